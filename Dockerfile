@@ -7,7 +7,8 @@ COPY pyproject.toml constraints.txt README.md ./
 COPY app app
 COPY workers workers
 COPY migrations migrations
-RUN pip install --no-cache-dir --constraint constraints.txt '.[archive,worker]'
+COPY clients/python clients/python
+RUN pip install --no-cache-dir --constraint constraints.txt ./clients/python '.[archive,worker]'
 
 USER steward
 ENV STEWARD_DATA_DIR=/data

@@ -15,7 +15,7 @@ export UV_HTTP_TIMEOUT ?= 180
 # Tests start dozens of processes: without compiled modules on disk each would compile all that it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup test mutants lint audit bench demo openapi clean
+.PHONY: setup test mutants lint audit bench demo docs openapi clean
 
 setup: $(STAMP)
 
@@ -53,9 +53,14 @@ bench: setup
 demo: setup
 	$(BIN)/steward demo $(ARGS)
 
+# The site of the documentation, in site/: figures are drawn anew, pages built, and a warning is an error.
+docs: setup
+	PYTHONPATH=. $(BIN)/python docs/making/figures.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build $(ARGS)
+
 openapi: setup
 	$(BIN)/python clients/python/regenerate.py
 	$(BIN)/python docs/tables.py
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache demo-output
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache demo-output site

@@ -41,6 +41,8 @@ BENCHMARKS = (
     "years",
     "report_path",
     "report_cost",
+    "client_reports",
+    "held_load",
     "workflow_speed",
     "workflow_decisions",
     "workflow_generalisation",

@@ -30,11 +30,12 @@ def memory() -> float:
         with steward(f"sqlite:///{folder}/steward.db", folder) as port:
             load.run(Plan(port, 2.0, states("/decision")))
             load.run(Plan(port, 2.0, reports(port, 3), circle=False))
-            process = _listening(port)
+            process = listening(port)
             return float(process.memory_info().rss / MEGABYTE)
 
 
-def _listening(port: int) -> psutil.Process:
+def listening(port: int) -> psutil.Process:
+    """The process that answers at a port of this machine."""
     for connection in psutil.net_connections("tcp"):
         if connection.laddr and connection.laddr.port == port and connection.status == psutil.CONN_LISTEN:
             return psutil.Process(connection.pid)

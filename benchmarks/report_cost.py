@@ -20,6 +20,7 @@ import psutil
 
 from benchmarks import api_speed, inference_serving, load
 from benchmarks.api_speed import CONNECTIONS, ITERATIONS, Row
+from benchmarks.footprint import listening
 from tests.servers import free_port, postgres_server
 
 TURNS, SECONDS = 7, 2.0
@@ -50,14 +51,6 @@ def microseconds(subject: Subject, process: psutil.Process) -> float:
 def _used(process: psutil.Process) -> float:
     times = [one.cpu_times() for one in (process, *process.children(recursive=True))]
     return sum(one.user + one.system for one in times)
-
-
-def listening(port: int) -> psutil.Process:
-    """The process that answers at a port of this machine."""
-    for process in psutil.Process().children(recursive=True):
-        if any(one.laddr.port == port for one in process.net_connections(kind="tcp") if one.status == "LISTEN"):
-            return process
-    raise LookupError(f"no process of ours listens at port {port}")
 
 
 @contextmanager

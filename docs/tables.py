@@ -33,8 +33,8 @@ def access_table() -> str:
 
 
 TABLES: dict[str, tuple[str, Callable[[], str]]] = {
-    "README.md": ("settings", settings_table),
-    "docs/security.md": ("access", access_table),
+    "docs/reference/settings.md": ("settings", settings_table),
+    "docs/how-to/security.md": ("access", access_table),
 }
 """By document: the name that its markers give the table, and what it is."""
 

@@ -31,7 +31,7 @@ QUERIES = [rule["expr"] for rule in RULES]
 QUERIES += [target["expr"] for panel in BOARD["panels"] for target in panel["targets"]]
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
 CHART = DEPLOY / "helm/steward"
-DOCUMENT = (ROOT / "docs/operate.md").read_text()
+DOCUMENT = (ROOT / "docs/how-to/operate.md").read_text()
 OF_PROMETHEUS = {"up"}
 
 
@@ -84,7 +84,7 @@ def test_a_query_that_is_none_is_noticed() -> None:
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule["alert"]))
 def test_every_alert_says_what_to_do(rule: dict[str, Any]) -> None:
     path, _, anchor = rule["annotations"]["runbook"].partition("#")
-    assert path == "docs/operate.md"
+    assert path == "docs/how-to/operate.md"
     assert anchor == rule["alert"].lower()
     assert re.search(rf"^### {rule['alert']}$", DOCUMENT, re.MULTILINE)
     assert rule["labels"]["severity"] in ("info", "warning", "critical")
@@ -98,7 +98,7 @@ def test_every_runbook_is_for_an_alert() -> None:
 
 
 def test_the_threat_model_names_tests_that_are_there() -> None:
-    model = (ROOT / "docs/security.md").read_text().partition("## Threat model")[2]
+    model = (ROOT / "docs/how-to/security.md").read_text().partition("## Threat model")[2]
     named = set(re.findall(r"`((?:tests/)?[\w/]*(?:test_\w+\.py|/))`", model))
     assert len(named) > 10
     places = [ROOT, ROOT / "tests/app/keys"]
@@ -117,7 +117,7 @@ def test_the_dashboards_panels_do_not_overlap() -> None:
 
 def texts() -> dict[str, str]:
     """All that names commands and settings."""
-    files = [ROOT / "docs/operate.md", ROOT / "docker-compose.yml"]
+    files = [ROOT / "docs/how-to/operate.md", ROOT / "docs/how-to/deploy.md", ROOT / "docker-compose.yml"]
     files += [
         path for path in DEPLOY.rglob("*") if path.suffix in (".service", ".timer", ".yaml", ".yml", ".tpl", ".txt")
     ]

@@ -1,4 +1,4 @@
-"""``steward agent`` and ``steward train`` on the command line.
+"""``steward agent`` on the command line, and ``steward train``, which is short for ``steward agent create``.
 
 What learns runs in a process of its own, a child or a worker: the service never imports it.
 """
@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from app.cli.nouns.catalogue import AGENT
+from app.cli.nouns.commands import Workload, group
 from app.cli.options import SERVICE, Margin, Plot, Url
 
 
@@ -20,19 +22,15 @@ def _version(value: str) -> str:
 
 def register(cli: typer.Typer) -> None:
     """Add the commands about agents to the ``steward`` command."""
-    agent = typer.Typer(help="Agents, before and after they are trained.", no_args_is_help=True)
-    cli.add_typer(agent, name="agent")
-    agent.callback()(_agents)
+    agent = group(AGENT)
+    cli.add_typer(agent)
     agent.command()(show)
-    agent.command()(report)
+    agent.command("create")(train)
+    agent.command()(graph)
     cli.command()(train)
 
 
-def _agents() -> None:
-    """Agents, before and after they are trained."""
-
-
-def show(
+def graph(
     config: Annotated[str, typer.Argument(help="Name of an algorithm, or a JSON file with an agent's config.")],
     workload: Annotated[
         Path | None, typer.Option(help="JSON file with a workload's spec; it gives the spaces.")
@@ -53,8 +51,8 @@ def show(
     raise typer.Exit(run_child("workers.learning.show", *options, "--", config))
 
 
-def report(
-    workload: Annotated[str, typer.Argument(help="Name of the workload.")],
+def show(
+    workload: Workload,
     version: Annotated[str, typer.Argument(callback=_version, help="A number, champion or newest.")] = "newest",
     plot: Plot = None,
     url: Url = SERVICE,
@@ -62,7 +60,7 @@ def report(
 ) -> None:
     """Print how an agent was judged when its training ended, and draw it.
 
-    Exit status: 0 done, 1 refused or failed, 2 misused, 3 no service there.
+    Exit status: 0 done, 1 refused or failed, 2 misused, 3 no service there, 5 there is none, 6 not allowed.
     """
     from app.cli.remote.agent_report import Options, run
 
@@ -70,7 +68,7 @@ def report(
 
 
 def train(
-    workload: Annotated[str, typer.Argument(help="Name of the workload.")],
+    workload: Workload,
     algorithm: Annotated[str, typer.Option(help="Name of an algorithm; auto lets several compete.")] = "auto",
     seeds: Annotated[
         int | None, typer.Option(min=1, max=64, help="How many seeds are tried, on all workers at once: 3 with auto.")

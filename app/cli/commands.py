@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_group
 
+from app.cli.failures import RefusedError, UnreachableError, exit_status
 from app.cli.options import INTERRUPTED
 from app.startup import EXIT_STATUS, StartupError
 
@@ -34,6 +35,9 @@ class Commands(TyperGroup):
         except StartupError as error:
             typer.echo(f"steward: {error}", err=True)
             raise typer.Exit(EXIT_STATUS) from error
+        except (RefusedError, UnreachableError) as error:
+            typer.echo(f"steward: {error}", err=True)
+            raise typer.Exit(exit_status(error)) from error
         except KeyboardInterrupt:
             typer.echo("interrupted", err=True)
             raise typer.Exit(INTERRUPTED) from None
@@ -75,3 +79,15 @@ def _added(point: EntryPoint) -> Mapping[str, Any]:
     except Exception as error:  # noqa: BLE001 # whatever is wrong with it: the others are not to suffer
         typer.echo(f"steward: command {point.name} ({point.value}) can't be used: {error}", err=True)
         return {}
+
+
+class Defaulting(TyperGroup):
+    """A group that takes what names none of its commands for its default's arguments."""
+
+    default = "create"
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """The arguments, with the default's name before them where none is named."""
+        if args and args[0] not in (*self.commands, *ctx.help_option_names):
+            args = [self.default, *args]
+        return super().parse_args(ctx, args)

@@ -5,6 +5,9 @@ from typing import Annotated
 
 import typer
 
+from app.cli.commands import Defaulting
+from app.cli.nouns.catalogue import EVALUATION
+from app.cli.nouns.commands import Workload, group
 from app.cli.options import LEVELS, SERVICE, Margin, Url
 
 
@@ -19,11 +22,13 @@ Agents = Annotated[list[str] | None, typer.Option("--agent", help="Version, cham
 
 
 def register(cli: typer.Typer) -> None:
-    """Add the evaluation to the ``steward`` command."""
+    """Add evaluations to the ``steward`` command: ``steward evaluate WORKLOAD`` creates one."""
+    evaluation = group(EVALUATION, Defaulting)
+    cli.add_typer(evaluation)
 
-    @cli.command()
-    def evaluate(
-        workload: Annotated[str, typer.Argument(help="Name of the workload.")],
+    @evaluation.command()
+    def create(
+        workload: Workload,
         agent: Agents = None,
         url: Url = SERVICE,
         level: Annotated[str, typer.Option(callback=_level, help="Highest level to judge: L0 to L4.")] = "L4",

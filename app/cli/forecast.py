@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from app.cli.nouns.commands import Workload
 from app.cli.options import SERVICE, Plot, Url
 
 
@@ -12,7 +13,7 @@ def register(cli: typer.Typer) -> None:
 
     @cli.command()
     def forecast(
-        workload: Annotated[str, typer.Argument(help="Name of the workload.")],
+        workload: Workload,
         model: Annotated[int | None, typer.Option(min=1, help="Version of its model. [default: the newest]")] = None,
         plot: Plot = None,
         url: Url = SERVICE,
@@ -20,7 +21,7 @@ def register(cli: typer.Typer) -> None:
     ) -> None:
         """Print what is expected to come, by series and horizon, and how well each family forecast; or draw it.
 
-        Exit status: 0 done, 1 refused or failed, 2 misused, 3 no service there.
+        Exit status: 0 done, 1 refused or failed, 2 misused, 3 no service there, 5 there is none, 6 not allowed.
         """
         from app.cli.remote.forecast import Options, run
 

@@ -11,7 +11,19 @@ import typer
 
 from app.cli.commands import Commands
 
-GROUPS = ("serve", "database", "demo", "evaluate", "forecast", "agents", "keys", "doctor")
+GROUPS = (
+    "serve",
+    "launch",
+    "database",
+    "demo",
+    "evaluate",
+    "forecast",
+    "agents",
+    "keys",
+    "doctor",
+    "samples",
+    "plain_nouns",
+)
 
 cli = typer.Typer(
     name="steward",
@@ -20,7 +32,7 @@ cli = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    add_completion=False,
+    add_completion=True,
 )
 for _group in GROUPS:
     import_module(f"app.cli.{_group}").register(cli)

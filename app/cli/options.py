@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-DONE, REFUSED, MISUSED, UNREACHABLE, UNMET, INTERRUPTED = 0, 1, 2, 3, 4, 130
-"""Exit statuses; unmet is what a command was told to require."""
+DONE, REFUSED, MISUSED, UNREACHABLE, UNMET, ABSENT, FORBIDDEN, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
+"""Exit statuses; unmet is what a command was told to require, absent what is not there (404), forbidden 401 and 403."""
 SERVICE = "http://127.0.0.1:8080"
 LEVELS = ("L0", "L1", "L2", "L3", "L4")
 SUFFIXES = (".html", ".svg", ".png")
@@ -43,4 +43,5 @@ Margin = Annotated[
         help="Share of the best heuristic's return up to which a difference counts as none. [default: 0.01]",
     ),
 ]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON alone, a document on a line.")]
 DataDir = Annotated[Path | None, typer.Option("--data", help="Folder for everything that the embedded mode keeps.")]

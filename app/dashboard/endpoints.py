@@ -1,33 +1,156 @@
-"""``GET /``: one read-only page of what is there and what was decided lately."""
+"""The dashboard: pages over the services, and streams that tell them to look again."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter
-from fastapi.responses import HTMLResponse
+from functools import partial
+from typing import Annotated
 
-from app.dashboard.page import STYLE, overview
+from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi.responses import HTMLResponse, StreamingResponse
+
+from app.dashboard import assets, example, job_page, run_page, shown, workload_page
+from app.dashboard.overview import overview
+from app.dashboard.rendering import page
+from app.dashboard.shown import CompiledOf
+from app.dashboard.streams import changes
+from app.database.base import utc_now
+from app.errors import NotFound
 from app.evaluations import service as evaluations
-from app.http.browsers import policy
-from app.http.dependencies import FromDatabase, Tenant
+from app.http.dependencies import FromCaller, FromDatabase, FromSettings, Tenant, WorkloadName
 from app.http.pagination import PageRequest
 from app.jobs import service as jobs
+from app.jobs.schemas import FINAL_STATES
+from app.kinds.contract.inputs import LARGEST_ITERATION
 from app.runs import service as runs
-from app.workloads import service as workloads
 
-ROWS = 20
+ROWS = 50
 
-router = APIRouter()
+router = APIRouter(include_in_schema=False)
+router.include_router(assets.router)
+Identifier = Annotated[str, Path(max_length=64)]
+Cursor = Annotated[str | None, Query(max_length=1024)]
 
 
-@router.get("/", include_in_schema=False, response_class=HTMLResponse)
-def dashboard(database: FromDatabase, tenant: Tenant) -> HTMLResponse:
-    """Workloads, the latest runs with their last decision, and the latest evaluations and jobs."""
-    found_jobs, names = jobs.listed(database, tenant, PageRequest(ROWS), None, None)
-    judged, judged_names = evaluations.listed(database, tenant, PageRequest(ROWS), None)
-    page = overview(
-        [workloads.read_listed(workload) for workload in workloads.listed(database, tenant, PageRequest(ROWS)).rows],
-        [runs.read_listed(run) for run in runs.listed(database, tenant, PageRequest(ROWS)).rows],
-        [evaluations.read(evaluation, judged_names[evaluation.workload_id]) for evaluation in judged.rows],
-        [jobs.read(job, names[job.workload_id]) for job in found_jobs.rows],
-    )
-    return HTMLResponse(page, headers={"Cache-Control": "no-store", **policy(style=STYLE)})
+def _compiled(request: Request, tenant: str) -> CompiledOf:
+    """What finds the tenant's workloads, compiled, as decisions have them."""
+    return partial(_fetch, request, tenant)
+
+
+def _fetch(request: Request, tenant: str, name: str) -> object:
+    return request.app.state.compiled_workloads.fetch(name, tenant)
+
+
+@router.get("/")
+def home(request: Request, database: FromDatabase, tenant: Tenant) -> HTMLResponse:
+    """Workloads with their state, what needs attention, the latest runs; what to do first where there is nothing."""
+    found = overview(database, tenant, _compiled(request, tenant), utc_now())
+    return page("home.html", section="home", found=found, examples=example.offered())
+
+
+@router.get("/ui/workloads/{workload}")
+def workload(request: Request, workload: WorkloadName, database: FromDatabase, tenant: Tenant) -> HTMLResponse:
+    """A workload."""
+    try:
+        found = workload_page.page(database, tenant, workload, _compiled(request, tenant))
+    except NotFound as missing:
+        return _missing(missing)
+    return page("workload.html", section="home", found=found)
+
+
+@router.get("/ui/runs")
+def run_list(database: FromDatabase, tenant: Tenant, cursor: Cursor = None) -> HTMLResponse:
+    """Runs, newest first."""
+    found = runs.listed(database, tenant, PageRequest(ROWS, cursor))
+    lines = [shown.line(runs.read_listed(one)) for one in found.rows]
+    return page("runs.html", section="runs", runs=lines, cursor=found.cursor)
+
+
+@router.get("/ui/runs/{run}")
+def run(request: Request, run: Identifier, database: FromDatabase, tenant: Tenant, part: bool = False) -> HTMLResponse:
+    """A run; only what changes of it where ``part``."""
+    try:
+        found = run_page.page(database, tenant, run, _compiled(request, tenant))
+    except NotFound as missing:
+        return _missing(missing)
+    return page("run_live.html" if part else "run.html", section="runs", found=found)
+
+
+@router.get("/ui/runs/{run}/decisions")
+def decisions(
+    run: Identifier, database: FromDatabase, tenant: Tenant, before: Annotated[int, Query(ge=0, le=LARGEST_ITERATION)]
+) -> HTMLResponse:
+    """Older decisions of a run, as rows."""
+    with database.reading() as session:
+        lines, older = run_page.decisions(session, run_page.load(session, tenant, run), before)
+    return page("decisions.html", decisions=lines, older=older, id=run)
+
+
+@router.get("/ui/runs/{run}/changes")
+def run_changes(
+    request: Request, run: Identifier, database: FromDatabase, settings: FromSettings, caller: FromCaller
+) -> StreamingResponse:
+    """Tells when a run has reported or ended."""
+
+    def look() -> tuple[object, bool]:
+        with database.reading() as session:
+            found = run_page.load(session, caller.tenant, run).run
+            return (found.next_iteration, found.state), found.state != "running"
+
+    look()
+    return changes(request, settings, caller, look)
+
+
+@router.get("/ui/jobs")
+def job_list(database: FromDatabase, tenant: Tenant, cursor: Cursor = None, part: bool = False) -> HTMLResponse:
+    """Jobs, newest first."""
+    found, names = jobs.listed(database, tenant, PageRequest(ROWS, cursor), None, None)
+    lines = [jobs.read(job, names[job.workload_id]) for job in found.rows]
+    moving = any(job.state not in FINAL_STATES for job in lines)
+    name = "job_table.html" if part else "jobs.html"
+    return page(name, section="jobs", jobs=lines, cursor=found.cursor, moving=moving)
+
+
+@router.get("/ui/jobs/{job}")
+def job(job: Identifier, database: FromDatabase, tenant: Tenant, part: bool = False) -> HTMLResponse:
+    """A job; only what changes of it where ``part``."""
+    try:
+        found = job_page.page(database, tenant, job)
+    except NotFound as missing:
+        return _missing(missing)
+    return page("job_live.html" if part else "job.html", section="jobs", found=found)
+
+
+@router.get("/ui/jobs/{job}/changes")
+def job_changes(
+    request: Request, job: Identifier, database: FromDatabase, settings: FromSettings, caller: FromCaller
+) -> StreamingResponse:
+    """Tells when a job has told something."""
+
+    def look() -> tuple[object, bool]:
+        found = jobs.get(database, caller.tenant, job)
+        return (found.state, found.progress, found.eta_seconds), found.state in FINAL_STATES
+
+    look()
+    return changes(request, settings, caller, look)
+
+
+@router.get("/ui/evaluations")
+def evaluation_list(database: FromDatabase, tenant: Tenant, cursor: Cursor = None) -> HTMLResponse:
+    """Evaluations, newest first; each has its own page."""
+    found, names = evaluations.listed(database, tenant, PageRequest(ROWS, cursor), None)
+    lines = [evaluations.read(one, names[one.workload_id]) for one in found.rows]
+    return page("evaluations.html", section="evaluations", evaluations=lines, cursor=found.cursor)
+
+
+@router.post("/ui/examples/{kind}")
+def load_example(
+    kind: Annotated[str, Path(max_length=63)], database: FromDatabase, settings: FromSettings, tenant: Tenant
+) -> Response:
+    """Register a kind's example and have it fitted; the page then goes to its workload."""
+    name = example.load(database, tenant, settings, kind)
+    return Response(status_code=204, headers={"HX-Redirect": f"/ui/workloads/{name}"})
+
+
+def _missing(error: NotFound) -> HTMLResponse:
+    """The page of what is not there."""
+    return page("missing.html", status=404, section="", detail=error.detail)

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 Headers = Sequence[tuple[bytes, bytes]]
 
 POLICY = b"content-security-policy"
-NOTHING = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+NONE = {"default-src": "'none'", "base-uri": "'none'", "form-action": "'none'", "frame-ancestors": "'none'"}
+NOTHING = "; ".join(f"{name} {source}" for name, source in NONE.items())
 NO_GUESSING = (b"x-content-type-options", b"nosniff")
 COMMON: Headers = (
     NO_GUESSING,
@@ -36,7 +37,7 @@ def policy(*, style: str = "", script: str = "", **sources: str) -> dict[str, st
     for directive, text in (("style-src", style), ("script-src", script)):
         if text:
             allowed[directive] = f"'sha256-{_digest(text)}' {allowed.get(directive, '')}".rstrip()
-    return {"Content-Security-Policy": "; ".join([NOTHING, *(f"{name} {found}" for name, found in allowed.items())])}
+    return {"Content-Security-Policy": "; ".join(f"{name} {found}" for name, found in {**NONE, **allowed}.items())}
 
 
 def inline(page: str, tag: str) -> str:

@@ -41,6 +41,7 @@ from app.kinds.registry import KINDS
 from app.runs import repository
 from app.runs.live import Live, LiveCache, from_loaded
 from app.runs.repository import Entry, OutrunError
+from app.runs.waiting import Waiting
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -115,6 +116,7 @@ class Reporter:
         self._database, self._compiled, self._clock = database, compiled_workloads, clock
         self._meter = meter or DriftMeter()
         self._runs, self._shadows = LiveCache(), Shadows(database)
+        self._waiting = Waiting()
         self._pending: list[Item] = []
         self._moving: set[str] = set()
         self._writers = [database.writer() for _ in range(1 if database.is_sqlite else CONCURRENT)]
@@ -132,8 +134,15 @@ class Reporter:
             NotFound: no such run.
             Conflict: another report is there under that number, numbers are left out, or the run has ended.
             ValidationError, Invalid, InvalidInput: ``body`` is no report of the run's kind, or doesn't fit it.
-            Unavailable: other processes keep taking reports of the same run.
+            Unavailable: too many reports wait, or other processes keep taking reports of the same run.
         """
+        number = self._waiting.enter()
+        try:
+            return await self._report(tenant, run, iteration, body)
+        finally:
+            self._waiting.leave(number)
+
+    async def _report(self, tenant: str, run: str, iteration: int, body: bytes) -> tuple[int, bytes]:
         live = self._runs.get(run)
         fresh = live is None
         digest, encoded = "", b""

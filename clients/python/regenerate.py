@@ -1,4 +1,4 @@
-"""Regenerates what follows from the application: ``openapi.json`` at the root, and the client's generated core.
+"""Regenerates ``openapi.json`` at the root, the client's generated core, and the messages that KEDA sends.
 
 ``make openapi`` runs it. Two tests use its functions to tell when either is stale.
 """
@@ -15,6 +15,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 SNAPSHOT = HERE.parents[1] / "openapi.json"
 GENERATED = HERE / "steward_client" / "generated"
+MESSAGES = "steward_client/scaling/keda/externalscaler.proto"
 
 
 def snapshot() -> str:
@@ -60,10 +61,20 @@ def _path() -> str:
     return os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
 
 
+def generate_messages(target: Path, *more: str) -> None:
+    """Generate the messages of the protocol with external scalers into ``target``; ``more``: kinds of output."""
+    from grpc_tools import protoc
+
+    outputs = [f"--{kind}={target}" for kind in ("python_out", "pyi_out", *more)]
+    if protoc.main(["", f"-I{HERE}", *outputs, MESSAGES]) != 0:
+        raise RuntimeError(f"{MESSAGES} can't be compiled")
+
+
 def main() -> None:
-    """Write both."""
+    """Write all."""
     SNAPSHOT.write_text(snapshot())
     generate(SNAPSHOT, GENERATED)
+    generate_messages(HERE)
 
 
 if __name__ == "__main__":

@@ -76,6 +76,10 @@ class _Connection(BaseHTTPRequestHandler):
         url = self.server.url + self.path
         return _written(self.server.handler(httpx.Request(self.command, url, headers=sent, content=body)))
 
+    def do_GET(self) -> None:
+        """A run that is taken up."""
+        self._serve()
+
     def do_POST(self) -> None:
         """A start."""
         self._serve()

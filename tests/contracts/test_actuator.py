@@ -10,8 +10,10 @@ from steward_client.launcher.actuators import registry
 from steward_client.launcher.actuators.contract import Actuator, Unavailable
 from steward_client.launcher.actuators.kit import ActuatorKit
 
+ELSEWHERE = {"docker", "elastic", "kubernetes", "kubernetes-scale", "ray", "slurm"}
+"""Those that need a daemon or a cluster: they pass the kit in modules of their own, against doubles."""
 CHOICES: list[tuple[str, dict[str, str]]] = [
-    *((name, {}) for name in registry.installed()),
+    *((name, {}) for name in registry.installed() if name not in ELSEWHERE),
     ("local", {"cpu_method": "duty"}),
 ]
 

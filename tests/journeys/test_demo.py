@@ -10,8 +10,8 @@ from pathlib import Path
 
 import psutil
 import pytest
+from steward_client.launcher.limits.groups import PREFIX, parents
 
-from app.demo.cpu_limit import PREFIX, control_groups
 from tests.servers import clean_environment
 
 TRAINING = ("demo", "--iterations", "8", "--no-compare")
@@ -35,7 +35,7 @@ def family(process: "subprocess.Popen[str]") -> list[psutil.Process]:
 
 
 def control_groups_of(pid: int) -> list[Path]:
-    return [folder for parent in control_groups() for folder in parent.glob(f"{PREFIX}{pid}-*")]
+    return [folder for parent in parents("cpu") for folder in parent.glob(f"{PREFIX}{pid}-*")]
 
 
 def read_until(process: "subprocess.Popen[str]", word: str) -> str:

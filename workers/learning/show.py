@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> int:
         observation, actions, advice = _spaces(wanted)
         agent = make_agent(config, observation, actions, advice, np.random.default_rng(0))
     except (WrongInput, BuildError, BackendError, ValueError) as error:
-        print(f"steward agent show: {error}", file=sys.stderr)
+        print(f"steward agent graph: {error}", file=sys.stderr)
         return 2
     bound = getattr(agent.learner, "bound", None)
     if not isinstance(bound, Bound):
@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="steward agent show", description="Show the graph that a config builds.")
+    parser = argparse.ArgumentParser(prog="steward agent graph", description="Show the graph that a config builds.")
     parser.add_argument("config", help="name of an algorithm, or a JSON file")
     parser.add_argument("--workload", type=Path, help="JSON file with a workload's spec, which gives the spaces")
     parser.add_argument("--observation", help="length of the observation, or candidates x features, as in 12x5")

@@ -1,4 +1,4 @@
-"""``steward agent report``: how an agent was judged when its training ended, told again, and drawn."""
+"""``steward agent show``: how an agent was judged when its training ended, told again, and drawn."""
 
 import json
 from dataclasses import dataclass
@@ -7,11 +7,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from app.cli.options import DONE, REFUSED, UNREACHABLE
-from app.cli.remote.service import Json, RefusedError, Service, UnreachableError
+from app.cli.failures import RefusedError, UnreachableError, exit_status
+from app.cli.options import DONE, REFUSED
+from app.cli.remote.nouns.request import meant
+from app.cli.remote.service import Service
 from app.cli.remote.train import drawn, show
-
-CHAMPION, NEWEST = "champion", "newest"
 
 
 @dataclass(frozen=True)
@@ -30,32 +30,13 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
     output, notes = output or Console(), notes or Console(stderr=True)
     try:
         with Service(options.url) as service:
-            path = f"/workloads/{options.workload}"
-            agent = service.call("GET", f"{path}/agents/{_version(service, path, options.version)}")
+            path = f"/workloads/{options.workload}/agents"
+            agent = service.call("GET", f"{path}/{meant(service, path, 'version', options.version)}")
     except (RefusedError, UnreachableError) as error:
         notes.print(Text(str(error), "red"))
-        return UNREACHABLE if isinstance(error, UnreachableError) else REFUSED
+        return exit_status(error)
     if options.as_json:
         output.print(json.dumps(agent, indent=1), soft_wrap=True, markup=False, highlight=False)
     else:
         show(agent, output)
     return DONE if drawn(agent, options.plot, notes) else REFUSED
-
-
-def _version(service: Service, path: str, requested: str) -> int:
-    """The version that is meant.
-
-    Raises:
-        RefusedError: there is none yet, or no champion.
-    """
-    if requested == CHAMPION:
-        found = service.call("GET", path)["champion"]
-        if found is None:
-            raise RefusedError({"title": "No champion", "detail": f"a heuristic answers for {path} at present"})
-        return int(found)
-    if requested == NEWEST:
-        agents: list[Json] = service.call("GET", f"{path}/agents?limit=1")["items"]
-        if not agents:
-            raise RefusedError({"title": "No agent", "detail": f"none was trained yet: POST {path}/agents trains one"})
-        return int(agents[0]["version"])
-    return int(requested)

@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from app.cli.options import DONE, INTERRUPTED, LEVELS, REFUSED, UNMET, UNREACHABLE
+from app.cli.failures import exit_status
+from app.cli.options import DONE, INTERRUPTED, LEVELS, UNMET
 from app.cli.remote import progress_bar as bar
 from app.cli.remote.outcomes import by_level
 from app.cli.remote.service import Json, RefusedError, Service, UnreachableError
@@ -42,7 +43,7 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
         return INTERRUPTED
     except (RefusedError, UnreachableError) as error:
         notes.print(Text(str(error), "red"))
-        return UNREACHABLE if isinstance(error, UnreachableError) else REFUSED
+        return exit_status(error)
     show(found, options, output)
     notes.print(Text(f"report: {options.out}"))
     return DONE if reached(found, options.require) else UNMET

@@ -11,8 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from app.cli.child import draw_forecast
-from app.cli.options import DONE, REFUSED, UNREACHABLE
-from app.cli.remote.service import Json, RefusedError, Service, UnreachableError
+from app.cli.failures import RefusedError, UnreachableError, exit_status
+from app.cli.nouns.contract import NEWEST
+from app.cli.options import DONE, REFUSED
+from app.cli.remote.nouns.request import meant
+from app.cli.remote.service import Json, Service
 
 
 @dataclass(frozen=True)
@@ -32,27 +35,17 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
     try:
         with Service(options.url) as service:
             path = f"/workloads/{options.workload}/models"
-            answer = service.call("GET", f"{path}/{options.model or _newest(service, path)}/forecast")
+            answer = service.call(
+                "GET", f"{path}/{meant(service, path, 'version', str(options.model or NEWEST))}/forecast"
+            )
     except (RefusedError, UnreachableError) as error:
         notes.print(Text(str(error), "red"))
-        return UNREACHABLE if isinstance(error, UnreachableError) else REFUSED
+        return exit_status(error)
     if options.as_json:
         output.print(json.dumps(answer, indent=1), soft_wrap=True, markup=False, highlight=False)
     else:
         output.print(told(answer))
     return DONE if _drawn(answer, options.plot, notes) else REFUSED
-
-
-def _newest(service: Service, path: str) -> int:
-    """The version of the newest model.
-
-    Raises:
-        RefusedError: there is none yet.
-    """
-    models: list[Json] = service.call("GET", f"{path}?limit=1")["items"]
-    if not models:
-        raise RefusedError({"title": "No model", "detail": f"none was fitted yet: POST {path} fits one"})
-    return int(models[0]["version"])
 
 
 def told(answer: Json) -> Table:

@@ -12,7 +12,8 @@ from pydantic import ValidationError
 from rich.console import Console
 from rich.text import Text
 
-from app.cli.options import DONE, INTERRUPTED, REFUSED, UNREACHABLE
+from app.cli.failures import exit_status
+from app.cli.options import DONE, INTERRUPTED, REFUSED
 from app.cli.remote import progress_bar as bar
 from app.cli.remote.sample_file import SampleFile, Words, read, told
 from app.cli.remote.service import NOT_FOUND, RefusedError, Service, UnreachableError
@@ -63,7 +64,7 @@ def run(what: Import, options: Options, output: Console | None = None, notes: Co
         return INTERRUPTED
     except (RefusedError, UnreachableError) as error:
         notes.print(Text(str(error), "red"), soft_wrap=True)
-        return UNREACHABLE if isinstance(error, UnreachableError) else REFUSED
+        return exit_status(error)
     return DONE
 
 

@@ -9,27 +9,13 @@ from typing import Any, Self
 
 import httpx
 
-Json = dict[str, Any]
+from app.cli.failures import Json, RefusedError, UnreachableError
+
+__all__ = ["Json", "RefusedError", "Service", "UnreachableError", "authorised"]
 READ_SECONDS = 60.0
 NOT_FOUND = 404
 PATIENCE_SECONDS = 30.0
 """How long a job that is followed is waited for while its service does not answer."""
-
-
-class RefusedError(RuntimeError):
-    """The service refused a call, or a job failed; the message is the problem's title and detail.
-
-    Attributes:
-        status: of the answer, where it says one.
-    """
-
-    def __init__(self, problem: Json) -> None:
-        self.status: int | None = problem.get("status")
-        super().__init__(f"{problem.get('title', 'refused')}: {problem.get('detail', problem)}")
-
-
-class UnreachableError(RuntimeError):
-    """Nobody answers at the service's address."""
 
 
 def authorised() -> dict[str, str]:
@@ -71,19 +57,46 @@ class Service:
         answer: Json = response.json()
         return answer
 
-    def download(self, path: str) -> bytes:
+    def send(self, method: str, path: str, **request: Any) -> None:
+        """One call that is answered by nothing.
+
+        Raises:
+            RefusedError, UnreachableError: see there.
+        """
+        self._answer(method, path, **request)
+
+    def download(self, path: str, **request: Any) -> bytes:
         """What is there, as it is.
 
         Raises:
             RefusedError, UnreachableError: see there.
         """
-        return self._answer("GET", path).content
+        return self._answer("GET", path, **request).content
+
+    def stream(self, path: str, **request: Any) -> Iterator[bytes]:
+        """What is there, piece by piece, however much.
+
+        Raises:
+            RefusedError, UnreachableError: see there.
+        """
+        try:
+            with self._http.stream("GET", path, **request) as response:
+                if response.is_error:
+                    response.read()
+                    raise RefusedError(_problem(response))
+                yield from response.iter_bytes()
+        except httpx.TransportError as error:
+            raise self._unreachable(error) from error
+
+    def _unreachable(self, error: httpx.TransportError) -> UnreachableError:
+        remedy = "start one with `steward serve`, or say where it is (--url, STEWARD_URL)"
+        return UnreachableError(f"no answer from {self.url}: {error}; {remedy}")
 
     def _answer(self, method: str, path: str, **request: Any) -> httpx.Response:
         try:
             response = self._http.request(method, path, **request)
         except httpx.TransportError as error:
-            raise UnreachableError(f"no answer from {self.url}: {error}; is `steward serve` running there?") from error
+            raise self._unreachable(error) from error
         if response.is_error:
             raise RefusedError(_problem(response))
         return response

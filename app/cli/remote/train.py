@@ -11,7 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from app.cli.child import draw_agent
-from app.cli.options import DONE, INTERRUPTED, REFUSED, UNMET, UNREACHABLE
+from app.cli.failures import exit_status
+from app.cli.options import DONE, INTERRUPTED, REFUSED, UNMET
 from app.cli.remote import progress_bar as bar
 from app.cli.remote.outcomes import compared
 from app.cli.remote.service import Json, RefusedError, Service, UnreachableError
@@ -41,7 +42,7 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
         return INTERRUPTED
     except (RefusedError, UnreachableError) as error:
         notes.print(Text(str(error), "red"))
-        return UNREACHABLE if isinstance(error, UnreachableError) else REFUSED
+        return exit_status(error)
     if agent is None:
         notes.print(Text(f"no window brought a better agent; of the last one: {result['last']['reason']}"))
         return UNMET if options.require_promoted else DONE

@@ -19,6 +19,7 @@ from app.demo.serving.load import BURST, USERS, Request, schedule
 from app.demo.serving.play import Played, Run
 from app.demo.serving.players import InfAdapter, Managed, Player, Static
 from app.demo.serving.pool import PERCENT, Pool, servers
+from app.demo.serving.rehearsal import rehearsed
 from app.demo.serving.workload import BATCHES, CONTROL_SECONDS, NAME, QUALITY, SERVERS, registered
 from app.demo.show import Show
 from app.demo.story import ended
@@ -58,6 +59,11 @@ def capacity(profile: Profile) -> dict[str, float]:
     for (name, batch), seconds in profile.items():
         found[name] = max(found.get(name, 0.0), batch / mean(seconds))
     return found
+
+
+def logged(usual: float) -> list[Request]:
+    """The requests of five minutes that are learnt from."""
+    return schedule(usual, BURST_FACTOR * usual, seed=1, seconds=300.0)
 
 
 def batch_sizes(profile: Profile) -> dict[str, int]:
@@ -122,7 +128,7 @@ class ServingDemo:
         steward.register(registered(accuracy))
         rows = [f"{name},{size},cpu,{each:.6f}" for (name, size), seconds in profile.items() for each in seconds]
         steward.upload(NAME, "\n".join(["variant,batch,server,seconds", *rows]), name="profile")
-        log = [f"{r.user},{r.at:.3f}" for r in schedule(usual, BURST_FACTOR * usual, seed=1, seconds=300.0)]
+        log = [f"{r.user},{r.at:.3f}" for r in logged(usual)]
         steward.upload(NAME, "\n".join(["user,time", *log]), name="log")
         fitted = self.show.follow("fit  ", steward.follow(steward.fit(NAME)))
         report = steward.model(NAME, fitted["result"]["model"])
@@ -133,7 +139,7 @@ class ServingDemo:
     def play(
         self, pool: Pool, steward: Steward, accuracy: Mapping[str, float], profile: Profile, usual: float
     ) -> list[Played]:
-        """The same load under Steward, under InfAdapter's rule, and with one network throughout."""
+        """The same load under Steward, under InfAdapter's rule, and with the best network for all of it."""
         seconds = self.options.seconds
         load = schedule(usual, BURST_FACTOR * usual, seed=0, seconds=seconds)
         burst = f"{BURST_FACTOR * usual:.0f}/s from second {BURST[0] * seconds:g} to {BURST[1] * seconds:g}"
@@ -144,11 +150,20 @@ class ServingDemo:
         players: list[Player] = [managed]
         if self.options.compare:
             players += [InfAdapter(accuracy, rates, worthless, sizes, usual, CONTROL_SECONDS)]
-            players += [Static(name, worthless, sizes) for name in reversed([*accuracy])]
+            players += [Static(self.best_alone(accuracy, profile, usual), worthless, sizes)]
         played = [self.one(pool, player, accuracy, load) for player in players]
         managed.finish()
         self.show.say(f"[dim]{managed.policy}; one of its reasons: {managed.reason}[/]")
         return played
+
+    def best_alone(self, accuracy: Mapping[str, float], profile: Profile, usual: float) -> str:
+        """The network that is best throughout: on the log that was learnt from, for a real run of each takes long."""
+        worthless, sizes = {name: quality["zero_at"] for name, quality in QUALITY.items()}, batch_sizes(profile)
+        log = logged(usual)
+        found = {name: rehearsed(Static(name, worthless, sizes), log, accuracy, profile) for name in accuracy}
+        told = ", ".join(f"{name} {quality:.3f}" for name, quality in found.items())
+        self.show.say(f"[dim]one network throughout, expected of the log: {told}; the best of them plays[/]")
+        return max(found, key=lambda name: found[name])
 
     def one(self, pool: Pool, player: Player, accuracy: Mapping[str, float], load: Sequence[Request]) -> Played:
         """One run."""

@@ -17,6 +17,7 @@ from app.kinds.cluster.samples.schemas import ClusterExecution
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.kind import Description, Parameter, Prediction, TrainingOptions
+from app.kinds.contract.views import Views
 from app.kinds.forecasting.forecaster import Forecaster
 from app.policies.artifact import Artifact
 
@@ -33,6 +34,7 @@ class ClusterKind:
     training = TrainingOptions(experts=(WITH_MODEL,))
     simulated = True
     example = EXAMPLE
+    views: Views | None = None
 
     def layout(self, spec: ClusterSpec) -> Layout:
         """See ``Kind``."""

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.kinds.contract.engine import DecisionEngine, Query
 from app.kinds.contract.member import Member
 from app.kinds.contract.samples import SampleCodec
+from app.kinds.contract.views import Views
 from app.kinds.forecasting.forecaster import Forecaster
 from app.policies.artifact import Artifact
 
@@ -136,6 +137,7 @@ class Kind(Protocol):
         training: what requests for trainings may say.
         simulated: whether agents are trained and judged in simulators of a domain model, which they need first.
         example: see ``Example``.
+        views: what pages show of it; None: what is told of all kinds alike.
     """
 
     name: str
@@ -152,6 +154,7 @@ class Kind(Protocol):
     training: TrainingOptions
     simulated: bool
     example: Example
+    views: Views | None
 
     def layout(self, spec: Any) -> Any:
         """Spaces, names and scales, derived once from a spec; it has the ``spec``."""

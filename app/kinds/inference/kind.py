@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from app.kinds.contract.kind import Description, Parameter, Prediction, TrainingOptions
+from app.kinds.contract.views import Views
 from app.kinds.forecasting.forecaster import Forecaster, read
 from app.kinds.inference.adaptive import ALGORITHM
 from app.kinds.inference.change import InferencePatch, changed
@@ -33,6 +34,7 @@ class InferenceKind:
     training = TrainingOptions(own=(ALGORITHM,), online=True, held_out=("executions", "users"))
     simulated = True
     example = EXAMPLE
+    views: Views | None = None
 
     def layout(self, spec: InferenceSpec) -> Layout:
         """See ``Kind``."""

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.kind import Description, Parameter, Prediction, TrainingOptions
 from app.kinds.contract.member import Member
+from app.kinds.contract.views import Views
 from app.kinds.forecasting.forecaster import Forecaster
 from app.kinds.iterative import prediction
 from app.kinds.iterative.change import IterativePatch, changed
@@ -22,6 +23,7 @@ from app.kinds.iterative.policies import artifact
 from app.kinds.iterative.samples.codec import IterationSamples
 from app.kinds.iterative.samples.schemas import ExecutionRead
 from app.kinds.iterative.spec import IterativeSpec, Metric
+from app.kinds.iterative.views.views import IterativeViews
 from app.policies.artifact import Artifact
 
 
@@ -37,6 +39,7 @@ class IterativeKind:
     training = TrainingOptions(experts=(*HEURISTICS, "planner"))
     simulated = True
     example = EXAMPLE
+    views: Views | None = IterativeViews()
 
     def layout(self, spec: IterativeSpec) -> Layout:
         """See ``Kind``."""

@@ -1,7 +1,7 @@
 """The ready-made part of a kind's serving half, for decisions that are numbered actions.
 
 A kind inherits ``NumberedKind``, sets the attributes that have no value here, and writes ``describe`` and
-``summarise``; ``docs/kinds.md`` walks through one. Its other half is
+``summarise``; ``docs/how-to/kinds.md`` walks through one. Its other half is
 ``workers.kinds.simulated.SimulatedKind``.
 """
 
@@ -17,6 +17,7 @@ from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.inputs import IncompatibleModel
 from app.kinds.contract.kind import Description, Example, Parameter, Prediction, RunStart, TrainingOptions
 from app.kinds.contract.member import Member
+from app.kinds.contract.views import Views
 from app.kinds.forecasting.forecaster import Forecaster
 from app.kinds.simulated.engine import NumberedEngine
 from app.kinds.simulated.layout import NumberedLayout
@@ -45,6 +46,7 @@ class NumberedKind:
     training = TrainingOptions()
     simulated = True
     example: Example
+    views: Views | None = None
     layout: Callable[[Any], NumberedLayout]
     domain_model: type[Any]
 

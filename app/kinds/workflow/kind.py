@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.kind import Description, Parameter, Prediction, RunStart, TrainingOptions
+from app.kinds.contract.views import Views
 from app.kinds.forecasting.forecaster import Forecaster
 from app.kinds.workflow.change import WorkflowPatch, changed
 from app.kinds.workflow.decisions.engine import WorkflowEngine
@@ -31,6 +32,7 @@ class WorkflowKind:
     training = TrainingOptions(("auto",), ("seeds", "executor", "backend", "start_from", "imitate"))
     simulated = False
     example = EXAMPLE
+    views: Views | None = None
 
     def layout(self, spec: WorkflowSpec) -> Layout:
         """See ``Kind``."""

@@ -1,22 +1,50 @@
 """The Python client of Steward.
 
+``with steward.run("resnet18") as run: for epoch in run.epochs(90): …`` is a training loop under decisions.
 ``Run`` is what the launcher of an iterative job needs, ``QueueRun`` what that of batch jobs and workflows needs.
 ``Policy`` and ``CarriedRun`` decide in the caller's own process which inference requests start.
 ``Client`` with the functions below ``steward_client.generated.api`` is the whole API, generated from its schema.
 """
 
-from .errors import StewardError, Unreachable
-from .generated import AuthenticatedClient, Client
-from .journal import JournalError
-from .policy import CarriedRun, Policy
-from .queue import QueueRun
-from .retry import Retry
-from .run import Run
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .epochs import Epoch
+    from .errors import StewardError, Unreachable
+    from .generated import AuthenticatedClient, Client
+    from .iterative import Run
+    from .journal import JournalError
+    from .policy import CarriedRun, Policy
+    from .queue import QueueRun
+    from .retry import Retry
+    from .training import EpochRun, Epochs, run
+
+_HOMES = {
+    "Epoch": "epochs",
+    "StewardError": "errors",
+    "Unreachable": "errors",
+    "AuthenticatedClient": "generated",
+    "Client": "generated",
+    "Run": "iterative",
+    "JournalError": "journal",
+    "CarriedRun": "policy",
+    "Policy": "policy",
+    "QueueRun": "queue",
+    "Retry": "retry",
+    "EpochRun": "training",
+    "Epochs": "training",
+    "run": "training",
+}
+"""Which module has what: it is imported when it is asked for, so that commands of this package start at once."""
 
 __all__ = [
     "AuthenticatedClient",
     "CarriedRun",
     "Client",
+    "Epoch",
+    "EpochRun",
+    "Epochs",
     "JournalError",
     "Policy",
     "QueueRun",
@@ -24,4 +52,11 @@ __all__ = [
     "Run",
     "StewardError",
     "Unreachable",
+    "run",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_HOMES[name]}", __name__), name)

@@ -5,6 +5,8 @@ from typing import Any
 
 import httpx
 
+UNKNOWN, PARTS = "unknown name", 3
+
 
 class StewardError(Exception):
     """The service refused a call: a problem document (RFC 9457).
@@ -23,6 +25,14 @@ class StewardError(Exception):
         self.errors: Sequence[Mapping[str, Any]] = problem.get("errors") or ()
         fields = "".join(f"; {e.get('pointer')}: {e.get('message')} (got {e.get('value')!r})" for e in self.errors)
         super().__init__(f"{self.status} {self.title}: {self.detail}{fields}")
+
+    @property
+    def unknown(self) -> set[tuple[str, str]]:
+        """Metrics and features that the service does not know, as (part, name)."""
+        found = [
+            str(e.get("pointer", "")).split("/") for e in self.errors if str(e.get("message", "")).startswith(UNKNOWN)
+        ]
+        return {(path[1], path[2]) for path in found if len(path) == PARTS and path[1] in ("metrics", "features")}
 
     @classmethod
     def of(cls, response: httpx.Response) -> "StewardError":

@@ -109,13 +109,17 @@ class Live(Generic[D]):
         return self.start()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.leave(failed=error is not None)
+
+    def leave(self, *, failed: bool) -> None:
+        """End the run, unless it has ended, and close the connection, as the end of ``with`` does."""
         try:
             if self._ended:
                 return
-            if error is None:
-                self.finish()
-            else:
+            if failed:
                 self._give_up()
+            else:
+                self.finish()
         finally:
             self.close()
 
@@ -140,10 +144,10 @@ def http_client(client: str | Client | AuthenticatedClient) -> httpx.Client:
     """A client's own; for an address a new one, which is the caller's to close.
 
     The new one sends the key that the environment variable ``STEWARD_API_KEY`` holds, if it does: a key of the service,
-    or the token of a single run.
+    or the token of a single run; else that of ``STEWARD_TOKEN``, which a launcher sets for a process of its run.
     """
     if isinstance(client, str):
-        key = os.environ.get("STEWARD_API_KEY", "").strip()
+        key = (os.environ.get("STEWARD_API_KEY") or os.environ.get("STEWARD_TOKEN") or "").strip()
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         return httpx.Client(base_url=client, timeout=TIMEOUT_SECONDS, headers=headers)
     return client.get_httpx_client()

@@ -54,6 +54,11 @@ class Outage:
             self.over()
             now = clock()
 
+    @property
+    def rest(self) -> float:
+        """Seconds until the service is to be asked again."""
+        return max(0.0, self._again - self._retry.clock())
+
     def _patience(self, seconds: float) -> Retry:
         left = min(seconds, self._retry.patience_seconds)
         return replace(self._retry, patience_seconds=left, attempts=1 if self._failures else None)

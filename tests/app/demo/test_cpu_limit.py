@@ -8,8 +8,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+from steward_client.launcher.limits.groups import PREFIX, Group, parents
 
-from app.demo.cpu_limit import PREFIX, CgroupLimit, CpuLimit, DutyCycleLimit, control_groups, cpu_limit
+from app.demo.cpu_limit import CpuLimit, DutyCycleLimit, cpu_limit
 from app.demo.processes import Child
 
 SECONDS = 1.2
@@ -78,7 +79,7 @@ def test_closing_lifts_the_limit_and_leaves_nothing(limit: CpuLimit) -> None:
         limit.close()
         assert share(process) > 20
         assert process.status() != psutil.STATUS_STOPPED
-    assert not [p for parent in control_groups() for p in parent.glob(f"{PREFIX}{os.getpid()}-*")]
+    assert not [p for parent in parents("cpu") for p in parent.glob(f"{PREFIX}{os.getpid()}-*")]
 
 
 def test_an_ended_process_does_not_disturb_the_limit(limit: CpuLimit) -> None:
@@ -94,12 +95,12 @@ def test_an_ended_process_does_not_disturb_the_limit(limit: CpuLimit) -> None:
 
 def test_a_group_that_a_killed_demo_left_is_removed() -> None:
     kernel_limit().close()
-    parent = next(p for p in control_groups() if os.access(p, os.W_OK))
+    parent = next(p for p in parents("cpu") if os.access(p, os.W_OK))
     ended = 2**22 - 3
     assert not psutil.pid_exists(ended)
     stale = parent / f"{PREFIX}{ended}-0"
     stale.mkdir()
-    CgroupLimit(parent).close()
+    Group(parent, "cpu").close()
     assert not stale.exists()
 
 
@@ -108,10 +109,10 @@ def test_the_folders_of_both_versions_are_found(tmp_path: Path) -> None:
     own.write_text("3:cpu,cpuacct:/a/b\n2:memory:/x\n0::/c\n")
     for folder in ("cpu,cpuacct/a/b", "memory/x", "c"):
         (tmp_path / folder).mkdir(parents=True)
-    first = [p.relative_to(tmp_path).as_posix() for p in control_groups(tmp_path, own)]
+    first = [p.relative_to(tmp_path).as_posix() for p in parents("cpu", tmp_path, own)]
     assert first == ["cpu,cpuacct/a/b", "cpu,cpuacct/a", "cpu,cpuacct"]
     (tmp_path / "cgroup.controllers").touch()
-    second = [p.relative_to(tmp_path).as_posix() for p in control_groups(tmp_path, own)]
+    second = [p.relative_to(tmp_path).as_posix() for p in parents("cpu", tmp_path, own)]
     assert second[-2:] == ["c", "."]
 
 

@@ -15,6 +15,7 @@ from app.demo.serving.load import BURST, Request, schedule
 from app.demo.serving.play import Played, Run, worth
 from app.demo.serving.players import Events, InfAdapter, Managed, Player, Start, Static
 from app.demo.serving.pool import Answered, Pool
+from app.demo.serving.rehearsal import rehearsed
 from app.demo.serving.story import batch_sizes, capacity, figures, verdict
 from app.demo.serving.workload import QUALITY
 
@@ -91,6 +92,19 @@ def test_every_request_is_answered_once_or_given_up() -> None:
     served = list(itertools.chain.from_iterable(start.pages for start in servers.started))
     assert sorted(served) == [r.request.page for r in played.responses if r.variant]
     assert all(response.at >= response.request.at for response in played.responses)
+
+
+def test_a_rehearsal_comes_to_what_a_run_would() -> None:
+    load = [Request(float(i), "search", i) for i in range(10)]
+    alone = rehearsed(Static("large", WORTHLESS, {"large": 4}), load, ACCURACY, {("large", 1): [0.1, 0.3]})
+    assert alone == pytest.approx(1.0)  # nobody waits: each takes 0.2 s, and 0.3 s are in time
+    small = rehearsed(Static("small", WORTHLESS, {"small": 4}), load, ACCURACY, {("small", 1): [0.1]})
+    assert small == pytest.approx(0.75)  # of the best network's accuracy
+    slow = {("large", 1): [2.0], ("large", 4): [2.0]}
+    assert rehearsed(Static("large", WORTHLESS, {"large": 4}), load, ACCURACY, slow) == 0.0  # all come too late
+    long = [Request(0.1 * i, "archive", i) for i in range(40)]
+    steady = {("large", 1): [0.5], ("large", 2): [0.6], ("large", 4): [0.8]}  # 10 a second on two servers: as many come
+    assert 0.5 < rehearsed(Static("large", WORTHLESS, {"large": 4}), long, ACCURACY, steady) <= 1.0
 
 
 class Service:

@@ -30,8 +30,9 @@ REPORT = {"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 31.5}, "fe
 SAMPLE = {"execution": "e", "reports": [REPORT]}
 NOTICE = Notice("iteration_seconds", "up", 1.3, 9, 4, "2026-01-01T00:00:00Z", 21.0, 20.0, 1, "slower")
 OTHERS = "others"
-PUBLIC = {"GET /healthz", "GET /readyz"}
+PUBLIC = {"GET /healthz", "GET /readyz", "GET /ui/static/{digest}/{name}"}
 UNLISTED = {
+    *(operation for operation in TABLE if " /ui/" in operation),
     "GET /",
     "GET /docs",
     "GET /docs/swagger-ui.css",
@@ -59,8 +60,10 @@ BODIES: dict[str, Any] = {
     "PATCH /runs/{run}": {"state": "finished"},
     "PUT /runs/{run}/iterations/{iteration}": REPORT,
     "POST /keys": {"scopes": ["read"]},
+    "POST /ui/examples/{kind}": None,
 }
 QUERIES: dict[str, str] = {
+    "GET /ui/runs/{run}/decisions": "before=1",
     "GET /decision": "run={run}",
     "DELETE /workloads/{workload}/samples": "execution=e",
     "GET /workloads/{workload}/models/{version}/predict": "allocation=gpus:4&iteration=0&feature=batch:128",
@@ -100,7 +103,9 @@ def names_of(client: TestClient, owner: Headers, database: Database) -> dict[str
         "version": "1",
         "run": run,
         "iteration": "1",
-        "jobs": made("POST", f"{home}/models", {})["id"],
+        "jobs": (job := made("POST", f"{home}/models", {})["id"]),
+        "job": job,
+        "kind": "iterative",
         "evaluations": publish_evaluation(database, SPEC["name"]),
         "keys": made("POST", "/keys", {"name": NAME})["id"],
         "token": token,
@@ -213,6 +218,8 @@ def test_another_tenants_nouns_are_not_there(service: Service) -> None:
     for operation in protected(service):
         if "{" not in operation and operation not in ("POST /evaluations", "POST /runs", "GET /decision"):
             continue
+        if operation == "POST /ui/examples/{kind}":  # which makes one of the caller's own
+            continue
         answer = ask(service, operation, service.other)
         assert answer.status_code == 404, (operation, answer.text)
     assert ask(service, "GET /decision", service.other).status_code == 404
@@ -223,7 +230,10 @@ def test_another_tenants_nouns_are_not_there(service: Service) -> None:
 
 
 def test_lists_pages_and_metrics_are_free_of_other_tenants_names(service: Service) -> None:
-    secrets = {NAME, *(found for name, found in service.names.items() if len(found) > 8 and name != "workload")}
+    secrets = {
+        NAME,
+        *(found for name, found in service.names.items() if len(found) > 8 and name not in ("workload", "kind")),
+    }
     seen = 0
     for operation in protected(service):
         if "{" in operation or not operation.startswith("GET") or operation == "GET /decision":

@@ -1,4 +1,4 @@
-"""`steward agent show`: what is printed about a built graph, and what is said about wrong input."""
+"""`steward agent graph`: what is printed about a built graph, and what is said about wrong input."""
 
 import json
 import re

@@ -1,7 +1,7 @@
 """The report of a training, for people: the verdict in words, what it rests on, and what was learned.
 
 ``python -m workers.evaluation.report.agent FILE`` draws it from an agent as the API answers with it, read from standard
-input: ``steward train`` and ``steward agent report`` run that.
+input: ``steward train`` and ``steward agent show`` run that.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def _tables(session: Session) -> Finding:
         return Finding("tables", "ok", f"of this release ({revision})")
     if is_known(revision):
         return Finding("tables", "fail", f"of an earlier release ({revision}; this one's are {head()})", upgrade)
-    remedy = "end the upgrade: start the release that made them everywhere (docs/operate.md)"
+    remedy = "end the upgrade: start the release that made them everywhere (docs/how-to/operate.md)"
     return Finding("tables", "warn", f"of a later release ({revision}), unknown to this one", remedy)
 
 

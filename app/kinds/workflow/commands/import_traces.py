@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.text import Text
 
+from app.cli.failures import exit_status
 from app.cli.options import DONE, INTERRUPTED, MISUSED, REFUSED, UNREACHABLE
 from app.cli.remote.service import RefusedError, Service, UnreachableError
 from app.kinds.contract.inputs import FieldIssue, InvalidInput
@@ -106,7 +107,7 @@ def _one(path: Path, options: Options, found: list[Json], output: Console, notes
         complaints, status = [f"{_words(issue)}{_hint(issue, options)}" for issue in error.errors], REFUSED
     except (RefusedError, UnreachableError, OSError) as error:
         entry["errors"] = [{"pointer": "", "message": str(error), "value": None}]
-        complaints, status = [str(error)], UNREACHABLE if isinstance(error, UnreachableError) else REFUSED
+        complaints, status = [str(error)], REFUSED if isinstance(error, OSError) else exit_status(error)
     if "tasks" in entry and not options.as_json:
         _show(reading, entry, output)
     for complaint in complaints:

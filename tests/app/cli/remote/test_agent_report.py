@@ -1,4 +1,4 @@
-"""`steward train --plot` and `steward agent report`: what is printed, what is drawn, and how it ends."""
+"""`steward train --plot` and `steward agent show`: what is printed, what is drawn, and how it ends."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def test_the_agent_that_is_meant_is_told(monkeypatch: pytest.MonkeyPatch, asked:
 @pytest.mark.parametrize(
     ("url", "asked", "status", "told"),
     [
-        ("http://there", "champion", 1, "a heuristic answers"),
-        ("http://there", "newest", 1, "POST /workloads/w/agents"),
+        ("http://there", "champion", 5, "a heuristic answers"),
+        ("http://there", "newest", 5, "steward agent create w"),
         ("http://nowhere", "1", 3, "nobody there"),
     ],
 )

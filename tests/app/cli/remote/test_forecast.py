@@ -61,7 +61,7 @@ def test_the_model_that_is_meant_forecasts(monkeypatch: pytest.MonkeyPatch, mode
 
 @pytest.mark.parametrize(
     ("url", "status", "told"),
-    [("http://there", 1, "POST /workloads/w/models"), ("http://nowhere", 3, "nobody there")],
+    [("http://there", 5, "steward model create w"), ("http://nowhere", 3, "nobody there")],
 )
 def test_the_exit_status_says_why_there_is_none(
     monkeypatch: pytest.MonkeyPatch, url: str, status: int, told: str

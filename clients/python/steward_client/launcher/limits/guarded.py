@@ -21,7 +21,7 @@ BOOT = "import sys; sys.path.append(sys.argv[1]); from launcher.limits.guard imp
 HOME = Path(__file__).parent.parent.parent
 START_SECONDS = 30.0
 LOST = 128 + signal.SIGKILL
-Pieces = Callable[[bytes], None]
+Pieces = Callable[[bytes], object]
 
 
 class NotStarted(RuntimeError):

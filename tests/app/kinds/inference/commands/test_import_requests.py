@@ -148,7 +148,7 @@ def test_without_a_service_what_is_in_the_files_is_told_all_the_same(
     client = httpx.Client(base_url="http://there", transport=httpx.MockTransport(refused))
     monkeypatch.setattr("app.cli.remote.service.httpx.Client", lambda **_: client)
     status, output, complaints = invoke(*files)
-    assert (status, "240 requests" in output, "is `steward serve` running there?" in complaints) == (3, True, True)
+    assert (status, "240 requests" in output, "start one with `steward serve`" in complaints) == (3, True, True)
 
 
 def test_a_file_that_is_not_there_is_misuse(invoke: Invoke, tmp_path: Path) -> None:

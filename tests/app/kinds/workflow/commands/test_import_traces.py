@@ -143,7 +143,7 @@ def test_what_was_read_is_uploaded(invoke: Invoke, service: TestClient, log: Pat
 
 def test_what_the_service_refuses_is_told(invoke: Invoke, service: TestClient, log: Path) -> None:
     status, _, complaints = invoke("swf", log, "--workload", "nobody")
-    assert status == 1
+    assert status == 5
     assert "no workload 'nobody'" in complaints
     status, _, complaints = invoke("swf", log, "--workload", "cluster", "--name", "x" * 300)
     assert status == 1
@@ -152,7 +152,7 @@ def test_what_the_service_refuses_is_told(invoke: Invoke, service: TestClient, l
 def test_what_is_in_a_file_is_told_before_what_was_refused(service: TestClient, log: Path) -> None:
     both = Console(record=True, width=200, file=io.StringIO())
     options = Options("swf", [log], {}, None, None, "swf", "nobody", None, "http://127.0.0.1:1")
-    assert run(options, both, both) == 1
+    assert run(options, both, both) == 5
     told = both.export_text()
     assert told.index("lacks:") < told.index("no workload 'nobody'")
 

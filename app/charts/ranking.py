@@ -1,0 +1,41 @@
+"""Things side by side by one number: errors of models, returns of policies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from app.charts.figure import Figure, category, layer, layered, quantity
+
+ROW = 24
+
+
+class Ranked(NamedTuple):
+    """One of those that are compared; ``low`` and ``high`` are the ends of its interval, if it has one."""
+
+    name: str
+    value: float
+    chosen: bool = False
+    low: float | None = None
+    high: float | None = None
+
+
+def ranking(title: str, axis: str, ranked: Sequence[Ranked], told: str, number: str = ".3~g") -> Figure:
+    """Bars in the given order, with intervals and numbers; the chosen one stands out."""
+    names = [one.name for one in ranked]
+    rows = [one._asdict() for one in ranked]
+    y = category("name", None, names, axis={"labelLimit": 200})
+    x = quantity("value", axis, axis={"format": number, "tickCount": 5})
+    spec = layered(
+        layer("bar", "bar", [row for row in rows if row["chosen"]], {"x": x, "y": y}, height={"band": 0.6}),
+        layer("bar", "other", [row for row in rows if not row["chosen"]], {"x": x, "y": y}, height={"band": 0.6}),
+        layer(
+            "rule",
+            "interval",
+            [row for row in rows if row["low"] is not None],
+            {"x": quantity("low", axis), "x2": {"field": "high"}, "y": y},
+        ),
+        height=ROW * max(len(rows), 1),
+    )
+    table = [[one.name, one.value, one.low, one.high] for one in ranked]
+    return Figure(title, told, spec, ["name", axis, "from", "to"], table)

@@ -1,0 +1,89 @@
+"""What went on from iteration to iteration: measured beside expected, what was allocated, the way to a target."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from app.charts.figure import Figure, Json, coloured, layer, layered, quantity, span
+
+
+class Expected(NamedTuple):
+    """What was expected of an iteration before it: bounds that hold with some probability."""
+
+    iteration: int
+    low: float
+    high: float
+
+
+class Point(NamedTuple):
+    """A value of an iteration."""
+
+    iteration: int
+    value: float
+
+
+class Series(NamedTuple):
+    """Values of one name."""
+
+    name: str
+    points: Sequence[Point]
+
+
+def measured(name: str, points: Sequence[Point], band: Sequence[Expected], target: float | None, told: str) -> Figure:
+    """A metric, with the band in which each iteration was expected and its target, if it has one."""
+    marks = [point._asdict() for point in points]
+    x, y = span("iteration"), quantity("value", name)
+    spec = layered(
+        layer(
+            "area",
+            "expected",
+            [one._asdict() for one in band],
+            {"x": x, "y": quantity("low", name), "y2": {"field": "high"}},
+        ),
+        layer("line", "measured", marks, {"x": x, "y": y, "tooltip": _tips("value", name)}, point={"size": 18}),
+        rule(target, name),
+    )
+    expected = {one.iteration: one for one in band}
+    return Figure(
+        name, told, spec, ["iteration", "measured", "expected from", "to"], [_row(one, expected) for one in points]
+    )
+
+
+def _row(point: Point, expected: dict[int, Expected]) -> list[object]:
+    band = expected.get(point.iteration)
+    return [*point, None if band is None else band.low, None if band is None else band.high]
+
+
+def _tips(field: str, title: str) -> list[Json]:
+    return [
+        {"field": "iteration", "type": "quantitative", "title": "iteration"},
+        {"field": field, "type": "quantitative", "title": title, "format": ".4~g"},
+    ]
+
+
+def rule(value: float | None, title: str | None) -> Json:
+    """A line at a target; nothing where there is none."""
+    return {} if value is None else layer("rule", "target", [{"target": value}], {"y": quantity("target", title)})
+
+
+def progress(title: str, axis: str, series: Sequence[Series], target: float | None, told: str) -> Figure:
+    """Sums on their way to a target."""
+    return _lines(title, axis, series, told, rule(target, axis))
+
+
+def allocated(title: str, axis: str, series: Sequence[Series], told: str) -> Figure:
+    """What was allocated, step by step."""
+    return _lines(title, axis, series, told, {}, interpolate="step-after")
+
+
+def _lines(title: str, axis: str, series: Sequence[Series], told: str, over: Json, **mark: str) -> Figure:
+    names = [one.name for one in series]
+    rows = [{"name": one.name, "iteration": at, "value": value} for one in series for at, value in one.points]
+    encoding = {"x": span("iteration"), "y": quantity("value", axis), "tooltip": _tips("value", axis)}
+    if len(names) > 1:
+        encoding["color"] = coloured("name", names)
+    role = "series" if len(names) > 1 else "decided" if mark else "measured"
+    spec = layered(layer("line", role, rows, encoding, **mark), over)
+    table = [[row["name"], row["iteration"], row["value"]] for row in rows]
+    return Figure(title, told, spec, ["of", "iteration", axis], table)

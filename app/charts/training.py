@@ -1,0 +1,36 @@
+"""How a training gets on: returns over its steps, beside what it is to beat."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from app.charts.figure import Figure, coloured, layer, layered, quantity, span
+
+
+class Learnt(NamedTuple):
+    """A training's mean return at some number of environment steps."""
+
+    name: str
+    steps: int
+    value: float
+
+
+def learning(learnt: Sequence[Learnt], marks: Mapping[str, float], told: str) -> Figure:
+    """A line for each training, and rules at what is known of others."""
+    names = list(dict.fromkeys(one.name for one in learnt))
+    x = span("steps", "environment steps", axis={"format": "~s"})
+    y = quantity("value", "return", zero=False)
+    rules = [{"name": name, "value": value} for name, value in marks.items()]
+    colour = {"color": coloured("name", names)} if len(names) > 1 else {}
+    role = "series" if len(names) > 1 else "measured"
+    rows = [one._asdict() for one in learnt]
+    text = {"y": y, "x": {"value": 4}, "text": {"field": "name"}}
+    spec = layered(
+        layer("line", role, rows, {"x": x, "y": y, **colour}, point={"size": 20}),
+        layer("rule", "target", rules, {"y": y}),
+        layer("text", "note", rules, text, align="left", dy=-6),
+        height=240,
+    )
+    table = [[one.name, one.steps, one.value] for one in learnt] + [[name, None, v] for name, v in marks.items()]
+    return Figure("Return over the training", told, spec, ["of", "steps", "return"], table)

@@ -1,0 +1,69 @@
+"""What ends a command that calls a service: each failure is a line with its remedy, and an exit status."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from app.cli.options import ABSENT, FORBIDDEN, REFUSED, UNREACHABLE
+
+Json = dict[str, Any]
+MOST_FIELDS = 3
+"""So many offending fields are named in a line."""
+LISTS = {
+    "workload": "workload list",
+    "execution": "samples list WORKLOAD",
+    "model": "model list WORKLOAD",
+    "agent": "agent list WORKLOAD",
+    "run": "run list",
+    "job": "job list",
+    "evaluation": "evaluate list",
+    "series": "series list WORKLOAD",
+}
+REMEDIES = {
+    401: "set STEWARD_API_KEY to a key; `steward key create` makes one where the database is",
+    403: "`steward key create --scopes …` makes a key that may, where the database is",
+    429: "try again in a while",
+}
+
+
+class RefusedError(RuntimeError):
+    """The service refused a call, or a job failed; the message is the problem in a line, with what helps.
+
+    Attributes:
+        status: of the answer, where it says one.
+    """
+
+    def __init__(self, problem: Json) -> None:
+        self.status: int | None = problem.get("status")
+        super().__init__(f"{problem.get('title', 'refused')}: {_detail(problem)}")
+
+
+class UnreachableError(RuntimeError):
+    """Nobody answers at the service's address."""
+
+
+def exit_status(error: RefusedError | UnreachableError) -> int:
+    """How a command ends by it."""
+    if isinstance(error, UnreachableError):
+        return UNREACHABLE
+    return {401: FORBIDDEN, 403: FORBIDDEN, 404: ABSENT}.get(error.status or 0, REFUSED)
+
+
+def _detail(problem: Json) -> str:
+    """Which fields, with their values, or what else is wrong; then the remedy."""
+    fields = problem.get("errors") or []
+    told = "; ".join(map(_field, fields[:MOST_FIELDS])) or str(problem.get("detail", problem))
+    told += f"; and {len(fields) - MOST_FIELDS} more" if len(fields) > MOST_FIELDS else ""
+    status = problem.get("status")
+    absent = re.match(r"no (\w+)", told) if status == 404 else None
+    if absent and absent[1] in LISTS:
+        return f"{told.partition(';')[0]}; `steward {LISTS[absent[1]]}` tells which there are"
+    return "; ".join(filter(None, (told, REMEDIES.get(status or 0))))
+
+
+def _field(field: Json) -> str:
+    """``/resources/0/minimum: must be 0 or greater, not -1``; what is long is told by its place alone."""
+    value = field.get("value")
+    shown = f", not {value!r}" if isinstance(value, str | int | float) and len(repr(value)) <= 60 else ""
+    return f"{field.get('pointer') or '/'}: {field['message']}{shown}"

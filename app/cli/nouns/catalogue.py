@@ -1,0 +1,329 @@
+"""Every noun of the service that has commands."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from app.cli.nouns.contract import Action, Column, Noun, Option
+
+AGE = Column("age", "created_at", "age")
+OF_WORKLOAD = Option("workload", str, "Only those of this workload.")
+SEED = Option("seed", int, "Same seed, same samples: the same result.")
+ROLE = Option("role", str, "Which of the workload's policies, where it has several.")
+REASON = Option("reason", str, "Why, for the record.")
+W = "/workloads/{workload}"
+
+WORKLOAD = Noun(
+    "workload",
+    "Workloads: what there is to decide about.",
+    (
+        Action(
+            "list",
+            "GET /workloads",
+            "List workloads.",
+            columns=(
+                Column("name", "name", whole=True),
+                Column("kind", "kind"),
+                Column("spec", "spec_version"),
+                Column("champion", "champion"),
+                AGE,
+                Column("problem", "problem"),
+            ),
+        ),
+        Action("show", f"GET {W}", "Show a workload and its spec."),
+        Action("create", "POST /workloads", "Register a workload by its spec.", fields=True, document=True),
+        Action("change", f"PATCH {W}", "Change prices, weights, targets … of a workload.", fields=True),
+        Action(
+            "delete",
+            f"DELETE {W}",
+            "Delete a workload and all that belongs to it.",
+            options=(Option("force", bool, "Although runs go on or jobs have not ended."),),
+            told="workload {workload} is deleted",
+        ),
+        Action(
+            "decide",
+            "GET /decision",
+            "Tell what would be decided in a state that is given in full; nothing is kept.",
+            given=("workload",),
+            fields=True,
+        ),
+        Action("drift", f"GET {W}/drift", "Show what is done about drift, and how far it is."),
+        Action("respond", f"PUT {W}/drift", "Set what is done about drift.", fields=True),
+        Action("retention", f"GET {W}/retention", "Show how long what belongs to a workload is kept."),
+        Action("retain", f"PUT {W}/retention", "Set how long what belongs to a workload is kept.", fields=True),
+    ),
+)
+SAMPLES = Noun(
+    "samples",
+    "Samples: executions that models learn from.",
+    (
+        Action(
+            "list",
+            f"GET {W}/samples",
+            "List executions, oldest first.",
+            columns=(
+                Column("execution", "execution", whole=True),
+                Column("source", "source"),
+                Column("iterations", "iterations"),
+                Column("lasted", "seconds", "lasting"),
+                AGE,
+            ),
+        ),
+        Action(
+            "show",
+            f"GET {W}/samples",
+            "Show an execution, report by report.",
+            given=("execution",),
+            fixed={"reports": "true"},
+        ),
+        Action(
+            "delete",
+            f"DELETE {W}/samples",
+            "Delete an execution, or all that were stored before a time.",
+            options=(
+                Option("execution", str, "Name of one execution."),
+                Option("before", str, "All that were stored before, such as 2026-01-31T00:00:00Z."),
+            ),
+            told="samples of {workload} are deleted",
+        ),
+    ),
+)
+SERIES = Noun(
+    "series",
+    "Series from outside, such as prices: forecasts as they were issued.",
+    (
+        Action(
+            "list",
+            f"GET {W}/exogenous",
+            "List a workload's series.",
+            columns=(
+                Column("series", "series", whole=True),
+                Column("rows", "rows"),
+                Column("since", "since"),
+                Column("until", "until"),
+                Column("issued", "issued_at", "age"),
+            ),
+        ),
+        Action(
+            "show",
+            f"GET {W}/exogenous/{{series}}",
+            "List a series: of each time the newest issue.",
+            columns=(
+                Column("time", "time", whole=True),
+                Column("mean", "mean"),
+                Column("low", "low"),
+                Column("high", "high"),
+                Column("issued", "issued_at", "age"),
+            ),
+            options=(Option("since", str, "From this time on."), Option("until", str, "Before this time.")),
+        ),
+        Action("create", f"PUT {W}/exogenous/{{series}}", "Add an issue to a series.", fields=True),
+        Action(
+            "delete",
+            f"DELETE {W}/exogenous/{{series}}",
+            "Delete a series, or what was issued before a time.",
+            options=(Option("before", str, "What was issued before, such as 2026-01-31T00:00:00Z."),),
+            told="series {series} of {workload} is deleted",
+        ),
+    ),
+)
+MODEL = Noun(
+    "model",
+    "Domain models: what a workload's samples say, and how surely.",
+    (
+        Action(
+            "list",
+            f"GET {W}/models",
+            "List a workload's models, newest first.",
+            columns=(Column("version", "version", whole=True), Column("spec", "spec_version"), AGE),
+        ),
+        Action("show", f"GET {W}/models/{{version}}", "Show a model and how well it fits.", newest=True),
+        Action(
+            "create",
+            f"POST {W}/models",
+            "Have a model fitted to the samples.",
+            options=(SEED,),
+            fields=True,
+            result=f"{W}/models/{{model}}",
+        ),
+        Action(
+            "delete",
+            f"DELETE {W}/models/{{version}}",
+            "Delete a model.",
+            told="model {version} of {workload} is deleted",
+        ),
+        Action(
+            "predict",
+            f"GET {W}/models/{{version}}/predict",
+            "Predict, such as allocation.gpus=4: of what, is the kind's matter.",
+            fields=True,
+        ),
+    ),
+)
+AGENT = Noun(
+    "agent",
+    "Agents: trained, judged, promoted.",
+    (
+        Action(
+            "list",
+            f"GET {W}/agents",
+            "List a workload's agents, newest first.",
+            columns=(
+                Column("version", "version", whole=True),
+                Column("algorithm", "algorithm"),
+                Column("seed", "seed"),
+                Column("model", "model_version"),
+                Column("champion", "champion", "flag"),
+                Column("promoted", "promoted", "flag"),
+                AGE,
+            ),
+        ),
+        Action(
+            "delete",
+            f"DELETE {W}/agents/{{version}}",
+            "Delete an agent.",
+            told="agent {version} of {workload} is deleted",
+        ),
+        Action(
+            "promote",
+            f"POST {W}/agents/{{version}}/promote",
+            "Have an agent answer from now on.",
+            options=(
+                REASON,
+                Option("require", list[str], "Evidence that is needed: shadow, off_policy; may be repeated."),
+                ROLE,
+            ),
+        ),
+        Action(
+            "rollback",
+            f"POST {W}/agents/{{version}}/rollback",
+            "Go back to an agent of before.",
+            options=(REASON, ROLE),
+        ),
+        Action(
+            "promotions",
+            f"GET {W}/agents/promotions",
+            "List who answered, from when, and why, newest first.",
+            columns=(
+                Column("champion", "champion", whole=True),
+                Column("role", "role"),
+                AGE,
+                Column("by", "made_by"),
+                Column("reason", "reason"),
+            ),
+        ),
+        Action("shadow", f"GET {W}/agents/{{version}}/shadow", "Show how an agent did beside the one that answered."),
+        Action(
+            "policy",
+            f"GET {W}/agents/{{version}}/policy",
+            "Download an agent's policy.",
+            options=(ROLE,),
+            suffix=".safetensors",
+        ),
+    ),
+)
+JOB = Noun(
+    "job",
+    "Jobs: fits, trainings and evaluations.",
+    (
+        Action(
+            "list",
+            "GET /jobs",
+            "List jobs, newest first.",
+            columns=(
+                Column("id", "id", whole=True),
+                Column("type", "type"),
+                Column("workload", "workload"),
+                Column("state", "state"),
+                Column("done", "progress", "share"),
+                AGE,
+            ),
+            options=(
+                OF_WORKLOAD,
+                Option(
+                    "state",
+                    Literal["queued", "running", "succeeded", "failed", "cancelled"],
+                    "Only those in this state.",
+                ),
+            ),
+        ),
+        Action("show", "GET /jobs/{id}", "Show a job.", newest=True),
+        Action("watch", "GET /jobs/{id}", "Follow a job until it ends.", newest=True, result=""),
+        Action("cancel", "POST /jobs/{id}/cancel", "Cancel a job."),
+        Action("delete", "DELETE /jobs/{id}", "Delete a job that has ended.", told="job {id} is deleted"),
+    ),
+)
+RUN = Noun(
+    "run",
+    "Runs, decided about iteration by iteration: `steward run -- COMMAND` launches one.",
+    (
+        Action(
+            "list",
+            "GET /runs",
+            "List runs, newest first.",
+            columns=(
+                Column("id", "id", whole=True),
+                Column("workload", "workload"),
+                Column("state", "state"),
+                Column("iterations", "iterations"),
+                Column("agent", "agent"),
+                AGE,
+            ),
+            options=(
+                OF_WORKLOAD,
+                Option("state", Literal["running", "finished", "failed"], "Only those in this state."),
+            ),
+        ),
+        Action("show", "GET /runs/{run}", "Show a run and its last decision.", newest=True),
+        Action(
+            "iterations",
+            "GET /runs/{run}/iterations",
+            "List a run's iterations, and what was decided after each.",
+            columns=(
+                Column("iteration", "iteration", whole=True),
+                Column("by", "decision.source"),
+                Column("age", "reported_at", "age"),
+                Column("reason", "decision.reason.text"),
+            ),
+            newest=True,
+        ),
+        Action("start", "POST /runs", "Start a run of a workload.", given=("workload",), fields=True),
+        Action(
+            "report",
+            "PUT /runs/{run}/iterations/{iteration}",
+            "Report an iteration, such as allocation.gpus=4 metrics.iteration_seconds=21; answered by what is next.",
+            fields=True,
+        ),
+        Action(
+            "finish",
+            "PATCH /runs/{run}",
+            "End a run: its iterations become samples.",
+            options=(Option("state", Literal["finished", "failed"], "How it ended. [default: finished]"),),
+            fixed={"state": "finished"},
+        ),
+        Action("delete", "DELETE /runs/{run}", "Delete a run.", told="run {run} is deleted"),
+    ),
+)
+EVALUATION = Noun(
+    "evaluate",
+    "Evaluations of agents beside every baseline: `steward evaluate WORKLOAD` makes one.",
+    (
+        Action(
+            "list",
+            "GET /evaluations",
+            "List evaluations, newest first.",
+            columns=(
+                Column("id", "id", whole=True),
+                Column("workload", "workload"),
+                Column("model", "model_version"),
+                Column("agents", "verdicts.agent"),
+                Column("class", "verdicts.level"),
+                AGE,
+            ),
+            options=(OF_WORKLOAD,),
+        ),
+        Action("show", "GET /evaluations/{id}", "Show an evaluation.", newest=True),
+        Action("report", "GET /evaluations/{id}/report", "Download an evaluation's page.", newest=True, suffix=".html"),
+        Action("delete", "DELETE /evaluations/{id}", "Delete an evaluation.", told="evaluation {id} is deleted"),
+    ),
+)

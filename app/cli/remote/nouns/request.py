@@ -1,0 +1,123 @@
+"""What an action sends: its path, with the newest and the champion found out, and its body or query."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import typer
+
+from app.cli.nouns.contract import CHAMPION, KEYS, NEWEST, Action
+from app.cli.remote.service import Json, RefusedError, Service
+
+QUERIES = ("GET", "DELETE")
+
+
+def path_of(service: Service, action: Action, said: Json) -> str:
+    """The action's path, with its arguments in it.
+
+    Raises:
+        RefusedError: there is none yet, or no champion.
+    """
+    path = ""
+    for part in action.path.split("/")[1:]:
+        name = part[1:-1] if part.startswith("{") else ""
+        value = meant(service, path, name, str(said[name])) if name in KEYS else str(said.get(name, ""))
+        path += "/" + (quote(value, safe="") if name else part)
+        if name:
+            said[name] = value
+    return path
+
+
+def meant(service: Service, collection: str, name: str, value: str) -> str:
+    """The item of a list that is meant: itself, but for the newest and the champion.
+
+    Raises:
+        RefusedError: there is none yet, or no champion.
+    """
+    if name == "workload" or value not in (NEWEST, CHAMPION) or (value == CHAMPION and "/agents" not in collection):
+        return value
+    if value == CHAMPION:
+        workload = collection.rpartition("/")[0]
+        found = service.call("GET", workload)["champion"]
+        if found is None:
+            raise RefusedError({"title": "No champion", "detail": f"a heuristic answers for {workload}", "status": 404})
+        return str(found)
+    items = service.call("GET", f"{collection}?limit=1")["items"]
+    if not items:
+        raise RefusedError(_none(collection))
+    return str(items[0][KEYS[name]])
+
+
+def _none(collection: str) -> Json:
+    """What is said of an empty list, with what fills it."""
+    *_, workload, plural = collection.split("/")
+    noun = plural.removesuffix("s")
+    made = f"; `steward {noun} create {workload}` makes one" if plural in ("models", "agents") else ""
+    return {"title": f"No {noun}", "detail": f"there is none yet{made}", "status": 404}
+
+
+def content_of(action: Action, said: Json) -> dict[str, Any]:
+    """Arguments of the HTTP call: a JSON body, or a query.
+
+    Raises:
+        typer.BadParameter: a file or a member can't be read; it is named.
+    """
+    content: Json = dict(action.fixed)
+    for file in (said.get("document"), said.get("file")):
+        content |= {} if file is None else _document(file)
+    content |= {name: said[name] for name in action.given}
+    content |= {option.name: said[option.name] for option in action.options if said[option.name] not in (None, [])}
+    for field in said.get("fields") or ():
+        _put(content, field)
+    if action.method in QUERIES:
+        return {"params": _query(content)}
+    return {} if action.method == "POST" and action.path.endswith("/cancel") else {"json": content}
+
+
+def _document(file: Path) -> Json:
+    try:
+        text = sys.stdin.read() if str(file) == "-" else file.read_text()
+        found = json.loads(text)
+    except OSError as error:
+        raise typer.BadParameter(f"{file}: {error.strerror}") from error
+    except ValueError as error:
+        raise typer.BadParameter(f"{file}: is no JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise typer.BadParameter(f"{file}: must hold a JSON object, not {type(found).__name__}")
+    return found
+
+
+def _put(content: Json, field: str) -> None:
+    """``allocation.gpus=4`` into ``{"allocation": {"gpus": 4}}``."""
+    place, equals, value = field.partition("=")
+    *outer, last = place.split(".")
+    if not equals or not all((*outer, last)):
+        raise typer.BadParameter(f"{field!r} is no MEMBER=VALUE, such as allocation.gpus=4")
+    for name in outer:
+        content = content.setdefault(name, {})
+        if not isinstance(content, dict):
+            raise typer.BadParameter(f"{field!r}: {name} is given as a value, too")
+    try:
+        content[last] = json.loads(value)
+    except ValueError:
+        content[last] = value
+
+
+def _query(content: Json) -> Json:
+    """Members as the API's queries have them: ``{"allocation": {"gpus": 4}}`` is ``allocation=gpus:4``."""
+    return {name: _texts(value) for name, value in content.items()}
+
+
+def _texts(value: Any) -> str | Sequence[str]:
+    if isinstance(value, dict):
+        return [f"{name}:{_text(one)}" for name, one in value.items()]
+    return [_text(one) for one in value] if isinstance(value, list) else _text(value)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,49 @@
+"""The example that a first visitor may load: what a kind gives as its own, registered, sampled and being fitted."""
+
+from __future__ import annotations
+
+from app.database.engine import Database
+from app.domain_models import service as domain_models
+from app.domain_models.schemas import FitRequest
+from app.errors import NotFound
+from app.kinds.registry import DEFAULT, KINDS, parse_spec
+from app.samples import service as samples
+from app.settings import Settings
+from app.workloads import service as workloads
+
+
+def offered() -> list[tuple[str, str]]:
+    """Kinds and what their examples are, the default one first."""
+    names = sorted(KINDS, key=lambda name: (name != DEFAULT, name))
+    return [(name, KINDS[name].example.summary) for name in names]
+
+
+def load(database: Database, tenant: str, settings: Settings, kind: str) -> str:
+    """Register a kind's example, give it its samples and have them fitted; its workload's name. Doing so again is safe.
+
+    Raises:
+        NotFound: no such kind.
+        Conflict: something else is registered under its name.
+    """
+    if kind not in KINDS:
+        raise NotFound(f"no kind {kind!r}; installed: {', '.join(KINDS)}")
+    example = KINDS[kind].example
+    spec = parse_spec({"kind": kind, **example.spec})
+    name = workloads.register(database, tenant, spec).name
+    media, body = max(example.samples.items(), key=lambda given: len(given[1]))
+    stored = samples.upload(database, tenant, name, _upload(kind, media, body, settings))
+    if stored.accepted and KINDS[kind].simulated:
+        domain_models.request_fit(database, tenant, name, FitRequest())
+    return name
+
+
+def _upload(kind: str, media: str, body: bytes, settings: Settings) -> samples.Upload:
+    named = KINDS[kind].samples.formats[media].named
+    return samples.Upload(
+        media_type=media,
+        name="example" if named else None,
+        chunks=iter([body]),
+        gzip=False,
+        limit_bytes=settings.upload_limit_bytes,
+        json_limit_bytes=settings.json_limit_bytes,
+    )

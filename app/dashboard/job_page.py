@@ -1,0 +1,94 @@
+"""A job's page: how far it is, what it has told about itself, and of a training how it learns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import select
+
+from app.charts.figure import Figure
+from app.charts.training import Learnt, learning
+from app.dashboard.rendering import cell
+from app.database.engine import Database
+from app.database.tables import Agent, Job, JobEvent
+from app.jobs import service as jobs
+from app.jobs.schemas import FINAL_STATES, JobRead
+
+MOST_EVENTS, MOST_POINTS = 2_000, 300
+SHOWN_EVENTS = 40
+TOLD_ELSEWHERE = {"state", "progress", "eta_seconds"}
+
+
+class EventLine(NamedTuple):
+    """One thing that a job has told."""
+
+    at: datetime
+    state: str
+    progress: float
+    words: str
+
+
+class JobPage(NamedTuple):
+    """Everything on a job's page."""
+
+    job: JobRead
+    request: Mapping[str, Any]
+    open: bool
+    figures: Sequence[Figure]
+    events: Sequence[EventLine]
+
+
+def page(database: Database, tenant: str, identifier: str) -> JobPage:
+    """A job's page as it stands.
+
+    Raises:
+        NotFound: no such job.
+    """
+    job = jobs.get(database, tenant, identifier)
+    with database.reading() as session:
+        row = jobs.require(session, tenant, identifier)
+        newest = select(JobEvent).where(JobEvent.job_id == row.id).order_by(JobEvent.sequence.desc())
+        events = list(session.scalars(newest.limit(MOST_EVENTS)))[::-1]
+        marks = _marks(session, row) if row.type == "train" else {}
+    lines = [_line(event) for event in events[-SHOWN_EVENTS:]][::-1]
+    return JobPage(job, row.request, job.state not in FINAL_STATES, _figures(events, marks), lines)
+
+
+def _marks(session: Any, job: Job) -> dict[str, float]:
+    """Returns that the newest agent's report knows of: the best heuristic's and the optimum's."""
+    query = select(Agent.report).where(Agent.workload_id == job.workload_id).order_by(Agent.version.desc()).limit(1)
+    report = session.scalar(query) or {}
+    best = report.get("best_heuristic")
+    found = {f"best heuristic: {best}": report.get("heuristics", {}).get(best), "optimum": report.get("optimum")}
+    return {name: value["mean"] for name, value in found.items() if isinstance(value, Mapping)}
+
+
+def _figures(events: Sequence[JobEvent], marks: Mapping[str, float]) -> list[Figure]:
+    learnt = [
+        Learnt(_named(event.data), event.data["steps"], event.data["episode_return"])
+        for event in events
+        if isinstance(event.data.get("episode_return"), int | float) and "steps" in event.data
+    ]
+    if not learnt:
+        return []
+    told = "Mean return of the episodes that ended lately, while exploring; dashed: what is known of others."
+    every = -(-len(learnt) // MOST_POINTS)
+    return [learning([*learnt[::every], learnt[-1]], marks, told)]
+
+
+def _named(data: Mapping[str, Any]) -> str:
+    return f"{data.get('algorithm', 'training')}, seed {data.get('seed', 0)}".replace("_", " ")
+
+
+def _line(event: JobEvent) -> EventLine:
+    more = {name: value for name, value in event.data.items() if name not in TOLD_ELSEWHERE and value is not None}
+    words = ", ".join(f"{name.replace('_', ' ')} {_word(value)}" for name, value in more.items())
+    return EventLine(event.created_at, str(event.data.get("state", "")), float(event.data.get("progress", 0.0)), words)
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return " ".join(f"{name} {part}" for name, part in value.items() if not isinstance(part, list | dict))
+    return cell(value)

@@ -1,0 +1,120 @@
+"""A run's page: figures and charts as its kind tells them, and its decisions with their reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy.orm import Session
+
+from app.charts.figure import Figure
+from app.dashboard import repository, shown
+from app.dashboard.shown import CompiledOf
+from app.database.engine import Database
+from app.errors import NotFound
+from app.kinds.contract.views import Alternative, Fact
+from app.kinds.registry import KINDS, read_decision, read_or_raw
+from app.runs import repository as runs
+from app.runs.repository import Loaded
+from app.runs.schemas import RunListed
+from app.runs.service import read_listed
+
+DECISIONS = 25
+
+
+class DecisionLine(NamedTuple):
+    """A decision in a list."""
+
+    iteration: int
+    allocation: str
+    source: str
+    policy: str
+    reason: str
+    shadow: str
+    at: datetime
+
+
+class RunPage(NamedTuple):
+    """Everything on a run's page.
+
+    Attributes:
+        older: the iteration before which there are more decisions; None where these are all.
+        problems: what can't be shown, and why.
+    """
+
+    run: RunListed
+    kind: str
+    facts: Sequence[Fact]
+    figures: Sequence[Figure]
+    alternatives: Sequence[Alternative]
+    decisions: Sequence[DecisionLine]
+    older: int | None
+    problems: Sequence[str]
+
+
+def load(session: Session, tenant: str, run: str) -> Loaded:
+    """A run with its last iteration.
+
+    Raises:
+        NotFound: no such run.
+    """
+    found = runs.load(session, tenant, run)
+    if found is None:
+        raise NotFound(f"no run {run!r}")
+    return found
+
+
+def page(database: Database, tenant: str, run: str, compiled_of: CompiledOf) -> RunPage:
+    """A run's page as it stands.
+
+    Raises:
+        NotFound: no such run.
+    """
+    with database.reading() as session:
+        loaded = load(session, tenant, run)
+        views = shown.views(loaded.kind)
+        given = shown.shown(session, loaded, thinned=views is not None and views.thinned)
+        lines, older = decisions(session, loaded, None)
+    facts: list[Any] = [Fact("reports", f"{loaded.run.next_iteration:,}")]
+    figures: list[Any] = []
+    others: list[Any] = []
+    problems: list[str] = []
+    compiled = shown.compiled_or_none(compiled_of, loaded.workload)
+    if views is not None and compiled is not None:
+        facts, no_facts = shown.told("how it stands", lambda: views.facts(compiled, given))
+        figures, no_figures = shown.told("its charts", lambda: views.run(compiled, given))
+        others, no_others = shown.told("other policies", lambda: views.alternatives(compiled, given))
+        problems = [problem for problem in (no_facts, no_figures, no_others) if problem]
+    return RunPage(read_listed(loaded), loaded.kind, facts, figures, others, lines, older, problems)
+
+
+def decisions(session: Session, loaded: Loaded, before: int | None) -> tuple[list[DecisionLine], int | None]:
+    """The newest decisions before an iteration, newest first, and where the next ones begin."""
+    end = loaded.run.next_iteration if before is None else min(before, loaded.run.next_iteration)
+    first = max(0, end - DECISIONS)
+    rows = repository.iterations(session, loaded.run.id, range(first, end))
+    lines = [decision_line(row.iteration, row.decision, row.reported_at, loaded.kind) for row in reversed(rows)]
+    return lines, first if first > 0 and rows else None
+
+
+def decision_line(iteration: int, decision: dict[str, Any], at: datetime, kind: str) -> DecisionLine:
+    """A stored decision in words, be it readable here or not."""
+    read, problem = read_or_raw(read_decision, {"kind": kind, **decision})
+    words = problem if problem is not None else KINDS[read.kind].summarise(read)
+    source, policy = str(decision.get("source", "")), str(decision.get("policy", ""))
+    return DecisionLine(iteration, words, source, policy, shown.reason(decision), _shadow(decision), at)
+
+
+def _shadow(decision: dict[str, Any]) -> str:
+    """What the run's shadow would have done, in a word or two; empty where there is none."""
+    found = decision.get("shadow")
+    if not isinstance(found, dict):
+        return ""
+    if found.get("problem"):
+        return str(found["problem"])
+    if found.get("agrees"):
+        return f"agent {found.get('agent')} agrees"
+    told = found.get("allocation")
+    words = ", ".join(f"{value:g} {name}" for name, value in told.items()) if isinstance(told, dict) else "otherwise"
+    return f"agent {found.get('agent')}: {words}"

@@ -1,0 +1,139 @@
+"""A workload's page: what was measured and fitted, agents beside what they are compared with, what answers where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from app.agents import service as agents
+from app.agents.schemas import AgentRead
+from app.charts.figure import Figure
+from app.charts.ranking import Ranked, ranking
+from app.dashboard import repository, shown
+from app.dashboard.shown import CompiledOf
+from app.database.engine import Database
+from app.database.tables import Workload
+from app.domain_models import repository as models
+from app.evaluations import service as evaluations
+from app.http.pagination import PageRequest
+from app.jobs import service as jobs
+from app.jobs.schemas import JobRead
+from app.kinds.contract.kind import Description
+from app.kinds.contract.views import Learnt
+from app.kinds.registry import KINDS
+from app.runs import service as runs
+from app.samples.codecs import codec_of
+from app.workloads import service as workloads
+from app.workloads.schemas import WorkloadListed
+
+EXECUTIONS, AGENTS, RUNS, JOBS = 60, 10, 10, 8
+
+
+class AgentLine(NamedTuple):
+    """An agent in a list; ``level`` is its class by the newest evaluation that judged it."""
+
+    version: int
+    algorithm: str
+    champion: bool
+    mean: float | None
+    level: str
+    reason: str
+    created_at: datetime
+
+
+class WorkloadPage(NamedTuple):
+    """Everything on a workload's page."""
+
+    workload: WorkloadListed
+    described: Description | None
+    counts: repository.Counts
+    response: Sequence[Figure]
+    policy: Sequence[Figure]
+    ranking: Figure | None
+    agents: Sequence[AgentLine]
+    changes: Sequence[Any]
+    runs: Sequence[shown.RunLine]
+    jobs: Sequence[JobRead]
+    evaluations: Sequence[Any]
+    problems: Sequence[str]
+
+
+def page(database: Database, tenant: str, name: str, compiled_of: CompiledOf) -> WorkloadPage:
+    """A workload's page as it stands.
+
+    Raises:
+        NotFound: no such workload.
+    """
+    with database.reading() as session:
+        row = workloads.require(session, tenant, name)
+        counts = repository.counts(session, [row.id])[row.id]
+    read = workloads.read_listed(row)
+    listed = agents.listed(database, tenant, row.name, PageRequest(AGENTS))[0].rows
+    versions = [agents.read(one, row) for one in listed]
+    judged, _ = evaluations.listed(database, tenant, PageRequest(JOBS), row.name)
+    found = [evaluations.read(one, row.name) for one in judged.rows]
+    charts, answers, problems = (
+        _charts(database, row, compiled_of) if read.problem is None else ([], [], [read.problem])
+    )
+    levels = {verdict.agent: str(verdict.level or "none") for one in reversed(found) for verdict in one.verdicts}
+    return WorkloadPage(
+        read,
+        None if read.problem is not None else KINDS[row.kind].describe(read.spec),
+        counts,
+        charts,
+        answers,
+        compared(versions[0]) if versions else None,
+        [agent_line(one, levels.get(one.version, "")) for one in versions],
+        [agents.read_promotion(one) for one in agents.promotions(database, tenant, row.name, PageRequest(JOBS)).rows],
+        [shown.line(runs.read_listed(one)) for one in runs.listed(database, tenant, PageRequest(RUNS), row.name).rows],
+        [jobs.read(one, row.name) for one in jobs.listed(database, tenant, PageRequest(JOBS), row.name, None)[0].rows],
+        found,
+        [*([read.problem] if read.problem else []), *problems],
+    )
+
+
+def _charts(database: Database, row: Workload, compiled_of: CompiledOf) -> tuple[list[Any], list[Any], list[str]]:
+    views, compiled = shown.views(row.kind), shown.compiled_or_none(compiled_of, row.name)
+    if views is None or compiled is None:
+        return [], [], []
+    learnt = _learnt(database, row, compiled)
+    charts, no_charts = shown.told("what was measured", lambda: views.workload(compiled, learnt))
+    answers, no_answers = shown.told("the policy map", lambda: views.policy(compiled))
+    return charts, answers, [problem for problem in (no_charts, no_answers) if problem]
+
+
+def _learnt(database: Database, row: Workload, compiled: Any) -> Learnt:
+    """Its newest model's report and newest executions."""
+    with database.reading() as session:
+        version = compiled.snapshot.model_version
+        model = None if version is None else models.find(session, row.id, version)
+        codec = codec_of(row)
+        found = [codec.unpacked(data) for data in repository.data(session, row.id, EXECUTIONS)]
+        return Learnt(None if model is None else model.report, found)
+
+
+def agent_line(agent: AgentRead, level: str) -> AgentLine:
+    """An agent in a list."""
+    mean = agent.report.get("return", {}).get("mean")
+    why = str(agent.report.get("reason", ""))
+    return AgentLine(agent.version, agent.algorithm, agent.champion, mean, level, why, agent.created_at)
+
+
+def compared(agent: AgentRead) -> Figure | None:
+    """An agent's return beside every heuristic's and the optimum's, the best first."""
+    own, rules = agent.report.get("return"), agent.report.get("heuristics")
+    if not isinstance(own, Mapping) or not isinstance(rules, Mapping):
+        return None
+    found = [_ranked(f"agent {agent.version}", own, chosen=True)]
+    found += [_ranked(name.replace("_", " "), value) for name, value in rules.items()]
+    optimum = agent.report.get("optimum")
+    if isinstance(optimum, Mapping):
+        found.append(_ranked("optimum", optimum))
+    found.sort(key=lambda one: -one.value)
+    told = "Mean return in the simulator, nearer to 0 is better; lines: 95 % intervals. Coloured: the agent."
+    return ranking(f"Agent {agent.version} beside what it is compared with", "return", found, told)
+
+
+def _ranked(name: str, value: Mapping[str, float], *, chosen: bool = False) -> Ranked:
+    return Ranked(name, value["mean"], chosen, value.get("low"), value.get("high"))

@@ -1,0 +1,44 @@
+"""See ``app.kinds.contract.views.Views``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from app.charts.figure import Figure
+from app.kinds.contract.views import Alternative, Fact, Learnt, Shown
+from app.kinds.iterative.decisions.compiled import Compiled
+from app.kinds.iterative.views import policy, run, workload
+
+LIKELY = 0.5
+
+
+class IterativeViews:
+    """Metrics beside what was expected, allocations, the way to targets; curves by resource; a map of the policy."""
+
+    thinned = True
+
+    def facts(self, compiled: Compiled, shown: Shown) -> Sequence[Fact]:
+        """See ``Views``."""
+        return run.facts(compiled, shown)
+
+    def run(self, compiled: Compiled, shown: Shown) -> Sequence[Figure]:
+        """See ``Views``."""
+        return list(run.figures(compiled, shown))
+
+    def alternatives(self, compiled: Compiled, shown: Shown) -> Sequence[Alternative]:
+        """See ``Views``."""
+        return run.alternatives(compiled, shown)
+
+    def workload(self, compiled: Compiled, learnt: Learnt) -> Sequence[Figure]:
+        """See ``Views``."""
+        return list(workload.figures(compiled, learnt))
+
+    def policy(self, compiled: Compiled) -> Sequence[Figure]:
+        """See ``Views``."""
+        return list(policy.figures(compiled))
+
+    def on_target(self, compiled: Compiled, decision: Mapping[str, Any]) -> bool | None:  # noqa: ARG002
+        """See ``Views``: every target is met more likely than not."""
+        chances = decision.get("chances")
+        return min(chances.values()) > LIKELY if chances else None

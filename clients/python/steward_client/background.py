@@ -1,0 +1,132 @@
+"""A thread that sends what a run reports, so that whoever reports goes on at once."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from concurrent.futures import Future
+from queue import Empty, SimpleQueue
+from typing import NamedTuple
+
+from .channel import Numbers
+from .errors import StewardError
+from .iterative import Run
+
+logger = logging.getLogger("steward_client")
+
+
+class Item(NamedTuple):
+    """A report on its way to the thread."""
+
+    iteration: int
+    allocation: Numbers
+    metrics: Numbers
+    features: Numbers
+    done: Future[None]
+
+
+class Background:
+    """A channel to a service: one thread sends, in order; what it can't send now it keeps, and tries again by itself.
+
+    Between ``start`` and ``end`` the run is the thread's alone. Each report is sent until it is acknowledged, under its
+    number, so that it counts exactly once.
+
+    Args:
+        run: who sends; its ``wait_seconds`` hold up the thread, not the caller.
+        owned: whether the run is ended here.
+    """
+
+    def __init__(self, run: Run, *, owned: bool = True) -> None:
+        self.id = run.id
+        self._run, self._owned = run, owned
+        self._inbox: SimpleQueue[Item | None] = SimpleQueue()
+        self._refused: StewardError | None = None
+        self._next = 0
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Start the run, as patiently as it does, and the thread."""
+        if self._thread is None:
+            self._run.start()
+            self.id, self._next = self._run.id, self._run.iteration
+            self._thread = threading.Thread(target=self._work, name=f"steward-{self.id}", daemon=True)
+            self._thread.start()
+
+    @property
+    def iteration(self) -> int:
+        """The number of the next report; those that are on their way count."""
+        return self._next
+
+    @property
+    def allocation(self) -> dict[str, float]:
+        """What was decided last, by resource."""
+        return self._run.allocation
+
+    @property
+    def unsent(self) -> int:
+        """How many reports are not acknowledged yet."""
+        return self._inbox.qsize() + len(self._run.unsent)
+
+    def report(self, iteration: int, allocation: Numbers, metrics: Numbers, features: Numbers) -> Future[None]:
+        """Hand a report to the thread.
+
+        Raises:
+            StewardError: one that was reported before was refused; nothing after it is taken.
+        """
+        if self._refused is not None:
+            raise self._refused
+        item = Item(iteration, allocation, metrics, features, Future())
+        self._inbox.put(item)
+        self._next = iteration + 1
+        return item.done
+
+    def end(self, *, failed: bool) -> None:
+        """Have all that is on its way sent, as patiently as the run does, and end the run where it is ours.
+
+        Raises:
+            StewardError: a report, or the end, was refused.
+            Unreachable: the service did not answer until patience ended.
+        """
+        self._stop()
+        if self._owned:
+            self._run.leave(failed=failed)
+        else:
+            self._run.flush()
+        if self._refused is not None and not failed:
+            raise self._refused
+
+    def close(self) -> None:
+        """End the thread, and close the connection where the run opened it."""
+        self._stop()
+        self._run.close()
+
+    def _stop(self) -> None:
+        if self._thread is not None:
+            self._inbox.put(None)
+            self._thread.join()
+            self._thread = None
+
+    def _work(self) -> None:
+        rest: float | None = None
+        while True:
+            try:
+                item = self._inbox.get(timeout=rest)
+            except Empty:
+                rest = self._deliver(None)
+                continue
+            if item is None:
+                return
+            rest = self._deliver(item)
+            item.done.set_result(None)
+
+    def _deliver(self, item: Item | None) -> float | None:
+        """Seconds until the rest is to be tried again; None where nothing is left."""
+        try:
+            if item is not None and self._refused is None:
+                self._run.report(item.iteration, item.allocation, item.metrics, item.features)
+            return self._run.deliver()
+        except StewardError as error:
+            self._refused = error
+        except Exception:
+            logger.exception("run %s: a report could not be sent", self.id)
+        return None

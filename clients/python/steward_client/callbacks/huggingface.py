@@ -1,0 +1,65 @@
+"""Hugging Face ``Trainer``: each epoch, or each step, is an iteration; its metrics are what the trainer logs."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from .reporter import Reporter
+
+
+class StewardCallback(TrainerCallback):
+    """``Trainer(callbacks=[StewardCallback()])``; only the process of rank 0 reports.
+
+    Args:
+        every: what an iteration is.
+        reporter: where to; None: where the environment says.
+        features: features of every iteration, by name.
+    """
+
+    def __init__(
+        self, every: Literal["epoch", "step"] = "epoch", reporter: Reporter | None = None, **features: float
+    ) -> None:
+        self._every = every
+        self.reporter = reporter or Reporter(features=features)
+
+    def on_epoch_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """An epoch begins."""
+        self._begin("epoch", state)
+
+    def on_epoch_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """An epoch has ended."""
+        self._end("epoch", state)
+
+    def on_step_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """A step begins."""
+        self._begin("step", state)
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """A step has ended."""
+        self._end("step", state)
+
+    def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Figures of the iteration that has begun."""
+        self.reporter.log(kwargs.get("logs") or {})
+
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """The training has ended."""
+        self.reporter.close()
+
+    def _begin(self, what: str, state: TrainerState) -> None:
+        if what == self._every and state.is_world_process_zero:
+            self.reporter.begin()
+
+    def _end(self, what: str, state: TrainerState) -> None:
+        if what == self._every and state.is_world_process_zero:
+            self.reporter.end()

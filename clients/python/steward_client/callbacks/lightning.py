@@ -1,0 +1,55 @@
+"""Lightning: each epoch, or each step, is an iteration; its metrics are what the module logs."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from lightning.pytorch import Callback, LightningModule, Trainer
+
+from .reporter import Reporter
+
+
+class StewardCallback(Callback):
+    """``Trainer(callbacks=[StewardCallback()])``; only the process of rank 0 reports.
+
+    Args:
+        every: what an iteration is.
+        reporter: where to; None: where the environment says.
+        features: features of every iteration, by name.
+    """
+
+    def __init__(
+        self, every: Literal["epoch", "step"] = "epoch", reporter: Reporter | None = None, **features: float
+    ) -> None:
+        self._every = every
+        self.reporter = reporter or Reporter(features=features)
+
+    def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """An epoch begins."""
+        self._begin("epoch", trainer)
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """An epoch has ended."""
+        self._end("epoch", trainer)
+
+    def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
+        """A step begins."""
+        self._begin("step", trainer)
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """A step has ended."""
+        self._end("step", trainer)
+
+    def on_fit_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """The training has ended."""
+        self.reporter.close()
+
+    def _begin(self, what: str, trainer: Trainer) -> None:
+        if what == self._every and trainer.is_global_zero:
+            self.reporter.begin()
+
+    def _end(self, what: str, trainer: Trainer) -> None:
+        if what == self._every and trainer.is_global_zero:
+            self.reporter.end(trainer.callback_metrics)

@@ -1,0 +1,138 @@
+"""What all callbacks share: iterations of a loop that somebody else runs, reported where the environment says."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import math
+import os
+import re
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+from steward_client.channel import Channel
+from steward_client.epochs import Epoch, Loop
+from steward_client.launched import launched
+from steward_client.retry import Retry
+
+PATIENCE_SECONDS = 10.0
+LONGEST_NAME = 63
+RANKS = ("RANK", "SLURM_PROCID")
+logger = logging.getLogger("steward_client")
+
+P = ParamSpec("P")
+R = TypeVar("R", bound="Reporter")
+
+
+def unraised(method: Callable[Concatenate[R, P], None]) -> Callable[Concatenate[R, P], None]:
+    """Whatever goes wrong with reporting is logged once, and ends the reporting: a training never fails for it."""
+
+    @wraps(method)
+    def wrapped(reporter: R, *given: P.args, **named: P.kwargs) -> None:
+        if reporter.given_up:
+            return
+        try:
+            method(reporter, *given, **named)
+        except Exception:
+            logger.exception("iterations are not reported any more")
+            reporter.given_up, reporter.epoch = True, None
+
+    return wrapped
+
+
+class Reporter:
+    """Iterations of a loop: ``begin`` and ``end`` each, ``log`` in between. Nothing of it raises.
+
+    Of several processes of one training the first alone reports (``RANK``, ``SLURM_PROCID``).
+
+    Args:
+        channel: where to; None: where the environment says, and nowhere if it says nothing.
+        features: features of every iteration, by name.
+
+    Attributes:
+        epoch: the iteration that has begun and not ended; None where nothing is reported.
+    """
+
+    def __init__(self, channel: Channel | None = None, features: Mapping[str, float] | None = None) -> None:
+        self._channel, self._features = channel, dict(features or {})
+        self._loop: Loop | None = None
+        self.given_up = False
+        self.epoch: Epoch | None = None
+
+    @property
+    def allocation(self) -> dict[str, float]:
+        """What was decided for this iteration, by resource; empty where nothing was."""
+        return {} if self.epoch is None else self.epoch.allocation
+
+    @unraised
+    def begin(self) -> None:
+        """An iteration begins; one that has begun and not ended is forgotten."""
+        loop = self._loop = self._loop or self._started()
+        if loop is not None:
+            self.epoch = loop.begin()
+            self.epoch.describe(**self._features)
+
+    def _started(self) -> Loop | None:
+        if self._channel is None and all(os.environ.get(name) in (None, "", "0") for name in RANKS):
+            self._channel = launched("log", Retry(patience_seconds=PATIENCE_SECONDS))
+        if self._channel is None:
+            return None
+        self._channel.start()
+        atexit.register(self.close)
+        return Loop(self._channel)
+
+    @unraised
+    def describe(self, features: Mapping[str, Any]) -> None:
+        """Features of the iteration that has begun; as ``log``."""
+        if self.epoch is not None:
+            self.epoch.describe(**_numbers(features))
+
+    @unraised
+    def log(self, figures: Mapping[str, Any]) -> None:
+        """Metrics of the iteration that has begun; what is no finite number is left out, and names become plain."""
+        if self.epoch is not None:
+            self.epoch.log(**_numbers(figures))
+
+    @unraised
+    def end(self, figures: Mapping[str, Any] | None = None) -> None:
+        """The iteration has ended, with these metrics; without one that has begun nothing is reported."""
+        epoch, self.epoch = self.epoch, None
+        if epoch is not None:
+            epoch.log(**_numbers(figures or {}))
+            epoch.end()
+
+    @unraised
+    def close(self) -> None:
+        """Hand over what is kept, for some seconds at most, and let go of the channel; the next iteration finds one."""
+        channel, self._channel, self._loop = self._channel, None, None
+        atexit.unregister(self.close)
+        if channel is not None:
+            try:
+                channel.end(failed=False)
+            finally:
+                channel.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def plain(name: str) -> str:
+    """A name as the service takes it: ``Train/Loss`` becomes ``train_loss``."""
+    return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")[:LONGEST_NAME] or "unnamed"
+
+
+def _numbers(figures: Mapping[str, Any]) -> dict[str, float]:
+    """Those that are finite numbers, by plain names."""
+    found = ((plain(name), _number(value)) for name, value in figures.items())
+    return {name: number for name, number in found if math.isfinite(number)}
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, RuntimeError):  # a text, or a tensor of several numbers
+        return math.nan

@@ -1,0 +1,48 @@
+"""scikit-learn: estimators that learn batch by batch (``partial_fit``); each batch is an iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol, TypeVar
+
+from .reporter import Reporter
+
+
+class Incremental(Protocol):
+    """An estimator with ``partial_fit``."""
+
+    def partial_fit(self, X: Any, y: Any = None, **options: Any) -> Any:  # noqa: N803 - as scikit-learn calls it
+        """Learn from one more batch."""
+
+
+E = TypeVar("E", bound=Incremental)
+
+
+def partial_fit(
+    estimator: E,
+    batches: Iterable[tuple[Any, Any]],
+    *,
+    score: Callable[[E], Mapping[str, Any]] | None = None,
+    reporter: Reporter | None = None,
+    **options: Any,
+) -> E:
+    """Learn from all batches, pairs of X and y, and report each with its size as the feature ``batch``.
+
+    ::
+
+        partial_fit(SGDClassifier(), batches, classes=[0, 1], score=lambda it: {"accuracy": it.score(X, y)})
+
+    Args:
+        estimator: who learns.
+        batches: X, an array [rows, columns], and y, [rows] or None, of each.
+        score: metrics after a batch, by name.
+        reporter: where to; None: where the environment says.
+        options: of every ``partial_fit``, its ``classes`` for example.
+    """
+    with reporter or Reporter() as report:
+        for X, y in batches:  # noqa: N806 - as scikit-learn calls it
+            report.begin()
+            report.describe({"batch": len(X)})
+            estimator.partial_fit(X, y, **options)
+            report.end(None if score is None or report.epoch is None else score(estimator))
+    return estimator

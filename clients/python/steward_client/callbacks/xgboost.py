@@ -1,0 +1,45 @@
+"""XGBoost: each boosting round is an iteration; its metrics are those of ``evals``, as ``train_logloss``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xgboost.callback import TrainingCallback
+
+from .reporter import Reporter
+
+
+class StewardCallback(TrainingCallback):
+    """``xgboost.train(…, callbacks=[StewardCallback()])``.
+
+    Args:
+        reporter: where to; None: where the environment says.
+        features: features of every iteration, by name.
+    """
+
+    def __init__(self, reporter: Reporter | None = None, **features: float) -> None:
+        super().__init__()
+        self.reporter = reporter or Reporter(features=features)
+
+    def before_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
+        """A round begins."""
+        self.reporter.begin()
+        return False
+
+    def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
+        """A round has ended; whether to stop, which is for others to say."""
+        self.reporter.end(
+            {f"{data}_{metric}": _last(values) for data, of in evals_log.items() for metric, values in of.items()}
+        )
+        return False
+
+    def after_training(self, model: Any) -> Any:
+        """The training has ended."""
+        self.reporter.close()
+        return model
+
+
+def _last(values: Any) -> Any:
+    """The last value; of cross validation, which has pairs, the mean."""
+    last = values[-1]
+    return last[0] if isinstance(last, tuple) else last

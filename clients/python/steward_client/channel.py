@@ -1,0 +1,44 @@
+"""Where epochs are reported to, and where their allocations come from: a service, or the launcher of this process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import Future
+from typing import Protocol
+
+Numbers = Mapping[str, float]
+"""Figures by name."""
+
+
+class Channel(Protocol):
+    """Takes reports without holding anybody up.
+
+    Attributes:
+        id: the run's id; empty where the launcher alone knows it.
+    """
+
+    id: str
+
+    def start(self) -> None:
+        """Find out what the first iteration is to use; may be repeated."""
+
+    @property
+    def iteration(self) -> int:
+        """The number of the next report."""
+
+    @property
+    def allocation(self) -> dict[str, float]:
+        """What was decided last, by resource; empty where nothing was."""
+
+    def report(self, iteration: int, allocation: Numbers, metrics: Numbers, features: Numbers) -> Future[None]:
+        """Hand over what an iteration used and measured; the future is done once that is answered, or kept.
+
+        Raises:
+            StewardError: an earlier report was refused.
+        """
+
+    def end(self, *, failed: bool) -> None:
+        """Hand over what is kept, and end the run where it is this channel's to end."""
+
+    def close(self) -> None:
+        """Let go of threads and connections."""

@@ -1,0 +1,120 @@
+"""Epochs of a training loop: each tells its allocation, takes its figures, is timed, and reported at its end."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+
+from .channel import Channel
+
+SECONDS = "iteration_seconds"
+SHORTEST = 1e-9
+WAIT_SHARE = 0.01
+"""Of an epoch's time: how long the next one waits for the decision on it, at most."""
+
+Clock = Callable[[], float]
+
+
+class Epoch:
+    """One epoch, or whatever else a loop repeats.
+
+    Attributes:
+        number: counting from 0 over the whole run, as the service does.
+        allocation: what was decided that it is to use, by resource; empty where nothing is decided.
+    """
+
+    def __init__(self, channel: Channel, number: int, clock: Clock) -> None:
+        self.number, self.allocation = number, channel.allocation
+        self._channel, self._clock = channel, clock
+        self._used = self.allocation
+        self._metrics: dict[str, float] = {}
+        self._features: dict[str, float] = {}
+        self._began = clock()
+        self._done: Future[None] | None = None
+
+    def log(self, **metrics: float) -> None:
+        """What was measured; ``iteration_seconds`` is by itself, unless it is given. Later values replace earlier ones.
+
+        Raises:
+            ValueError, TypeError: a value is no finite number.
+        """
+        self._metrics |= {name: _number("metric", name, value) for name, value in metrics.items()}
+
+    def describe(self, **features: float) -> None:
+        """Features of this epoch: its batch size, for example.
+
+        Raises:
+            ValueError, TypeError: a value is no finite number.
+        """
+        self._features |= {name: _number("feature", name, value) for name, value in features.items()}
+
+    def used(self, **allocation: float) -> None:
+        """What was really used, where that is not ``allocation``.
+
+        Raises:
+            ValueError, TypeError: a value is no finite number.
+        """
+        self._used = self._used | {name: _number("resource", name, value) for name, value in allocation.items()}
+
+    @property
+    def seconds(self) -> float:
+        """Since it has begun, above 0."""
+        return max(self._clock() - self._began, SHORTEST)
+
+    @property
+    def iteration_seconds(self) -> float:
+        """How long it took, as reported or given; before that how long it has taken so far."""
+        return self._metrics.get(SECONDS) or self.seconds
+
+    def end(self) -> Future[None]:
+        """Report it, once; the loop does that, but for an epoch that is left by ``break``.
+
+        Raises:
+            StewardError: an earlier report was refused.
+        """
+        if self._done is None:
+            self._metrics.setdefault(SECONDS, self.seconds)
+            self._done = self._channel.report(self.number, self._used, self._metrics, self._features)
+        return self._done
+
+
+class Loop:
+    """What loops have in common, whether they wait or await.
+
+    Args:
+        channel: where epochs are reported to; started.
+        count: how many epochs the whole run has; those that were reported before, by another process, count.
+        wait_share: of an epoch's time, for how long the next one waits for the decision on it, from 0.
+
+    Raises:
+        ValueError: ``count`` or ``wait_share`` is below 0.
+    """
+
+    def __init__(
+        self, channel: Channel, count: int = 0, wait_share: float = 0.0, clock: Clock = time.perf_counter
+    ) -> None:
+        if count < 0 or not wait_share >= 0:
+            raise ValueError(f"epochs and wait_share must be 0 or more, not {count!r} and {wait_share!r}")
+        self._channel, self._clock, self._share = channel, clock, wait_share
+        self.numbers = range(channel.iteration, count)
+
+    def begin(self) -> Epoch:
+        """The epoch that is next."""
+        return Epoch(self._channel, self._channel.iteration, self._clock)
+
+    def end(self, epoch: Epoch) -> tuple[Future[None], float]:
+        """Report it; what is done once it is answered, and for how many seconds to wait for that."""
+        done = epoch.end()
+        return done, 0.0 if done.done() else self._share * epoch.seconds
+
+
+def _number(what: str, name: str, value: float) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{what} {name!r} must be a finite number, not {value!r:.80}") from None
+    if not math.isfinite(number):
+        raise ValueError(f"{what} {name!r} must be a finite number, not {number}")
+    return number

@@ -1,0 +1,252 @@
+"""A live run of an iterative workload: report an iteration, get the next allocation."""
+
+import json
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Literal, Self
+
+from .errors import StewardError, Unreachable
+from .generated import AuthenticatedClient, Client
+from .generated.models import Decision
+from .live import Live
+from .outage import WAIT_SECONDS, Outage
+from .retry import Retry
+
+Report = dict[str, Any]
+Refusals = Literal["raise", "log"]
+Unknown = Literal["refuse", "omit"]
+UNPROCESSABLE = 422
+
+logger = logging.getLogger("steward_client")
+
+
+class Run(Live[Decision]):
+    """A live run of a workload, as a context manager: it starts the run, and finishes it, or fails it on an exception.
+
+    ::
+
+        with Run("http://127.0.0.1:8080", "resnet18") as run:
+            allocation = run.allocation
+            for iteration in range(90):
+                seconds = train_one_epoch(**allocation)
+                allocation = run.report(iteration, allocation, {"iteration_seconds": seconds})
+
+    A service that is away raises nothing in the loop, and holds it up for ``wait_seconds`` at most, then seldom: what
+    is reported is kept in order, the last decision holds, and once the service is back it gets all that was kept,
+    each report once. Only the start needs it, for as long as nothing is decided: it waits as ``retry`` says.
+
+    Args:
+        client: the service's address, or a generated client (one with a key, for example).
+        workload: name of a registered workload.
+        targets: targets of this run alone, by metric; the workload's hold for the rest.
+        probabilities: how sure those targets are to be met, by metric; None: as the workload's weights have it.
+        features: features of the first iteration, where they are known.
+        upcoming: features of the iterations after it, in order, as far as they are known.
+        retry: how patiently the start and the end are repeated, and how pauses grow.
+        wait_seconds: how long one report may wait for its answer, above 0.
+        refusals: what becomes of a report that the service refuses (4xx): ``raise`` raises, and the report is the
+            caller's again; ``log`` logs it, keeps it, and tries it again with growing pauses.
+        unknown: what becomes of metrics and features that the workload does not know: ``refuse`` lets the service
+            refuse the report; ``omit`` sends it, and all after it, without them, and logs their names once.
+
+    Raises:
+        ValueError: ``wait_seconds``, ``refusals`` or ``unknown`` is none of the above.
+    """
+
+    def __init__(
+        self,
+        client: str | Client | AuthenticatedClient,
+        workload: str,
+        *,
+        targets: Mapping[str, float] | None = None,
+        probabilities: Mapping[str, float | None] | None = None,
+        features: Mapping[str, float] | None = None,
+        upcoming: Sequence[Mapping[str, float]] = (),
+        retry: Retry | None = None,
+        wait_seconds: float = WAIT_SECONDS,
+        refusals: Refusals = "raise",
+        unknown: Unknown = "refuse",
+    ) -> None:
+        if refusals not in ("raise", "log"):
+            raise ValueError(f"refusals must be 'raise' or 'log', not {refusals!r}")
+        if unknown not in ("refuse", "omit"):
+            raise ValueError(f"unknown must be 'refuse' or 'omit', not {unknown!r}")
+        request: dict[str, Any] = {"workload": workload, "targets": dict(targets or {})}
+        if probabilities:
+            request["probabilities"] = dict(probabilities)
+        if features is not None:
+            request["features"] = dict(features)
+        if upcoming:
+            request["upcoming"] = _announced(upcoming)
+        retry = retry or Retry()
+        self._outage = Outage(retry, wait_seconds)
+        self._raises = refusals == "raise"
+        self._omitted: set[tuple[str, str]] | None = set() if unknown == "omit" else None
+        self._unsent: dict[int, Report] = {}
+        super().__init__(client, request, Decision.from_dict, retry)
+
+    @classmethod
+    def resume(
+        cls,
+        client: str | Client | AuthenticatedClient,
+        run: str,
+        *,
+        retry: Retry | None = None,
+        wait_seconds: float = WAIT_SECONDS,
+        refusals: Refusals = "raise",
+        unknown: Unknown = "refuse",
+    ) -> Self:
+        """A run that was started before, by this launcher or by one that ended; ``iteration`` is the next to report."""
+        made = cls(client, "", retry=retry, wait_seconds=wait_seconds, refusals=refusals, unknown=unknown)
+        return made.take_up(run)
+
+    @property
+    def allocation(self) -> dict[str, float]:
+        """What the next iteration is to use, by resource."""
+        return dict(self.decision.allocation.additional_properties)
+
+    @property
+    def iteration(self) -> int:
+        """The number of the next report; those that are kept count."""
+        return max(self.decision.iteration, max(self._unsent, default=-1) + 1)
+
+    @property
+    def unsent(self) -> dict[int, Report]:
+        """Reports that the service has not acknowledged yet, by iteration, in order."""
+        return dict(sorted(self._unsent.copy().items()))
+
+    def report(
+        self,
+        iteration: int,
+        allocation: Mapping[str, float],
+        metrics: Mapping[str, float],
+        features: Mapping[str, float] | None = None,
+        upcoming: Sequence[Mapping[str, float]] | None = None,
+    ) -> dict[str, float]:
+        """Report what an iteration used and measured; the allocation for the next one, or the last that was decided.
+
+        ``upcoming`` announces the features of the iterations after it, in order; it replaces what was announced before,
+        which holds where nothing is said. Another report under the number of one that is kept replaces it.
+
+        Raises (not with ``refusals="log"``):
+            StewardError: the service refused this report, or one that was kept (a note says which): an unknown name, a
+                value out of bounds, another report under that number, a number left out, a key that isn't valid.
+            ValueError, TypeError: a value is no number of JSON (NaN, for instance).
+        """
+        try:
+            self._unsent[iteration] = _report(allocation, metrics, features, upcoming)
+        except (ValueError, TypeError):
+            if self._raises:
+                raise
+            logger.exception("run %s: iteration %d is not reported", self.id, iteration)
+        self.deliver()
+        return self.allocation
+
+    def deliver(self) -> float | None:
+        """Send what is kept as far as the service is there; seconds until it is to be asked again, if any is left.
+
+        Raises (not with ``refusals="log"``):
+            StewardError: the service refused a report (a note says which).
+        """
+        try:
+            self._outage.deliver(self._send_first)
+        except StewardError as error:
+            if self._raises:
+                raise
+            self._outage.failed(error)
+            logger.exception("run %s: iteration %d is not reported", self.id, min(self._unsent))
+        return self._outage.rest if self._unsent else None
+
+    def flush(self) -> None:
+        """Send what is kept, as patiently as ``retry`` says.
+
+        Raises:
+            StewardError: the service refused a report.
+            Unreachable: the service did not answer until patience ended; what is left is kept.
+        """
+        while self._send_first(self._retry):
+            self._outage.over()
+
+    def _send_first(self, retry: Retry) -> bool:
+        if not self._unsent:
+            return False
+        first = min(self._unsent)
+        try:
+            self._report(first, _without(self._unsent[first], self._omitted or ()), retry)
+        except StewardError as error:
+            if self._omits(error):
+                return True
+            error.add_note(f"refused: the report of iteration {first}")
+            if self._raises:
+                del self._unsent[first]
+            raise
+        del self._unsent[first]
+        return True
+
+    def _omits(self, error: StewardError) -> bool:
+        """Whether the report can be sent again without what this refusal says is unknown."""
+        if self._omitted is None or error.status != UNPROCESSABLE:
+            return False
+        unknown = error.unknown - self._omitted
+        if not unknown:
+            return False
+        logger.warning("run %s: not sent, for its workload has no such %s", self.id, sorted(map("/".join, unknown)))
+        self._omitted |= unknown
+        return True
+
+    def finish(self) -> None:
+        """Send what is kept, and end the run; its iterations become samples of its workload.
+
+        Raises:
+            StewardError: the service refused a report (not with ``refusals="log"``), or the end.
+            Unreachable: the service did not answer until patience ended.
+        """
+        try:
+            self.flush()
+        except StewardError:
+            if self._raises:
+                raise
+            logger.exception("run %s ends without iterations %s", self.id, [*self.unsent])
+        super().finish()
+
+    def fail(self) -> None:
+        """Send what is kept, as far as it can be, and end the run as failed."""
+        try:
+            self.flush()
+        finally:
+            super().fail()
+
+    def leave(self, *, failed: bool) -> None:
+        """Finish or fail the run; what trained is done, so a service that is away is logged and raises nothing."""
+        try:
+            super().leave(failed=failed)
+        except (StewardError, Unreachable) as failure:
+            if self._raises and isinstance(failure, StewardError):
+                raise
+            logger.exception("run %s was not ended, iterations %s not reported", self.id, [*self.unsent])
+
+
+def _report(
+    allocation: Mapping[str, float],
+    metrics: Mapping[str, float],
+    features: Mapping[str, float] | None,
+    upcoming: Sequence[Mapping[str, float]] | None,
+) -> Report:
+    """A copy that can be sent: what can't would be in the way of all that comes after it."""
+    report: Report = {"allocation": dict(allocation), "metrics": dict(metrics), "features": dict(features or {})}
+    if upcoming is not None:
+        report["upcoming"] = _announced(upcoming)
+    json.dumps(report, allow_nan=False)
+    return report
+
+
+def _announced(upcoming: Sequence[Mapping[str, float]]) -> list[dict[str, Any]]:
+    return [{"features": dict(features)} for features in upcoming]
+
+
+def _without(report: Report, names: Collection[tuple[str, str]]) -> Report:
+    """A report without these members of its parts."""
+    parts = {part for part, _ in names}
+    return report | {
+        part: {name: value for name, value in report[part].items() if (part, name) not in names} for part in parts
+    }

@@ -1,0 +1,6 @@
+"""The little of Kubernetes' API that autoscalers and actuators need: objects, patches, quantities."""
+
+from .api import KubernetesApi, KubernetesError
+from .quantity import Conversion, QuantityError, parse_quantity, quantity
+
+__all__ = ["Conversion", "KubernetesApi", "KubernetesError", "QuantityError", "parse_quantity", "quantity"]

@@ -1,0 +1,113 @@
+"""What a launcher tells the process that it started, by its environment, and how that process reports to it.
+
+``STEWARD_ITERATIONS`` names a file that takes a JSON line an iteration, ``STEWARD_ALLOCATION`` one that holds the last
+decision. Without them ``STEWARD_RUN`` names a run of the service at ``STEWARD_URL``, and ``STEWARD_TOKEN`` its key.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+from .background import Background
+from .channel import Channel, Numbers
+from .iterative import Refusals, Run
+from .retry import Retry
+
+URL = "http://127.0.0.1:8080"
+ITERATIONS, ALLOCATION, RUN = "STEWARD_ITERATIONS", "STEWARD_ALLOCATION", "STEWARD_RUN"
+LARGEST_LINE = 4_096
+"""Bytes that one write to a file or pipe keeps together."""
+
+logger = logging.getLogger("steward_client")
+
+
+class Launched:
+    """A channel to the launcher of this process, over its files; nothing that goes wrong with them is raised.
+
+    Args:
+        iterations: file that takes the lines.
+        allocation: file that holds the last decision, where there is one.
+    """
+
+    def __init__(self, iterations: Path, allocation: Path | None = None) -> None:
+        self.id = os.environ.get(RUN, "")
+        self._iterations, self._allocation = iterations, allocation
+        self._next: int | None = None
+
+    def start(self) -> None:
+        """Nothing is asked of anybody."""
+
+    @property
+    def iteration(self) -> int:
+        """The number of the next line: where the launcher is, to begin with."""
+        if self._next is None:
+            told = self._decision().get("iteration")
+            self._next = told if isinstance(told, int) and told >= 0 else 0
+        return self._next
+
+    @property
+    def allocation(self) -> dict[str, float]:
+        """What the launcher's file says now; empty without one."""
+        told = self._decision().get("allocation")
+        return dict(told) if isinstance(told, dict) else {}
+
+    def report(self, iteration: int, allocation: Numbers, metrics: Numbers, features: Numbers) -> Future[None]:
+        """Append a line; the launcher knows the allocation itself."""
+        del allocation
+        line = {"iteration": iteration, "metrics": dict(metrics), "features": dict(features)}
+        data = json.dumps(line, separators=(",", ":")).encode() + b"\n"
+        if len(data) > LARGEST_LINE:
+            logger.warning("iteration %d: figures of %d bytes are left out: too long", iteration, len(data))
+            data = json.dumps({"iteration": iteration}).encode() + b"\n"
+        self._append(data)
+        self._next = iteration + 1
+        done: Future[None] = Future()
+        done.set_result(None)
+        return done
+
+    def _append(self, data: bytes) -> None:
+        try:
+            file = os.open(self._iterations, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, 0o600)
+            try:
+                os.write(file, data)
+            finally:
+                os.close(file)
+        except OSError as error:
+            logger.warning("%s: an iteration is not reported: %s", self._iterations, error)
+
+    def _decision(self) -> Mapping[str, Any]:
+        try:
+            found = json.loads(self._allocation.read_bytes()) if self._allocation else {}
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def end(self, *, failed: bool) -> None:
+        """The launcher ends the run."""
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+def launched(
+    refusals: Refusals = "log", retry: Retry | None = None, environment: Mapping[str, str] = os.environ
+) -> Channel | None:
+    """The channel that the environment names; None where it names none.
+
+    Raises:
+        StewardError: the service refuses the run.
+        Unreachable: the service does not answer.
+    """
+    if iterations := environment.get(ITERATIONS):
+        allocation = environment.get(ALLOCATION)
+        return Launched(Path(iterations), Path(allocation) if allocation else None)
+    if run := environment.get(RUN):
+        url = environment.get("STEWARD_URL", URL)
+        return Background(Run.resume(url, run, retry=retry, refusals=refusals, unknown="omit"), owned=False)
+    return None

@@ -1,0 +1,169 @@
+"""Containers of Docker, by the Engine API over its socket: CPU and memory of a container change while it runs.
+
+Of a launcher that was killed the container stays;
+``docker rm --force $(docker ps --all --quiet --filter label=steward)`` removes all of them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import struct
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from .contract import UNITS, ActuatorError, Allocation, Launch, Range, Settable, Sink, Stream, Unavailable
+from .remote import KILLED, Remote
+
+SOCKET = "unix:///var/run/docker.sock"
+TIMEOUT_SECONDS = 30.0
+NANO_PER_PERCENT, MEBIBYTE = 10_000_000, 1 << 20
+LEAST_MEBIBYTES = 6.0  # Docker's own
+STREAMS: Mapping[int, Stream] = {1: "stdout", 2: "stderr"}
+NO_SUCH, CONFLICT = 404, 409
+
+
+class DockerContainer(Remote):
+    """Starts a command in a container.
+
+    Args:
+        wanted: of ``cpu`` and ``memory`` what is to be set.
+        image: of the container; it must be there (``docker pull``).
+        host: ``unix:///path`` or ``tcp://host:port``; without it ``DOCKER_HOST``, else Docker's own socket.
+        user: to run as, ``uid`` or ``uid:gid``; without it the image's.
+    """
+
+    name = "docker"
+    look_seconds = 0.25
+
+    def __init__(self, wanted: Mapping[str, Range], image: str = "", host: str = "", user: str = "") -> None:
+        if not image:
+            raise Unavailable("a container needs an image: --option image=python:3.11")
+        address = host or os.environ.get("DOCKER_HOST", "") or SOCKET
+        self._http, self.shares_files = _client(address), address.startswith("unix://")
+        self._image, self._user, self._address, self._id = image, user, address, ""
+        try:
+            found = self._call("GET", "/info").json()
+            super().__init__(_settable(found["NCPU"], found["MemTotal"]), wanted)
+        except ActuatorError:
+            self._http.close()
+            raise
+
+    def _begin(self, launch: Launch, allocation: Allocation) -> None:
+        host: dict[str, Any] = {**_limits(allocation), "Init": True}
+        if self.shares_files and launch.folder is not None:
+            host["Binds"] = [f"{launch.folder}:{launch.folder}"]
+        body = {
+            "Image": self._image,
+            "Entrypoint": [],
+            "Cmd": list(launch.command),
+            "Env": [f"{name}={value}" for name, value in launch.environment.items()],
+            "Labels": {"steward": launch.name},
+            "User": self._user,
+            "HostConfig": host,
+        }
+        try:
+            self._id = self._call("POST", "/containers/create", json=body).json()["Id"]
+            self._call("POST", f"/containers/{self._id}/start")
+        except ActuatorError:
+            if self._id:
+                self._remove()
+            raise
+
+    def _set(self, allocation: Allocation) -> None:
+        self._call("POST", f"/containers/{self._id}/update", json=_limits(allocation))
+
+    def _look(self) -> int | None:
+        answer = self._call("GET", f"/containers/{self._id}/json", gone=True)
+        if answer.status_code == NO_SUCH:
+            return KILLED  # somebody has removed it
+        state = answer.json()["State"]
+        return int(state["ExitCode"]) if state["Status"] in ("exited", "dead") else None
+
+    def _signal(self, number: int, seconds: float) -> None:  # noqa: ARG002 # it is waited for elsewhere
+        self._call("POST", f"/containers/{self._id}/kill?signal={signal.Signals(number).name}", gone=True)
+
+    def _kill(self) -> None:
+        self._signal(signal.SIGKILL, 0.0)
+
+    def _remove(self) -> None:
+        self._call("DELETE", f"/containers/{self._id}?force=true", gone=True)
+
+    def close(self) -> None:
+        """See `Actuator`."""
+        super().close()
+        self._http.close()
+
+    def _follow(self, sink: Sink) -> None:
+        path = f"/containers/{self._id}/logs?follow=true&stdout=true&stderr=true"
+        try:
+            with self._http.stream("GET", path, timeout=httpx.Timeout(TIMEOUT_SECONDS, read=None)) as answer:
+                for stream, piece in frames(answer.iter_bytes()):
+                    sink(stream, piece)
+        except httpx.HTTPError as error:
+            sink("stderr", f"[docker's log ended: {error}]\n".encode())
+
+    def _call(self, method: str, path: str, json: Any = None, *, gone: bool = False) -> httpx.Response:
+        """Call the engine; with ``gone``, a container that isn't there or doesn't run is no error."""
+        try:
+            answer = self._http.request(method, path, json=json)
+        except httpx.RequestError as error:
+            remedy = "is the daemon running, and may you use its socket (group docker)?"
+            raise Unavailable(f"Docker doesn't answer at {self._address}: {error}; {remedy}") from error
+        if not answer.is_success and not (gone and answer.status_code in (NO_SUCH, CONFLICT)):
+            raise ActuatorError(f"Docker: {_message(answer)}{self._remedy(answer, path)}")
+        return answer
+
+    def _remedy(self, answer: httpx.Response, path: str) -> str:
+        missing = answer.status_code == NO_SUCH and path.startswith("/containers/create")
+        return f"; docker pull {self._image}" if missing else ""
+
+
+def _client(address: str) -> httpx.Client:
+    scheme, _, rest = address.partition("://")
+    if scheme == "unix":
+        if not Path(rest).is_socket():
+            raise Unavailable(f"there is no socket {rest}: is Docker's daemon running? --option host=unix:///path")
+        transport = httpx.HTTPTransport(uds=rest)
+        return httpx.Client(base_url="http://docker", transport=transport, timeout=TIMEOUT_SECONDS)
+    if scheme != "tcp" or not rest:
+        raise ActuatorError(f"host={address}: unix:///path or tcp://host:port is accepted")
+    return httpx.Client(base_url=f"http://{rest}", timeout=TIMEOUT_SECONDS)
+
+
+def _settable(cores: int, memory: int) -> dict[str, Settable]:
+    how = "docker update"
+    return {
+        "cpu": Settable(UNITS["cpu"], 1.0, 100.0 * cores, f"{how} --cpus"),
+        "memory": Settable(UNITS["memory"], LEAST_MEBIBYTES, float(memory // MEBIBYTE), f"{how} --memory, no swap"),
+    }
+
+
+def _limits(allocation: Allocation) -> dict[str, int]:
+    """As the engine has them; swap is none: its limit counts memory, too, and would else be in the way."""
+    found = {}
+    if "cpu" in allocation:
+        found["NanoCpus"] = round(allocation["cpu"] * NANO_PER_PERCENT)
+    if "memory" in allocation:
+        found["Memory"] = found["MemorySwap"] = round(allocation["memory"] * MEBIBYTE)
+    return found
+
+
+def frames(pieces: Iterator[bytes]) -> Iterator[tuple[Stream, bytes]]:
+    """What the engine's log has: each frame with a byte for the stream, three of nothing, and its length in four."""
+    held = b""
+    for piece in pieces:
+        held += piece
+        while len(held) >= 8 and len(held) >= 8 + (length := struct.unpack(">I", held[4:8])[0]):
+            yield STREAMS.get(held[0], "stdout"), held[8 : 8 + length]
+            held = held[8 + length :]
+
+
+def _message(answer: httpx.Response) -> str:
+    try:
+        return str(answer.json()["message"])
+    except (ValueError, KeyError, TypeError):
+        return f"{answer.status_code} {answer.text[:200]}"

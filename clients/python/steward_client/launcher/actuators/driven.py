@@ -1,0 +1,57 @@
+"""A command on this machine that drives something elsewhere: what is set is set there, what ends is the command."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+
+from .contract import Allocation, Launch, Range, Settable
+from .local import LocalProcesses
+from .remote import Remote
+
+
+class Driven(Remote):
+    """The half of an actuator whose command runs here; the other half is ``_set``, ``_remove`` if anything is left.
+
+    The first allocation is set before the command starts.
+    """
+
+    shares_files = True
+
+    def __init__(self, settable: Mapping[str, Settable], wanted: Mapping[str, Range]) -> None:
+        super().__init__(settable, wanted)
+        self._command = LocalProcesses({})
+
+    @abstractmethod
+    def _set(self, allocation: Allocation) -> None: ...
+
+    def _begin(self, launch: Launch, allocation: Allocation) -> None:
+        self._set(allocation)
+        here = Launch(launch.command, {}, launch.environment, launch.folder, launch.output, launch.name)
+        self._command.start(here)
+
+    def start(self, launch: Launch) -> None:
+        """See `Actuator`."""
+        super().start(launch)
+        self._follower = None  # the command hands its output on by itself
+
+    def wait(self, seconds: float | None) -> int | None:
+        """See `Actuator`."""
+        self._status = self._command.wait(seconds)
+        return self._status
+
+    def _look(self) -> int | None:
+        return self._command.wait(0)
+
+    def _signal(self, number: int, seconds: float) -> None:
+        self._command.stop(number, seconds)
+
+    def _kill(self) -> None:
+        self._command.close()
+
+    def _remove(self) -> None: ...
+
+    def close(self) -> None:
+        """See `Actuator`."""
+        super().close()
+        self._command.close()

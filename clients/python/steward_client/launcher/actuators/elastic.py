@@ -1,0 +1,112 @@
+"""PyTorch Elastic on this machine: as many agents of ``torchrun`` as there are to be workers.
+
+Agents find one another by a rendezvous; when one comes or goes, all workers are started anew, and go on from a
+checkpoint of their own. That one has gone the others notice by a collective operation that fails. The first agent holds
+the rendezvous, and is the last to go. ``torchrun`` ends with status 1 whatever status a worker failed with.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import socket
+from collections.abc import Mapping
+from contextlib import closing
+
+from .contract import UNITS, ActuatorError, Allocation, Launch, Range, Settable, Unavailable
+from .local import LocalProcesses
+from .remote import PARTING_SECONDS, Remote
+
+LAST_CALL_SECONDS, RESTART_SECONDS = 2, 10.0
+MOST_RESTARTS = 1_000  # an agent that goes ends a round by a failure of its peers
+
+
+class ElasticTorch(Remote):
+    """Starts a command under ``torchrun``, one process for each worker.
+
+    Args:
+        wanted: ``workers``.
+        torchrun: the program.
+        port: of the rendezvous; without it one that is free.
+    """
+
+    name = "elastic"
+    look_seconds = 0.05
+    shares_files = True
+
+    def __init__(self, wanted: Mapping[str, Range], torchrun: str = "torchrun", port: str = "") -> None:
+        program = shutil.which(torchrun)
+        if program is None:
+            raise Unavailable(f"{torchrun} is not on PATH: pip install torch, or --option torchrun=/path/of/torchrun")
+        if port and not port.isdecimal():
+            raise ActuatorError(f"port={port}: a number is accepted")
+        how = "agents of torchrun come and go"
+        settable = Settable(UNITS["workers"], 1.0, None, how, change_seconds=RESTART_SECONDS, restarts=True)
+        super().__init__({"workers": settable}, wanted)
+        asked = wanted.get("workers", Range(1, 1))
+        self._torchrun = [
+            program,
+            f"--nnodes={asked.minimum:.0f}:{asked.maximum:.0f}",
+            "--nproc-per-node=1",
+            "--rdzv-backend=c10d",
+            f"--rdzv-endpoint=127.0.0.1:{port or _free_port()}",
+            f"--rdzv-id=steward-{secrets.token_hex(8)}",
+            f"--rdzv-conf=last_call_timeout={LAST_CALL_SECONDS}",
+            f"--max-restarts={MOST_RESTARTS}",
+            "--monitor-interval=0.2",
+            "--no-python",
+        ]
+        self._agents: list[LocalProcesses] = []
+        self._launch = Launch((), {})
+
+    def _round(self, name: str, value: float) -> float:  # noqa: ARG002
+        return float(round(value))
+
+    def _begin(self, launch: Launch, allocation: Allocation) -> None:
+        command = [*self._torchrun, *launch.command]
+        self._launch = Launch(command, {}, launch.environment, launch.folder, launch.output, launch.name)
+        try:
+            self._grow(round(allocation.get("workers", 1)))
+        except ActuatorError:
+            self._remove()
+            raise
+
+    def _grow(self, number: int) -> None:
+        while len(self._agents) < number:
+            agent = LocalProcesses({})
+            agent.start(self._launch)
+            self._agents.append(agent)
+
+    def _set(self, allocation: Allocation) -> None:
+        number = round(allocation["workers"])
+        self._grow(number)
+        for agent in self._agents[number:]:
+            agent.stop()
+            agent.close()
+        del self._agents[number:]
+
+    def _look(self) -> int | None:
+        """The first agent's status; the others end with it, each after its own worker."""
+        status = self._agents[0].wait(0)
+        if status is not None:
+            for agent in self._agents[1:]:
+                if agent.wait(PARTING_SECONDS if status == 0 else 0) is None:
+                    agent.stop()
+        return status
+
+    def _signal(self, number: int, seconds: float) -> None:
+        for agent in reversed(self._agents):
+            agent.stop(number, seconds)
+
+    def _kill(self) -> None:
+        self._remove()
+
+    def _remove(self) -> None:
+        for agent in reversed(self._agents):
+            agent.close()
+
+
+def _free_port() -> int:
+    with closing(socket.socket()) as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])

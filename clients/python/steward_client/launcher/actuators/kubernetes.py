@@ -1,0 +1,181 @@
+"""A pod of Kubernetes, whose CPU and memory are resized while it runs (by ``resize``, from Kubernetes 1.33 on).
+
+Of a launcher that was killed the pod stays; ``kubectl delete pod --selector steward-run`` removes all of them.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from steward_client.kubernetes import KubernetesApi, KubernetesError, quantity
+
+from .contract import UNITS, ActuatorError, Allocation, CannotSet, Launch, Range, Settable, Sink, Unavailable
+from .remote import KILLED, LONGEST_PAUSE_SECONDS, Remote
+
+CONTAINER, LABEL = "steward", "steward-run"
+IN_PLACE = "resize of the pod, in place"
+NO_SUCH, UNPROCESSABLE = 404, 422
+RESIZE_SECONDS = 10.0
+Object = Mapping[str, Any]
+
+
+class KubernetesPod(Remote):
+    """Starts a command in a pod of its own.
+
+    Args:
+        wanted: of ``cpu`` and ``memory`` what is to be set; requests and limits are both set to it.
+        image: of the container.
+        namespace: of the pod.
+        api: address of ``kubectl proxy``; without it the cluster that this pod is in.
+        account: service account of the pod; without it the namespace's own.
+    """
+
+    name = "kubernetes"
+
+    def __init__(
+        self,
+        wanted: Mapping[str, Range],
+        image: str = "",
+        namespace: str = "default",
+        api: str = "",
+        account: str = "",
+    ) -> None:
+        if not image:
+            raise Unavailable("a pod needs an image: --option image=python:3.11")
+        settable = {
+            "cpu": Settable(UNITS["cpu"], 1.0, None, IN_PLACE),
+            "memory": Settable(UNITS["memory"], 4.0, None, IN_PLACE),
+        }
+        super().__init__(settable, wanted)
+        self._api = connected(api)
+        self._image, self._account = image, account
+        self._pods, self._pod = f"/api/v1/namespaces/{namespace}/pods", ""
+        self._stopping = False
+
+    def _begin(self, launch: Launch, allocation: Allocation) -> None:
+        name = f"{re.sub(r'[^a-z0-9-]+', '-', launch.name.lower()).strip('-')[:50] or 'run'}-{secrets.token_hex(4)}"
+        container = {
+            "name": CONTAINER,
+            "image": self._image,
+            "command": list(launch.command),
+            "env": [{"name": key, "value": value} for key, value in launch.environment.items()],
+            "resources": _resources(allocation),
+        }
+        spec = {"restartPolicy": "Never", "containers": [container]}
+        if self._account:
+            spec["serviceAccountName"] = self._account
+        metadata = {"name": name, "labels": {LABEL: name}}
+        answered(self._api.create, self._pods, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+        self._pod = f"{self._pods}/{name}"
+
+    def _set(self, allocation: Allocation) -> None:
+        """Resize it; where no node has room for it, take it back."""
+        before = {name: self._current[name] for name in allocation}
+        self._resize(allocation)
+        refused = self._refused()
+        if refused:
+            self._resize(before)
+            name = next(iter(allocation))
+            raise CannotSet(name, allocation[name], f"the node has no room for it now: {refused}")
+
+    def _resize(self, allocation: Allocation) -> None:
+        body = {"spec": {"containers": [{"name": CONTAINER, "resources": _resources(allocation)}]}}
+        try:
+            self._api.patch(f"{self._pod}/resize", body, "strategic-merge")
+        except KubernetesError as error:
+            if error.status == UNPROCESSABLE:
+                name = next(iter(allocation))
+                raise CannotSet(name, allocation[name], f"Kubernetes refused it: {error}") from error
+            older = "; pods are resized in place from Kubernetes 1.33 on" if error.status == NO_SUCH else ""
+            raise ActuatorError(f"{error}{older}") from error
+
+    def _refused(self) -> str:
+        """Why the kubelet won't do it, as far as it says so at once."""
+        status = answered(self._api.get, self._pod).get("status") or {}
+        pending = [one for one in status.get("conditions") or () if one.get("type") == "PodResizePending"]
+        return "; ".join(str(one.get("message") or one.get("reason")) for one in pending)
+
+    def _look(self) -> int | None:
+        try:
+            status = self._api.get(self._pod).get("status") or {}
+        except KubernetesError as error:
+            if error.status != NO_SUCH:
+                raise ActuatorError(str(error)) from error
+            return 128 + self._ending if self._stopping else KILLED  # somebody has deleted it
+        if status.get("phase") not in ("Succeeded", "Failed"):
+            return None
+        ended = [one["state"].get("terminated") for one in status.get("containerStatuses") or ()]
+        return int(ended[0]["exitCode"]) if ended and ended[0] else KILLED  # evicted: it has no status
+
+    def _signal(self, number: int, seconds: float) -> None:  # noqa: ARG002
+        """Kubernetes sends SIGTERM, or what the image names, whichever signal is meant."""
+        self._stopping = True
+        self._delete(round(seconds))
+
+    def _kill(self) -> None:
+        self._delete(0)
+
+    def _remove(self) -> None:
+        self._delete(0)
+
+    def close(self) -> None:
+        """See `Actuator`."""
+        super().close()
+        self._api.close()
+
+    def _delete(self, seconds: int) -> None:
+        try:
+            self._api.delete(self._pod, {"gracePeriodSeconds": seconds})
+        except KubernetesError as error:
+            if error.status != NO_SUCH:
+                raise ActuatorError(str(error)) from error
+
+    def _follow(self, sink: Sink) -> None:
+        """Kubernetes keeps one log for both streams; there is none until the container has started."""
+        seen = 0
+        while True:
+            ended = self._status is not None or self._closed
+            try:
+                for piece in self._api.stream(f"{self._pod}/log?container={CONTAINER}&follow=true"):
+                    sink("stdout", piece)
+                    seen += len(piece)
+            except KubernetesError:
+                ended = ended or seen > 0
+            else:
+                return
+            if ended:
+                return
+            time.sleep(min(0.1, LONGEST_PAUSE_SECONDS))
+
+
+def connected(api: str) -> KubernetesApi:
+    """The cluster's API.
+
+    Raises:
+        Unavailable: this is no pod, and no address is given.
+    """
+    try:
+        return KubernetesApi.connect(api or None)
+    except KubernetesError as error:
+        raise Unavailable(f"{error}: --option api=http://127.0.0.1:8001") from error
+
+
+def answered(call: Any, *arguments: Any) -> Any:
+    """A call's answer; what Kubernetes refuses is an error of the actuator."""
+    try:
+        return call(*arguments)
+    except KubernetesError as error:
+        raise ActuatorError(str(error)) from error
+
+
+def _resources(allocation: Allocation) -> Object:
+    amounts = {}
+    if "cpu" in allocation:
+        amounts["cpu"] = quantity(allocation["cpu"] / 100)
+    if "memory" in allocation:
+        amounts["memory"] = f"{round(allocation['memory'])}Mi"
+    return {"requests": amounts, "limits": amounts}

@@ -1,0 +1,119 @@
+"""Replicas of what a command here drives in Kubernetes: of a Deployment, StatefulSet or Job, or a custom resource.
+
+What is scaled belongs to others: it stays as it is when the command ends, and when the launcher is killed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from steward_client.kubernetes import Conversion, KubernetesError, QuantityError
+
+from .contract import ActuatorError, Allocation, CannotSet, Range, Settable, Unavailable
+from .driven import Driven
+from .kubernetes import UNPROCESSABLE, answered, connected
+
+APPS = "/apis/apps/v1"
+SCALED = {"deployment": "deployments", "statefulset": "statefulsets", "replicaset": "replicasets"}
+WHAT = "--option target=deployment/NAME, statefulset/NAME, job/NAME or a path /apis/GROUP/VERSION/namespaces/…/NAME"
+
+
+class KubernetesScale(Driven):
+    """Starts a command here, and scales an object of Kubernetes.
+
+    Args:
+        wanted: what is to be set; one resource without ``fields``, else those that it names.
+        target: ``deployment/NAME`` or ``statefulset/NAME`` (by the subresource ``scale``), ``job/NAME`` (by its
+            parallelism), or the path of an object.
+        namespace: of it.
+        fields: ``gpus=spec.worker.gpus`` for each resource, separated by commas; ``memory=spec.memory*1Mi`` writes a
+            quantity. For a path only.
+        api: address of ``kubectl proxy``; without it the cluster that this pod is in.
+    """
+
+    name = "kubernetes-scale"
+
+    def __init__(
+        self,
+        wanted: Mapping[str, Range],
+        target: str = "",
+        namespace: str = "default",
+        fields: str = "",
+        api: str = "",
+    ) -> None:
+        self._path, self._fields = _target(target, namespace, fields, next(iter(wanted), "workers"))
+        settable = {name: Settable("", 0.0, None, f"patch of {target}") for name in self._fields}
+        super().__init__(settable, wanted)
+        self._whole = {name for name, field in self._fields.items() if field.unit is None}
+        self._api = connected(api)
+        try:
+            answered(self._api.get, self._path)
+        except ActuatorError as error:
+            raise Unavailable(str(error)) from error
+
+    def _round(self, name: str, value: float) -> float:
+        return float(round(value)) if name in self._whole else value
+
+    def _set(self, allocation: Allocation) -> None:
+        body: dict[str, Any] = {}
+        for name, value in allocation.items():
+            self._fields[name].put(body, value)
+        try:
+            self._api.patch(self._path, body)
+        except KubernetesError as error:
+            if error.status == UNPROCESSABLE:
+                name = next(iter(allocation))
+                raise CannotSet(name, allocation[name], f"Kubernetes refused it: {error}") from error
+            raise ActuatorError(str(error)) from error
+
+    def close(self) -> None:
+        """See `Actuator`."""
+        super().close()
+        self._api.close()
+
+
+class Field:
+    """A member of an object, by its path; a number, or with a unit a quantity."""
+
+    def __init__(self, path: str, unit: Conversion | None = None) -> None:
+        self.path, self.unit = path.split("."), unit
+
+    def put(self, body: dict[str, Any], value: float) -> None:
+        """Write a value into a patch."""
+        *folders, last = self.path
+        for folder in folders:
+            body = body.setdefault(folder, {})
+        body[last] = round(value) if self.unit is None else self.unit.of(value)
+
+
+def _target(target: str, namespace: str, fields: str, first: str) -> tuple[str, Mapping[str, Field]]:
+    """Where patches go, and what each resource is there.
+
+    Raises:
+        Unavailable: there is no target.
+        ActuatorError: it, or the fields, can't be read.
+    """
+    if not target:
+        raise Unavailable(f"something to scale is needed: {WHAT}")
+    if target.startswith("/"):
+        return target, _fields(fields)
+    kind, _, name = target.partition("/")
+    if fields or not name or kind not in {*SCALED, "job"}:
+        raise ActuatorError(f"target={target}, fields={fields}: accepted are {WHAT}, fields for a path only")
+    if kind == "job":
+        return f"/apis/batch/v1/namespaces/{namespace}/jobs/{name}", {first: Field("spec.parallelism")}
+    return f"{APPS}/namespaces/{namespace}/{SCALED[kind]}/{name}/scale", {first: Field("spec.replicas")}
+
+
+def _fields(text: str) -> Mapping[str, Field]:
+    if not text:
+        raise ActuatorError("a path needs fields: --option fields=workers=spec.replicas,memory=spec.memory*1Mi")
+    try:
+        found = [Conversion.parse(one) for one in text.split(",")]
+    except QuantityError as error:
+        raise ActuatorError(f"fields={text}: {error}") from error
+    return {
+        one.name: Field(one.resource, one if "*" in part else None)
+        for one, part in zip(found, text.split(","), strict=True)
+    }

@@ -1,0 +1,165 @@
+"""Jobs of Ray, by the REST API of its dashboard; what is set is what Ray's autoscaler is asked to have ready.
+
+Ray's ``request_resources`` is called on the cluster, by a job of a line, so that Ray need not be installed here. The
+job itself uses what is there: Ray Tune, Ray Data and elastic trainers do. Of a launcher that was killed the job stays:
+``ray job list``, ``ray job stop``; and so does the request, until another replaces it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import secrets
+import shlex
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+
+from .contract import UNITS, ActuatorError, Allocation, Launch, Range, Settable, Sink, Unavailable
+from .remote import KILLED, PARTING_SECONDS, Remote
+
+ADDRESS = "http://127.0.0.1:8265"
+TIMEOUT_SECONDS, TAIL_SECONDS = 30.0, 0.2
+HOW = "ray.autoscaler.sdk.request_resources"
+REQUEST = (
+    "import json, os, ray; from ray.autoscaler.sdk import request_resources; ray.init(address='auto'); "
+    "request_resources(bundles=json.loads(os.environ['STEWARD_BUNDLES']))"
+)
+UNITS_OF_RAY = {"cpu": ("CPU", 0.01), "gpus": ("GPU", 1.0), "memory": ("memory", float(1 << 20))}
+PIECES = {"CPU": 1.0, "GPU": 1.0, "memory": float(1 << 30)}
+MOST_BUNDLES = 10_000
+NO_SUCH = 404
+
+
+class RayJob(Remote):
+    """Starts a command as a job.
+
+    Args:
+        wanted: of ``workers`` (bundles), ``cpu``, ``gpus`` and ``memory`` what is to be set; the latter are shared
+            out over the workers, where these are wanted, too, else asked for in one piece each core, GPU and GiB.
+        address: of Ray's dashboard; without it ``RAY_API_SERVER_ADDRESS``, else the one on this machine.
+        python: how Python is called on the cluster.
+    """
+
+    name = "ray"
+
+    def __init__(self, wanted: Mapping[str, Range], address: str = "", python: str = "python") -> None:
+        address = address or os.environ.get("RAY_API_SERVER_ADDRESS", "") or ADDRESS
+        settable = {name: Settable(UNITS[name], 1.0, None, HOW) for name in ("workers", "cpu", "gpus", "memory")}
+        super().__init__(settable, wanted)
+        self._http, self._address = httpx.Client(base_url=address, timeout=TIMEOUT_SECONDS), address
+        self._python, self._job = python, f"steward-{secrets.token_hex(8)}"
+        try:
+            self._call("GET", "/api/version")
+        except ActuatorError:
+            self._http.close()
+            raise
+
+    def _begin(self, launch: Launch, allocation: Allocation) -> None:
+        self._request(allocation)
+        try:
+            self._submit(self._job, shlex.join(launch.command), launch.environment, {"name": launch.name})
+        except ActuatorError:
+            self._request({})
+            raise
+
+    def _set(self, allocation: Allocation) -> None:
+        self._request({**self._current, **allocation})
+
+    def _request(self, allocation: Allocation) -> None:
+        """Have the autoscaler asked, and wait until it has been."""
+        job = f"steward-request-{secrets.token_hex(8)}"
+        command = shlex.join([self._python, "-c", REQUEST])
+        self._submit(job, command, {"STEWARD_BUNDLES": json.dumps(bundles(allocation))}, {})
+        ends = time.monotonic() + PARTING_SECONDS
+        while (told := self._read(job))["status"] in ("PENDING", "RUNNING"):
+            if time.monotonic() > ends:
+                raise ActuatorError(f"Ray has not taken the request in {PARTING_SECONDS:g} s: {told.get('message')}")
+            time.sleep(TAIL_SECONDS / 10)
+        if told["status"] != "SUCCEEDED":
+            raise ActuatorError(f"Ray did not take the request: {told.get('message')}")
+        self._call("DELETE", f"/api/jobs/{job}")
+
+    def _submit(self, job: str, command: str, environment: Mapping[str, str], metadata: Mapping[str, str]) -> None:
+        env = {"env_vars": dict(environment)}
+        body = {"entrypoint": command, "submission_id": job, "runtime_env": env, "metadata": metadata}
+        self._call("POST", "/api/jobs/", body)
+
+    def _read(self, job: str) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self._call("GET", f"/api/jobs/{job}").json()
+        return found
+
+    def _look(self) -> int | None:
+        told = self._read(self._job)
+        if told["status"] in ("PENDING", "RUNNING"):
+            return None
+        if told["status"] == "STOPPED":
+            return 128 + self._ending
+        code = told.get("driver_exit_code")
+        if told["status"] == "SUCCEEDED":
+            return 0
+        return KILLED if code is None else int(code) if code >= 0 else 128 - int(code)
+
+    def _signal(self, number: int, seconds: float) -> None:  # noqa: ARG002 # Ray sends SIGTERM, and kills after 3 s
+        self._call("POST", f"/api/jobs/{self._job}/stop")
+
+    def _kill(self) -> None:
+        """Ray does it by itself."""
+
+    def _remove(self) -> None:
+        self._request({})
+        self._call("DELETE", f"/api/jobs/{self._job}")
+
+    def close(self) -> None:
+        """See `Actuator`."""
+        super().close()
+        self._http.close()
+
+    def _follow(self, sink: Sink) -> None:
+        """Ray keeps one log for both streams, and gives all of it each time."""
+        seen, ended = 0, False
+        while not ended:
+            ended = self._status is not None
+            try:
+                logs = str(self._call("GET", f"/api/jobs/{self._job}/logs").json()["logs"]).encode()
+            except ActuatorError:
+                logs = b""
+            if len(logs) > seen:
+                sink("stdout", logs[seen:])
+                seen = len(logs)
+            time.sleep(0 if ended else TAIL_SECONDS)
+
+    def _call(self, method: str, path: str, body: Any = None) -> httpx.Response:
+        try:
+            answer = self._http.request(method, path, json=body)
+        except httpx.RequestError as error:
+            remedy = "name Ray's dashboard: --option address=http://HEAD:8265"
+            raise Unavailable(f"Ray doesn't answer at {self._address}: {error}; {remedy}") from error
+        if not answer.is_success:
+            raise ActuatorError(f"Ray: {method} {path}: {answer.status_code} {answer.text[:200]}")
+        return answer
+
+
+def bundles(allocation: Allocation) -> list[dict[str, float]]:
+    """What Ray's autoscaler is asked for: one bundle for each worker, all alike; without workers, small pieces.
+
+    Raises:
+        ActuatorError: these are more than ``MOST_BUNDLES``.
+    """
+    workers = round(allocation.get("workers", 0))
+    amounts = {theirs: unit * allocation[name] for name, (theirs, unit) in UNITS_OF_RAY.items() if name in allocation}
+    number = workers or sum(math.ceil(amount / PIECES[name]) for name, amount in amounts.items())
+    if number > MOST_BUNDLES:
+        raise ActuatorError(f"{number:,} bundles: up to {MOST_BUNDLES:,} are accepted")
+    if workers:
+        return [{name: amount / workers for name, amount in amounts.items()} or {"CPU": 1.0}] * workers
+    return [one for name, amount in amounts.items() for one in _pieces(name, amount)]
+
+
+def _pieces(name: str, amount: float) -> list[dict[str, float]]:
+    """So small that any node has room for one."""
+    whole, rest = divmod(amount, PIECES[name])
+    return [{name: PIECES[name]}] * int(whole) + ([{name: rest}] if rest else [])

@@ -1,0 +1,180 @@
+"""What actuators have in common whose command runs somewhere that is asked by calls: a daemon, a cluster."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from threading import Thread
+
+from .contract import GRACE_SECONDS, ActuatorError, Allocation, CannotSet, Launch, Range, Settable, Sink
+
+SHARE = 0.1
+"""Of the time that a command has run for, after which it is looked at again."""
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.02, 2.0
+PARTING_SECONDS = 30.0
+"""For which a command that was killed is waited for, and the rest of its output."""
+KILLED = 128 + signal.SIGKILL
+
+logger = logging.getLogger("steward_client")
+
+
+class Remote(ABC):
+    """The half of an actuator that is the same everywhere; the other half are the methods with an underscore.
+
+    Args:
+        settable: all that could be set.
+        wanted: what will be.
+
+    Raises:
+        CannotSet: something is wanted that can't be set, or not in that range.
+    """
+
+    name: str
+    shares_files = False
+    look_seconds = 1.0
+    """Between two looks at a command, however often it is asked for; at its start, and while it ends, they are less."""
+
+    def __init__(self, settable: Mapping[str, Settable], wanted: Mapping[str, Range]) -> None:
+        for name, asked in wanted.items():
+            if name not in settable:
+                raise CannotSet(name, f"{asked.minimum:g}…", f"{self.name} sets {', '.join(settable)}")
+            settable[name].check(name, asked.minimum)
+            settable[name].check(name, asked.maximum)
+        self._settable = {name: settable[name] for name in wanted}
+        self._current: dict[str, float] = {}
+        self._status: int | None = None
+        self._started = self._closed = False
+        self._ending: int = signal.SIGTERM
+        self._since, self._due = 0.0, 0.0
+        self._follower: Thread | None = None
+
+    @abstractmethod
+    def _begin(self, launch: Launch, allocation: Allocation) -> None:
+        """Start the command; all or nothing."""
+
+    @abstractmethod
+    def _set(self, allocation: Allocation) -> None:
+        """Set what has changed, rounded; all or nothing."""
+
+    @abstractmethod
+    def _look(self) -> int | None:
+        """The exit status once it has ended; ActuatorError where nobody answers."""
+
+    @abstractmethod
+    def _signal(self, number: int, seconds: float) -> None:
+        """Ask the command to end, by a signal or what comes nearest; don't wait."""
+
+    @abstractmethod
+    def _kill(self) -> None:
+        """End it for good."""
+
+    @abstractmethod
+    def _remove(self) -> None:
+        """Leave nothing of it."""
+
+    def _follow(self, sink: Sink) -> None:  # noqa: B027 # some write nothing that could be heard
+        """Hand on what the command writes until it has ended; runs in a thread of its own."""
+
+    def _round(self, name: str, value: float) -> float:  # noqa: ARG002 # most set what they are told
+        """What is set instead of a value."""
+        return value
+
+    def resources(self) -> Mapping[str, Settable]:
+        """See `Actuator`."""
+        return self._settable
+
+    def current(self) -> Allocation:
+        """See `Actuator`."""
+        return dict(self._current)
+
+    def start(self, launch: Launch) -> None:
+        """See `Actuator`."""
+        if self._started:
+            raise ActuatorError("an actuator starts one command: this one has started already")
+        allocation = self._checked(launch.allocation)
+        self._begin(launch, allocation)
+        self._started, self._current, self._since = True, allocation, time.monotonic()
+        if launch.output is not None:
+            self._follower = Thread(target=self._follow, args=(launch.output,), daemon=True, name=f"{self.name} output")
+            self._follower.start()
+
+    def apply(self, allocation: Allocation) -> Allocation:
+        """See `Actuator`."""
+        if not self._started:
+            raise ActuatorError("there is nothing to set yet: start a command first")
+        asked = self._checked(allocation)
+        changed = {name: value for name, value in asked.items() if self._current.get(name) != value}
+        if changed and self.wait(0) is None:
+            try:
+                self._set(changed)
+            except ActuatorError:
+                if self._now() is None:  # else it has just ended: nothing is wrong
+                    raise
+            else:
+                self._current |= changed
+        return self.current()
+
+    def _checked(self, allocation: Allocation) -> dict[str, float]:
+        for name, value in allocation.items():
+            if name not in self._settable:
+                raise CannotSet(name, value, f"{self.name} was made for {', '.join(self._settable)}")
+            self._settable[name].check(name, value)
+        return {name: self._round(name, value) for name, value in allocation.items()}
+
+    def wait(self, seconds: float | None) -> int | None:
+        """See `Actuator`."""
+        began, pause = time.monotonic(), FIRST_PAUSE_SECONDS
+        while self._started and self._status is None:
+            self._look_if_due()
+            left = LONGEST_PAUSE_SECONDS if seconds is None else began + seconds - time.monotonic()
+            if self._status is not None or left <= 0:
+                break
+            time.sleep(min(pause, left))
+            pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
+        return self._status
+
+    def _look_if_due(self) -> None:
+        now = time.monotonic()
+        if now < self._due:
+            return
+        try:
+            self._status = self._look()
+        except ActuatorError as error:
+            logger.debug("%s", error)  # nobody answers: that is no end
+        self._due = now + min(self.look_seconds, SHARE * (now - self._since))
+
+    def _now(self) -> int | None:
+        """The exit status by a look that is taken whatever the last one was."""
+        self._due = 0.0
+        return self.wait(0)
+
+    def stop(self, number: int = signal.SIGTERM, seconds: float = GRACE_SECONDS) -> int | None:
+        """See `Actuator`."""
+        if not self._started or self._now() is not None:
+            return self._status
+        self._ending, self._since = number, time.monotonic()
+        try:
+            self._signal(number, seconds)
+            if self.wait(seconds) is None:
+                self._kill()
+        except ActuatorError:
+            if self._now() is None:  # else it has ended meanwhile
+                raise
+        return self.wait(PARTING_SECONDS)
+
+    def close(self) -> None:
+        """See `Actuator`."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            self.stop()
+            if self._follower is not None:
+                self._follower.join(PARTING_SECONDS)
+            if self._started:
+                self._remove()
+        except ActuatorError as error:
+            logger.warning("%s: something may be left: %s", self.name, error)

@@ -1,0 +1,233 @@
+"""Jobs of Slurm, by ``sbatch``, ``scontrol`` and ``scancel``.
+
+A job that waits is changed as it is. One that runs can give nodes back while it goes on; for everything else it is
+requeued under its new size, and must go on from a checkpoint of its own. Of a launcher that was killed the job stays:
+``scancel --name steward-run``, or what the run is called.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from .contract import UNITS, ActuatorError, Allocation, CannotSet, Launch, Range, Settable, Sink, Unavailable
+from .remote import KILLED, Remote
+
+PROGRAMS = ("sbatch", "scontrol", "scancel")
+TIMEOUT_SECONDS, TAIL_SECONDS = 60.0, 0.05
+RESTART_SECONDS, HELD_SECONDS = 60.0, 0.2
+SCRIPT = "#!/bin/sh\n"
+HELD = {"PENDING", "REQUEUE_HOLD", "SPECIAL_EXIT"}
+ENDED = {
+    "COMPLETED",
+    "FAILED",
+    "CANCELLED",
+    "TIMEOUT",
+    "NODE_FAIL",
+    "OUT_OF_MEMORY",
+    "DEADLINE",
+    "BOOT_FAIL",
+    "PREEMPTED",
+}
+UPDATED = {"nodes": "NumNodes", "workers": "NumTasks", "cpu": "CPUsPerTask", "memory": "MinMemoryNode", "gpus": "Gres"}
+ASKED = {"nodes": "--nodes", "workers": "--ntasks", "cpu": "--cpus-per-task", "memory": "--mem", "gpus": "--gres"}
+OF_ONE_NODE = frozenset({"cpu", "memory", "gpus"})
+
+
+class SlurmJob(Remote):
+    """Starts a command as a batch job.
+
+    Args:
+        wanted: what is to be set: of a job of one node ``cpu`` (in whole cores), ``memory`` and ``gpus``; of a larger
+            one ``nodes`` and ``workers`` (tasks).
+        shared: ``yes`` where the launcher's files are on a file system that the nodes have, too; only then does the
+            launcher hear what the job writes.
+        partition: to send it to.
+        sbatch: more options of ``sbatch``, as one text: ``--time=4:00:00 --account=lab``.
+    """
+
+    name = "slurm"
+    look_seconds = 5.0
+
+    def __init__(self, wanted: Mapping[str, Range], shared: str = "no", partition: str = "", sbatch: str = "") -> None:
+        missing = [program for program in PROGRAMS if shutil.which(program) is None]
+        if missing:
+            raise Unavailable(f"{missing[0]} is not on PATH: run this on a login node of the cluster")
+        if shared not in ("yes", "no"):
+            raise ActuatorError(f"shared={shared}: yes or no is accepted")
+        super().__init__(_settable(), wanted)
+        mixed = sorted(OF_ONE_NODE & wanted.keys())
+        if mixed and wanted.keys() - OF_ONE_NODE:
+            asked = wanted[mixed[0]].minimum
+            raise CannotSet(
+                mixed[0], asked, "Slurm counts it by node or task; set it by sbatch=…, beside nodes and workers"
+            )
+        self.shares_files = shared == "yes"
+        self._more = [*([f"--partition={partition}"] if partition else []), *shlex.split(sbatch)]
+        self._job, self._output = "", Path(os.devnull)
+
+    def _round(self, name: str, value: float) -> float:
+        return max(100.0, round(value / 100) * 100.0) if name == "cpu" else float(round(value))
+
+    def _begin(self, launch: Launch, allocation: Allocation) -> None:
+        if self.shares_files and launch.folder is not None:
+            self._output = launch.folder / "slurm"
+            self._output.touch()
+        asked = _asked(allocation)
+        paths = [f"--output={self._output}", f"--error={self._error}", "--open-mode=append"]
+        name = [f"--job-name={launch.name}", "--parsable", "--requeue", "--export=ALL"]
+        script = f"{SCRIPT}exec {shlex.join(launch.command)}\n"
+        told = _run(["sbatch", *name, *asked, *paths, *self._more], script, {**os.environ, **launch.environment})
+        self._job = told.strip().partition(";")[0]
+        if not self._job.isdecimal():
+            raise ActuatorError(f"sbatch answered no number of a job: {told[:80]!r}")
+
+    @property
+    def _error(self) -> Path:
+        return self._output if str(self._output) == os.devnull else self._output.with_name("slurm-errors")
+
+    def _set(self, allocation: Allocation) -> None:
+        changes = [f"{UPDATED[name]}={_update(name, value)}" for name, value in allocation.items()]
+        update = ["scontrol", "update", f"JobId={self._job}", *changes]
+        if self._in_place(allocation):
+            self._change(update, allocation)
+            return
+        possible = ["sbatch", "--test-only", *_asked({**self._current, **allocation}), *self._more]
+        self._change(possible, allocation, SCRIPT)  # before it is ended
+        _run(["scontrol", "requeuehold", self._job])
+        self._held()
+        try:
+            self._change(update, allocation)
+        finally:
+            _run(["scontrol", "release", self._job])
+
+    def _held(self) -> None:
+        """Wait until it has left its nodes."""
+        ends = time.monotonic() + TIMEOUT_SECONDS
+        while _seen(self._job).state not in HELD and time.monotonic() < ends:
+            time.sleep(HELD_SECONDS)
+
+    def _change(self, command: Sequence[str], allocation: Allocation, text: str | None = None) -> None:
+        try:
+            _run(command, text)
+        except ActuatorError as error:
+            name = next(iter(allocation))
+            raise CannotSet(name, allocation[name], f"Slurm refused it: {error}") from error
+
+    def _in_place(self, allocation: Allocation) -> bool:
+        """Whether it waits, or gives back nodes and nothing else."""
+        fewer = allocation.keys() == {"nodes"} and allocation["nodes"] < self._current["nodes"]
+        return fewer or _seen(self._job).state == "PENDING"
+
+    def _look(self) -> int | None:
+        seen = _seen(self._job)
+        if seen.state not in ENDED:
+            return None
+        return 128 + self._ending if seen.state == "CANCELLED" else seen.status
+
+    def _signal(self, number: int, seconds: float) -> None:  # noqa: ARG002 # Slurm has its own: KillWait
+        _run(["scancel", self._job])
+
+    def _kill(self) -> None:
+        _run(["scancel", "--signal=KILL", "--full", self._job])
+
+    def _remove(self) -> None:
+        """Nothing is left of a job that has ended but Slurm's own records."""
+
+    def _follow(self, sink: Sink) -> None:
+        if not self.shares_files:
+            return
+        with self._output.open("rb") as out, self._error.open("ab+") as errors:
+            errors.seek(0)
+            while True:
+                ended = self._status is not None
+                pieces = [("stdout", out.read()), ("stderr", errors.read())]
+                for stream, piece in pieces:
+                    if piece:
+                        sink("stdout" if stream == "stdout" else "stderr", piece)
+                if ended:
+                    return
+                time.sleep(TAIL_SECONDS)
+
+
+class Seen(NamedTuple):
+    """What Slurm says of a job: its state, and how it ended."""
+
+    state: str
+    status: int
+
+
+def _seen(job: str) -> Seen:
+    """By ``scontrol``; by ``sacct`` once the controller has forgotten it.
+
+    Raises:
+        ActuatorError: neither answers.
+    """
+    try:
+        told = _run(["scontrol", "show", "job", job, "--oneliner"])
+    except ActuatorError:
+        return _recorded(job)
+    fields = dict(re.findall(r"(\w+)=(\S*)", told))
+    return Seen(fields.get("JobState", "UNKNOWN"), _status(fields.get("ExitCode", "0:0")))
+
+
+def _recorded(job: str) -> Seen:
+    rows = _run(["sacct", "-X", "-n", "-P", "-j", job, "-o", "State,ExitCode"]).split("\n")
+    state, _, code = rows[0].partition("|")
+    if not code:
+        raise ActuatorError(f"Slurm knows no job {job}")
+    return Seen(state.split(" ")[0], _status(code))
+
+
+def _status(code: str) -> int:
+    """``7:0`` is an exit status, ``0:15`` a signal; what ended otherwise has no status of its own."""
+    status, _, number = code.partition(":")
+    return 128 + int(number) if number not in ("", "0") else int(status or KILLED)
+
+
+def _settable() -> dict[str, Settable]:
+    restart = {"how": "scontrol requeuehold, update, release", "change_seconds": RESTART_SECONDS, "restarts": True}
+    found = {name: Settable(UNITS[name], 1.0, None, **restart) for name in ("nodes", "workers")}  # type: ignore[arg-type]
+    found["cpu"] = Settable(UNITS["cpu"], 100.0, None, **restart)  # type: ignore[arg-type]
+    found["memory"] = Settable(UNITS["memory"], 1.0, None, **restart)  # type: ignore[arg-type]
+    found["gpus"] = Settable(UNITS["gpus"], 1.0, None, **restart)  # type: ignore[arg-type]
+    return found
+
+
+def _asked(allocation: Allocation) -> list[str]:
+    return [f"{ASKED[name]}={_amount(name, value)}" for name, value in allocation.items()]
+
+
+def _amount(name: str, value: float) -> str:
+    if name in ("memory", "gpus"):
+        return f"{value:.0f}M" if name == "memory" else f"gpu:{value:.0f}"
+    return f"{value / 100:.0f}" if name == "cpu" else f"{value:.0f}"
+
+
+def _update(name: str, value: float) -> str:
+    """As ``scontrol update`` has it: memory in MiB without a unit."""
+    return f"{value:.0f}" if name == "memory" else _amount(name, value)
+
+
+def _run(command: Sequence[str], text: str | None = None, environment: Mapping[str, str] | None = None) -> str:
+    """What a program of Slurm's prints.
+
+    Raises:
+        ActuatorError: it failed, or took too long; in the words of the program.
+    """
+    try:
+        done = subprocess.run(
+            command, input=text, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, env=environment, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ActuatorError(f"{command[0]} does not answer: {error}") from error
+    if done.returncode:
+        raise ActuatorError(f"{command[0]}: {done.stderr.strip() or f'exit status {done.returncode}'}")
+    return done.stdout

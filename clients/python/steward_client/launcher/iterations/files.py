@@ -1,0 +1,121 @@
+"""Iterations in files: the one that a launcher gives to what it starts, and those that scripts write for themselves."""
+
+from __future__ import annotations
+
+import csv
+import json
+import time
+from collections.abc import Callable, Iterator
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from .mark import Mark
+from .output import COUNTERS, Lines, Matcher
+
+MOST_BYTES = 1 << 20
+Read = Callable[[str], Mark | None]
+
+
+class Tail:
+    """Marks in the lines that are added to a file; one that is cut, replaced or not there yet is begun anew.
+
+    Args:
+        skip: whether what it holds already is passed over.
+    """
+
+    def __init__(self, path: Path, read: Read, *, skip: bool = False) -> None:
+        self.path, self._read = path, read
+        self._marks: list[Mark] = []
+        self._lines = Lines(self._line)
+        self._at, self._file = 0, 0
+        if skip and path.exists():
+            known = path.stat()
+            self._at, self._file = known.st_size, known.st_ino
+
+    def marks(self) -> Iterator[Mark]:
+        """What is new."""
+        try:
+            known = self.path.stat()
+        except FileNotFoundError:
+            return
+        if known.st_ino != self._file or known.st_size < self._at:
+            self._at, self._file, self._lines = 0, known.st_ino, Lines(self._line)
+        if known.st_size > self._at:
+            with self.path.open("rb") as file:
+                file.seek(self._at)
+                piece = file.read(MOST_BYTES)
+            self._at += len(piece)
+            self._lines.feed(piece)
+        found, self._marks = self._marks, []
+        yield from found
+
+    def _line(self, line: str) -> None:
+        mark = self._read(line)
+        if mark is not None:
+            self._marks.append(mark)
+
+
+def told(line: str) -> Mark | None:
+    """A line of ``STEWARD_ITERATIONS``, ``{"iteration": 7, "metrics": {…}, "features": {…}}``; others are skipped."""
+    try:
+        said = json.loads(line)
+        number = said["iteration"]
+        whole = isinstance(number, int) and not isinstance(number, bool)
+        metrics, features = said.get("metrics") or {}, said.get("features") or {}
+        return Mark(time.monotonic(), number, None, _finite(metrics), _finite(features)) if whole else None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+class OwnFile:
+    """How lines of a script's own file are read: JSON objects, a table with a head, or each line an iteration.
+
+    Args:
+        matcher: of a pattern that was asked for; None: one of the above.
+    """
+
+    def __init__(self, matcher: Matcher | None = None) -> None:
+        self._matcher, self._head = matcher, list[str]()
+
+    def read(self, line: str) -> Mark | None:
+        """The mark in a line."""
+        if self._matcher is not None:
+            return self._matcher.match(line)
+        if line.lstrip().startswith("{"):
+            return self._object(line)
+        cells = next(csv.reader([line]))
+        if not self._head and not any(_number(cell) is not None for cell in cells):
+            self._head = [cell.strip() for cell in cells]
+            return None
+        values = zip(self._head, map(_number, cells), strict=False)
+        return self._counted({name: value for name, value in values if value is not None})
+
+    def _object(self, line: str) -> Mark | None:
+        try:
+            found = json.loads(line)
+        except ValueError:
+            return None
+        return self._counted(_finite(found))
+
+    @staticmethod
+    def _counted(values: dict[str, float]) -> Mark:
+        count = next((values[name] for name in values if name.lower() in COUNTERS), None)
+        metrics = {name: value for name, value in values.items() if name.lower() not in COUNTERS}
+        return Mark(time.monotonic(), None if count is None else int(count), None, metrics)
+
+
+def _finite(values: Any) -> dict[str, float]:
+    return {
+        str(name): float(value)
+        for name, value in values.items()
+        if isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+    }
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if isfinite(value) else None

@@ -1,0 +1,1 @@
+"""What makes a governed workload of a bare command: registering, profiling, fitting, training."""

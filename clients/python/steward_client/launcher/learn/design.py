@@ -1,0 +1,73 @@
+"""Which allocations are measured: first those that fill the space, then where the model knows least."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count, islice
+
+from steward_client.launcher.wishes import Resource
+
+Allocation = dict[str, float]
+Doubt = Callable[[Allocation], float]
+PRIMES = (2, 3, 5, 7, 11, 13, 17, 19)
+MOST_CANDIDATES = 24
+
+
+def filling(resources: Sequence[Resource]) -> Iterator[Allocation]:
+    """Allocations without end: all the most, all the least, then Halton's points (Halton 1960), on the grid.
+
+    None comes twice before all of a small grid have come.
+    """
+    seen: list[Allocation] = []
+    grid = 1
+    for resource in resources:
+        grid *= len(resource.levels)
+    for point in _points(resources):
+        if len(seen) == grid:
+            seen = []
+        if point not in seen:
+            seen.append(point)
+            yield dict(point)
+
+
+def _points(resources: Sequence[Resource]) -> Iterator[Allocation]:
+    yield {one.name: one.maximum for one in resources}
+    yield {one.name: one.minimum for one in resources}
+    for number in count(1):
+        shares = (_radical_inverse(number, base) for base in PRIMES)
+        yield {
+            one.name: one.nearest(one.minimum + share * (one.maximum - one.minimum))
+            for one, share in zip(resources, shares, strict=False)
+        }
+
+
+def _radical_inverse(number: int, base: int) -> float:
+    """The digits of a number mirrored at the point."""
+    found, scale = 0.0, 1.0
+    while number:
+        scale /= base
+        number, digit = divmod(number, base)
+        found += digit * scale
+    return found
+
+
+def most_doubted(resources: Sequence[Resource], doubt: Doubt, measured: Mapping[tuple[float, ...], int]) -> Allocation:
+    """The allocation of which least is known; among equals the one that was measured least.
+
+    Args:
+        doubt: width of what is predicted, relative to its middle.
+        measured: how often each allocation was.
+    """
+    grid = [[round(value, 9) for value in one.levels] for one in resources]
+    small = len(grid) == 1 and len(grid[0]) <= MOST_CANDIDATES
+    candidates = [{resources[0].name: value} for value in grid[0]] if small else _spread(resources)
+
+    def worth(allocation: Allocation) -> tuple[float, int]:
+        times = measured.get(tuple(allocation.values()), 0)
+        return doubt(allocation) / (1 + times) ** 0.5, -times  # what is averaged is known better by its root
+
+    return max(candidates, key=worth)
+
+
+def _spread(resources: Sequence[Resource]) -> list[Allocation]:
+    return list(islice(filling(resources), MOST_CANDIDATES))

@@ -1,0 +1,252 @@
+"""From a bare command to a workload that is governed, step by step; what is there already is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from uuid import uuid4
+
+from steward_client.launcher.actuators import registry
+from steward_client.launcher.iterations.mark import SECONDS
+from steward_client.launcher.service import JobFailed, Json, Say, Service
+from steward_client.launcher.watched import Watched
+from steward_client.launcher.wishes import Misuse, Resource, Wishes, duration_text
+
+from .design import Allocation, filling, most_doubted
+from .profile import LENGTH, Profile, Segment
+from .specification import check_same, resources, specification
+
+FILLING = 5
+"""Samples that fill the space before the model is asked where it knows least."""
+FEWEST = 2
+"""Samples without which no model is fitted."""
+RUNS = 20
+"""Of a short command, at most, to measure it often enough."""
+BUDGET = 250_000
+"""Environment steps of each seed's training: whoever waits for it sees it end."""
+TENTHS = 10
+
+
+class CommandFailed(RuntimeError):
+    """The command ended with another status than 0 while it was profiled.
+
+    Attributes:
+        status: its exit status.
+    """
+
+    def __init__(self, status: int) -> None:
+        self.status = status
+        super().__init__(f"the command ended with status {status} while it was measured; nothing is learned from that")
+
+
+class Learning:
+    """One workload's.
+
+    Attributes:
+        startup: seconds that the command takes before its first iteration, if it was measured.
+    """
+
+    def __init__(self, wishes: Wishes, service: Service, folder: Path, say: Say) -> None:
+        self._wishes, self._service, self._folder, self._say = wishes, service, folder, say
+        self._path = f"/workloads/{wishes.workload}"
+        self._spec: Json | None = None
+        self._resources: tuple[Resource, ...] = ()
+        self._measured: dict[tuple[float, ...], int] = {}
+        self._waiting: list[Segment] = []
+        self._tag, self._iterations, self._fit = uuid4().hex[:8], 0, None
+        self.startup = 0.0
+
+    _fit: Json | None
+
+    def do(self) -> None:
+        """Everything that has not been done.
+
+        Raises:
+            Misuse: no iteration is seen, or what is registered is another workload.
+            CommandFailed, JobFailed, StewardError, Unreachable, ActuatorError: see there.
+        """
+        self._find()
+        if self._spec is not None and self._learned():
+            return
+        if not self._enough():
+            self._profile()
+        model = self._fitted()
+        self._trained(model)
+
+    def _find(self) -> None:
+        """What the service knows of it."""
+        found = self._service.found(self._path)
+        if found is None:
+            self._resources = resources(self._wishes)
+            return
+        self._spec = found["spec"]
+        if self._spec.get("kind") != "iterative":
+            raise Misuse(
+                f"workload {self._wishes.workload!r} is of kind {self._spec.get('kind')!r}; give another --name"
+            )
+        check_same(self._wishes, self._spec)
+        self._resources = tuple(map(Resource.of_spec, self._spec["resources"]))
+        self._count()
+
+    def _count(self) -> None:
+        """How often each allocation was measured, by the samples there."""
+        executions = set()
+        for row in self._service.table(f"{self._path}/samples"):
+            allocation = tuple(float(row[f"allocation.{one.name}"]) for one in self._resources)
+            if (row["execution"], allocation) not in executions:
+                executions.add((row["execution"], allocation))
+                self._measured[allocation] = self._measured.get(allocation, 0) + 1
+            self._iterations += 1
+
+    def _learned(self) -> bool:
+        agents = self._service.call("GET", f"{self._path}/agents?limit=1")["items"]
+        if agents:
+            self._say(f"learned before: agent {agents[0]['version']} of workload {self._wishes.workload!r}")
+        return bool(agents)
+
+    def _enough(self) -> bool:
+        return self._spec is not None and self._iterations >= self._wishes.profile_iterations
+
+    def _profile(self) -> None:
+        """Run the command, as often as it takes."""
+        left = self._wishes.profile_iterations - self._iterations
+        known = f", {self._iterations} are there" if self._iterations else ""
+        self._say(f"profile: about {left} iterations are measured, {LENGTH} at each allocation{known}")
+        allocations = self._allocations()
+        for _ in range(RUNS):
+            status = self._once(allocations)
+            if status:
+                raise CommandFailed(status)
+            if self._enough():
+                return
+        self._say(f"profile: {self._iterations} iterations in {RUNS} runs of the command must do")
+
+    def _once(self, allocations: Iterator[Mapping[str, float]]) -> int | None:
+        ranges = {one.name: one.range for one in self._resources}
+        with closing(registry.create(self._wishes.actuator, ranges, dict(self._wishes.options))) as actuator:
+            watched = Watched(self._wishes, actuator, self._folder, self._say, self.startup)
+            profile = Profile(watched, actuator, allocations, lambda whole: self._keep(whole, watched))
+            status = profile.run()
+        if watched.clock.count == 0 and not status:
+            raise Misuse(
+                "no iteration was seen: let the command print lines like 'Epoch 3/90', or say --pattern or --watch-file"
+            )
+        self.startup = self.startup or profile.startup
+        self._register(profile.total)
+        return status
+
+    def _keep(self, whole: Segment, watched: Watched) -> bool:
+        """Keep a sample, at the service as soon as the workload can be registered; whether more are wanted."""
+        self._waiting.append(whole)
+        values = tuple(whole.allocation.values())
+        self._measured[values] = self._measured.get(values, 0) + 1
+        self._iterations += len(whole.rows)
+        seconds = sum(row.seconds for row in whole.rows) / len(whole.rows)
+        texts = ", ".join(f"{one.name} {whole.allocation[one.name]:g} {one.unit}".strip() for one in self._resources)
+        self._say(
+            f"profile: {self._iterations} of {self._wishes.profile_iterations} iterations; {texts}: {seconds:.3g} s"
+        )
+        self._register(self._wishes.iterations or watched.clock.total)
+        return self._iterations < self._wishes.profile_iterations or self._spec is None
+
+    def _register(self, iterations: int | None) -> None:
+        """Register the workload once its length is known; send the samples that wait."""
+        if self._spec is None and iterations:
+            spec = specification(self._wishes, self._wishes.iterations or iterations)
+            self._spec = self._service.call("POST", "/workloads", spec)["spec"]
+            self._say(f"registered: workload {self._wishes.workload!r}, {self._spec['iterations']} iterations")
+        if self._spec is not None and self._waiting:
+            waiting, self._waiting = self._waiting, []
+            samples = [self._sample(segment, self._spec) for segment in waiting]
+            answer = self._service.call("POST", f"{self._path}/samples", {"samples": samples})
+            for refusal in answer["rejections"]:
+                why = f"{refusal['field']} {refusal['reason']}, not {refusal['value']}"
+                raise Misuse(f"what was measured is no sample of workload {self._wishes.workload!r}: {why}")
+
+    def _sample(self, segment: Segment, spec: Json) -> Json:
+        names = [metric["name"] for metric in spec["metrics"]]
+        reports = []
+        for row in segment.rows[: spec["iterations"]]:
+            metrics = {SECONDS: row.seconds, **row.metrics}
+            reports.append(
+                {
+                    "allocation": dict(row.allocation),
+                    "metrics": {name: metrics[name] for name in names if name in metrics},
+                    "features": dict(row.features) if spec["features"] else {},
+                }
+            )
+        number = sum(self._measured.values())
+        return {"execution": f"profile-{self._tag}-{number}-{uuid4().hex[:4]}", "reports": reports}
+
+    def _allocations(self) -> Iterator[Allocation]:
+        """What is measured next: the space is filled first, then where the model knows least."""
+        filled = filling(self._resources)
+        for _ in range(FILLING):
+            yield self._fresh(filled)
+        while True:
+            model = self._interim()
+            doubt = partial(self._doubt, model)
+            known = model is not None
+            yield most_doubted(self._resources, doubt, self._measured) if known else self._fresh(filled)
+
+    def _fresh(self, filled: Iterator[Allocation]) -> Allocation:
+        """The next that was not measured, as long as there is one."""
+        found = next(filled)
+        for _ in range(sum(self._measured.values())):
+            if tuple(found.values()) not in self._measured:
+                break
+            found = next(filled)
+        return found
+
+    def _interim(self) -> int | None:
+        """A model of what is measured so far; it is fitted beside the command, which nobody holds up for it."""
+        if self._spec is None:
+            return None
+        if self._fit is None:
+            self._fit = self._service.call("POST", f"{self._path}/models", {})
+            return None
+        self._fit = self._service.call("GET", f"/jobs/{self._fit['id']}")
+        return int(self._fit["result"]["model"]) if self._fit["state"] == "succeeded" else None
+
+    def _doubt(self, model: int | None, allocation: Allocation) -> float:
+        query = "&".join(f"allocation={name}:{value:g}" for name, value in allocation.items())
+        found = self._service.call("GET", f"{self._path}/models/{model}/predict?{query}")["predicted"][SECONDS]
+        return float((found["high"] - found["low"]) / found["mean"])
+
+    def _fitted(self) -> int:
+        """Fit what was measured; the version of the model."""
+        result = self._done("fit", self._service.call("POST", f"{self._path}/models", {}))
+        report = self._service.call("GET", f"{self._path}/models/{result['model']}")["report"]
+        seconds = report["metrics"][SECONDS]
+        self._say(
+            f"model {result['model']}: {report['family']}, error {seconds['mape']:.1%} "
+            f"(a mean's: {seconds['naive_mape']:.0%}), by {report['executions']} samples"
+        )
+        return int(result["model"])
+
+    def _trained(self, model: int) -> None:
+        """Train an agent in simulators of the model."""
+        request = {"budget": self._wishes.budget or BUDGET, "model": model}
+        result = self._done("train", self._service.call("POST", f"{self._path}/agents", request))
+        report = self._service.call("GET", f"{self._path}/agents/{result['agent']}")["report"]
+        whether = "promoted" if report["promoted"] else "not promoted"
+        self._say(f"agent {result['agent']}: {report['algorithm']}, {whether}: {report['reason']}")
+
+    def _done(self, what: str, job: Json) -> Json:
+        told = set[int]()
+
+        def tell(seen: Json) -> None:
+            tenth = int((seen.get("progress") or 0.0) * TENTHS)
+            if tenth not in told and seen["state"] == "running":
+                told.add(tenth)
+                left = seen.get("eta_seconds")
+                self._say(
+                    f"{what}: {tenth * 100 // TENTHS} %" + (f", about {duration_text(left)} left" if left else "")
+                )
+
+        try:
+            return self._service.done(job, tell)
+        except JobFailed as error:
+            raise JobFailed(f"{what}: {error}") from error

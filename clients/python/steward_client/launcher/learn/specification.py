@@ -1,0 +1,86 @@
+"""The workload that a command is registered as."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from steward_client.launcher.iterations.mark import SECONDS
+from steward_client.launcher.service import Json
+from steward_client.launcher.wishes import Misuse, Resource, Wishes
+
+PRICES = {"cpu": 0.01, "memory": 0.125 / 1024, "gpus": 30.0}
+"""Per unit and hour, in core-hours: of a core, of a GiB, of a GPU, as clouds ask for them, about."""
+WEIGHTS = {"sla": 20.0, "cost": 0.1, "change": 0.002}
+"""A deadline that is given is meant to be kept; what is left is saved."""
+LONGEST_MOVE, LONGEST_MOVE_OF_SEVERAL = 4, 2
+LEVELS = 8
+
+
+def resources(wishes: Wishes) -> tuple[Resource, ...]:
+    """Those that were named; else the CPU of this machine, in eight steps."""
+    if wishes.resources:
+        return wishes.resources
+    most = 100.0 * len(os.sched_getaffinity(0))
+    return (Resource("cpu", most / LEVELS, most, most / LEVELS, "%"),)
+
+
+def specification(wishes: Wishes, iterations: int) -> Json:
+    """The body of ``POST /workloads``."""
+    chosen = resources(wishes)
+    seconds: Json = {"name": SECONDS, "unit": "s", "goal": "at_most", "scope": "run"}
+    if wishes.deadline is not None:
+        seconds["target"] = wishes.deadline
+    others = [{"name": name, "target": value, "goal": "at_most"} for name, value in wishes.targets if name != SECONDS]
+    return {
+        "name": wishes.workload,
+        "kind": "iterative",
+        "resources": [_resource(one, len(chosen)) for one in chosen],
+        "metrics": [seconds, *others],
+        "iterations": iterations,
+        "weights": WEIGHTS,
+    }
+
+
+def _resource(resource: Resource, of: int) -> Json:
+    longest = LONGEST_MOVE if of == 1 else LONGEST_MOVE_OF_SEVERAL
+    return {
+        "name": resource.name,
+        "unit": resource.unit,
+        "minimum": resource.minimum,
+        "maximum": resource.maximum,
+        "step": resource.step,
+        "max_steps": max(1, min(longest, len(resource.levels) - 1)),
+        "initial": resource.maximum,
+        "price_per_hour": PRICES.get(resource.name, 1.0),
+    }
+
+
+def check_same(wishes: Wishes, spec: Json) -> None:
+    """Whether a workload that is registered is what is wished.
+
+    Raises:
+        Misuse: it has other resources, or another number of iterations.
+    """
+    there = [Resource.of_spec(one) for one in spec["resources"]]
+    for asked in wishes.resources:
+        if asked not in there:
+            has = ", ".join(_text(one) for one in there)
+            raise Misuse(
+                f"--resource {_text(asked)}: workload {spec['name']!r} is registered with {has}; leave it out, or "
+                "give another --name"
+            )
+    if wishes.iterations is not None and wishes.iterations != spec["iterations"]:
+        raise Misuse(
+            f"--iterations {wishes.iterations}: workload {spec['name']!r} is registered with {spec['iterations']}; "
+            "leave it out, or give another --name"
+        )
+
+
+def _text(one: Resource) -> str:
+    return f"{one.name}={one.minimum:g}..{one.maximum:g}/{one.step:g}{one.unit}"
+
+
+def names(chosen: Sequence[Resource]) -> list[str]:
+    """Of the resources."""
+    return [one.name for one in chosen]

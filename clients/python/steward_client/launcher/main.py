@@ -1,0 +1,151 @@
+"""``steward-run``: a command of one's own under Steward's decisions, from its start to the summary."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+from steward_client.errors import StewardError, Unreachable
+
+from . import arguments, summary
+from .actuators import registry
+from .actuators.contract import GRACE_SECONDS, Actuator, ActuatorError
+from .governed import Governed, targets
+from .interrupts import Interrupted, interruptible, undisturbed
+from .learn.learning import CommandFailed, Learning
+from .service import JobFailed, Json, Service, refused, service_at
+from .wishes import Misuse, Resource, Wishes
+
+REFUSED, MISUSED, UNREACHABLE, NOT_STARTED, SIGNALLED = 1, 2, 3, 127, 128
+PROGRAM = "steward-run"
+
+
+def main(said: Sequence[str] | None = None, program: str = PROGRAM) -> int:
+    """Read the command line and do it; the command's exit status, or one of the above."""
+    try:
+        wishes = arguments.read(program, sys.argv[1:] if said is None else said)
+        with interruptible():
+            return launch(wishes)
+    except Misuse as error:
+        return _failed(program, error, MISUSED)
+    except (StewardError, JobFailed) as error:
+        return _failed(program, error, REFUSED)
+    except Unreachable as error:
+        return _failed(program, error, UNREACHABLE)
+    except CommandFailed as error:
+        return _failed(program, error, error.status)
+    except ActuatorError as error:
+        return _failed(program, error, NOT_STARTED)
+    except Interrupted as error:
+        return _failed(program, error, SIGNALLED + error.number)
+
+
+def say(text: str) -> None:
+    """A line to whoever watches; standard output is the command's."""
+    sys.stderr.write(f"steward: {text}\n")
+    sys.stderr.flush()
+
+
+def launch(wishes: Wishes) -> int:
+    """Run a command as it is wished; its exit status.
+
+    Raises:
+        Misuse: the wishes and the workload don't go together.
+        StewardError, Unreachable: the service refused, or did not answer.
+        ActuatorError: the command can't be started.
+    """
+    _listen()
+    with (
+        tempfile.TemporaryDirectory(prefix="steward-run-") as name,
+        service_at(wishes.url, wishes.data, Path(name), say) as service,
+    ):
+        learning = Learning(wishes, service, Path(name), say)
+        if wishes.learn:
+            learning.do()
+        return _governed(wishes, service, Path(name), learning.startup)
+
+
+def _governed(wishes: Wishes, service: Service, folder: Path, startup: float = 0.0) -> int:
+    spec = _workload(wishes, service)
+    targets(wishes, spec)
+    ranges = {found["name"]: Resource.of_spec(found).range for found in spec["resources"]}
+    actuator = registry.create(wishes.actuator, ranges, dict(wishes.options))
+    try:
+        _introduce(actuator)
+        governed = Governed(wishes, service, spec, actuator, folder, say, startup)
+        with closing(governed):
+            status = _driven(governed, actuator)
+    finally:
+        with undisturbed():
+            actuator.close()
+    _conclude(governed, wishes)
+    return status
+
+
+def _workload(wishes: Wishes, service: Service) -> Json:
+    found = service.found(f"/workloads/{wishes.workload}")
+    if found is None:
+        there = [one["name"] for one in service.call("GET", "/workloads?limit=20")["items"]]
+        known = f"there are: {', '.join(there)}" if there else "there is none"
+        raise Misuse(f"{service.url} has no workload {wishes.workload!r} ({known}); --learn makes one of the command")
+    spec: Json = found["spec"]
+    if "resources" not in spec or "iterations" not in spec:
+        raise Misuse(
+            f"workload {wishes.workload!r} is of kind {spec.get('kind')!r}; one that goes through iterations is run"
+        )
+    return spec
+
+
+def _introduce(actuator: Actuator) -> None:
+    for name, settable in actuator.resources().items():
+        say(f"{name}: set by {settable.how}")
+
+
+def _driven(governed: Governed, actuator: Actuator) -> int:
+    try:
+        return governed.drive()
+    except Interrupted as error:
+        say(f"{error}: passed on to the command; once more ends it at once")
+        try:
+            status = actuator.stop(error.number, GRACE_SECONDS)
+        except Interrupted:
+            with undisturbed():
+                status = actuator.stop(9, 0.0)
+        with undisturbed():
+            governed.interrupted(status)
+        return SIGNALLED + error.number if status is None else status
+
+
+def _conclude(governed: Governed, wishes: Wishes) -> None:
+    plain = "utf" not in (sys.stderr.encoding or "").lower()
+    for line in summary.lines(governed, wishes.deadline):
+        say(line)
+    if not wishes.quiet:
+        for line in summary.picture(governed, plain=plain):
+            say(line)
+
+
+def _listen() -> None:
+    """What the client has to say about the service goes the same way."""
+
+    class Lines(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            why = f": {refused(record.exc_info[1])}" if record.exc_info and record.exc_info[1] else ""  # type: ignore[arg-type]
+            say(f"{record.getMessage()}{why}")
+
+    logger = logging.getLogger("steward_client")
+    logger.handlers, logger.propagate = [Lines(logging.INFO)], False
+    logger.setLevel(logging.INFO)
+
+
+def _failed(program: str, error: BaseException, status: int) -> int:
+    sys.stderr.write(f"{program}: {' '.join(str(error).split())}\n")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,88 @@
+"""What a run came to, in lines and as a picture in characters."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from .governed import Governed, Row
+from .wishes import duration_text
+
+HOUR = 3600.0
+WIDTH, HEIGHT = 64, 4
+BLOCKS = " ▁▂▃▄▅▆▇█"
+AMOUNTS = {"cpu": ("core-hours", 100.0), "memory": ("GiB-hours", 1024.0)}
+
+
+def lines(governed: Governed, deadline: float | None) -> list[str]:
+    """The summary."""
+    rows, watched = governed.rows, governed.watched
+    seconds = watched.ended - watched.began
+    ended = "done" if watched.status == 0 else f"ended with status {watched.status}"
+    share = ""
+    if deadline is not None:
+        kept = "kept" if seconds <= deadline else "missed"
+        share = f", {seconds / deadline:.0%} of the deadline of {duration_text(deadline)} ({kept})"
+    found = [f"{ended} after {len(rows)} iterations in {duration_text(seconds)}{share}"]
+    if rows:
+        found += [*_used(governed), _decided(rows), *_predicted(rows)]
+    return found
+
+
+def _used(governed: Governed) -> list[str]:
+    parts, cost = [], 0.0
+    for resource in governed.spec["resources"]:
+        name = resource["name"]
+        hours = sum(row.allocation[name] * row.seconds for row in governed.rows) / HOUR
+        unit, amount = AMOUNTS.get(name, (f"{resource.get('unit') or name}-hours", 1.0))
+        parts.append(f"{name} {hours / amount:.4g} {unit}")
+        cost += hours * resource["price_per_hour"]
+    return [f"reserved: {', '.join(parts)}; cost {cost:.4g}"]
+
+
+def _decided(rows: Sequence[Row]) -> str:
+    sources = Counter(row.source for row in rows)
+    changes = sum(before.allocation != after.allocation for before, after in pairwise(rows))
+    by = ", ".join(f"{source} {count}" for source, count in sources.most_common())
+    return f"decisions: {len(rows)} ({by}), {changes} of them changes"
+
+
+def _predicted(rows: Sequence[Row]) -> list[str]:
+    known = [row for row in rows if row.low is not None and row.high is not None]
+    within = sum(row.low <= row.seconds <= row.high for row in known if row.low is not None and row.high is not None)
+    return [f"iterations within what was predicted: {within} of {len(known)}"] if known else []
+
+
+def picture(governed: Governed, *, plain: bool = False) -> list[str]:
+    """Seconds of the iterations and what they had, each a small chart of characters."""
+    rows = governed.rows
+    if len(rows) < 2:
+        return []
+    charts = [chart("seconds per iteration", [row.seconds for row in rows], plain=plain)]
+    for resource in governed.spec["resources"]:
+        values = [row.allocation[resource["name"]] for row in rows]
+        charts.append(chart(f"{resource['name']} {resource.get('unit', '')}".strip(), values, plain=plain))
+    return [line for one in charts for line in one]
+
+
+def chart(title: str, values: Sequence[float], *, plain: bool = False) -> list[str]:
+    """Bars from 0 up, the largest at the top; several values that share a column are its mean."""
+    columns = list(_columns(values, min(WIDTH, len(values))))
+    most = max(columns) or 1.0
+    heights = [value / most * HEIGHT for value in columns]
+    found = [f"{title}: {min(values):.3g} to {max(values):.3g}"]
+    for level in reversed(range(HEIGHT)):
+        cells = (min(max(height - level, 0.0), 1.0) for height in heights)
+        found.append("  " + "".join(_cell(cell, plain=plain) for cell in cells).rstrip())
+    return found
+
+
+def _columns(values: Sequence[float], count: int) -> Iterable[float]:
+    for number in range(count):
+        part = values[number * len(values) // count : (number + 1) * len(values) // count]
+        yield sum(part) / len(part)
+
+
+def _cell(share: float, *, plain: bool) -> str:
+    return ("#" if share >= 0.5 else " ") if plain else BLOCKS[round(share * (len(BLOCKS) - 1))]

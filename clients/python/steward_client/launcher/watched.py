@@ -1,0 +1,159 @@
+"""A command that runs below an actuator, and the iterations that it goes through."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from .actuators.contract import Actuator, Allocation, Launch, Sink, Stream
+from .iterations.files import OwnFile, Tail, told
+from .iterations.mark import Clock, Iteration, Mark
+from .iterations.output import Lines, Matcher
+from .wishes import Wishes
+
+LOOK_SECONDS = 0.02
+SILENT_SECONDS = 60.0
+OUTPUT, OWN_FILE, TOLD = range(3)
+DESCRIPTORS: dict[Stream, int] = {"stdout": 1, "stderr": 2}
+Say = Callable[[str], None]
+
+
+class Watched:
+    """One run of a command.
+
+    Attributes:
+        status: its exit status, once it has ended.
+        began, ended: when, by ``time.monotonic``.
+
+    Args:
+        folder: for the files between launcher and command.
+        startup: seconds before its first iteration begins, where that is known.
+    """
+
+    def __init__(self, wishes: Wishes, actuator: Actuator, folder: Path, say: Say, startup: float = 0.0) -> None:
+        self._wishes, self._actuator, self._folder, self._say = wishes, actuator, folder, say
+        self.status: int | None = None
+        self.began = self.ended = time.monotonic()
+        self.clock = Clock(self.began, startup)
+        self._marks: queue.SimpleQueue[Mark] = queue.SimpleQueue()
+        self._matcher = Matcher(wishes.pattern, wishes.marks)
+        self._told, self._own = Tail(folder / "iterations", told), self._own_file()
+        self._rank, self._broken, self._hinted = -1, False, False
+
+    def _own_file(self) -> Tail | None:
+        file = self._wishes.watch_file
+        matcher = self._matcher if self._wishes.pattern else None
+        return Tail(file, OwnFile(matcher).read, skip=True) if file else None
+
+    def start(self, allocation: Allocation, more: Mapping[str, str]) -> None:
+        """Start the command with an allocation, and with ``more`` variables in its environment.
+
+        Raises:
+            ActuatorError: it can't be started.
+        """
+        environment = {"PYTHONUNBUFFERED": "1", **more} if "PYTHONUNBUFFERED" not in os.environ else dict(more)
+        if self._actuator.shares_files:
+            (self._folder / "iterations").write_text("")
+            self.tell(0, allocation, "the first allocation")
+            environment["STEWARD_ITERATIONS"] = str(self._folder / "iterations")
+            environment["STEWARD_ALLOCATION"] = str(self._folder / "allocation.json")
+        self.began = time.monotonic()
+        self.clock = Clock(self.began, self.clock.startup)
+        launch = Launch(
+            self._wishes.command,
+            allocation,
+            environment,
+            self._folder,
+            self._sink(),
+            f"steward-{self._wishes.workload}",
+        )
+        self._actuator.start(launch)
+
+    def tell(self, iteration: int, allocation: Allocation, reason: str) -> None:
+        """Let the command know what was decided, for what it may want to follow by itself."""
+        said = {"iteration": iteration, "allocation": dict(allocation), "reason": reason}
+        beside = self._folder / "allocation.new"
+        beside.write_text(json.dumps(said))
+        beside.replace(self._folder / "allocation.json")
+
+    def _sink(self) -> Sink | None:
+        """Passes the output on unchanged, and looks for marks in it; none where they are looked for elsewhere."""
+        if self._own is not None:
+            return None
+        lines = {stream: Lines(self._line) for stream in DESCRIPTORS}
+
+        def take(stream: Stream, piece: bytes) -> None:
+            lines[stream].feed(piece)
+            try:
+                _write(DESCRIPTORS[stream], piece)
+            except OSError:  # whoever read it has gone: the command is to learn of it
+                self._broken = True
+
+        return take
+
+    def _line(self, line: str) -> None:
+        mark = self._matcher.match(line)
+        if mark is not None:
+            self._marks.put(mark)
+
+    def iterations(self) -> Iterator[Iteration]:
+        """Each as it ends, until the command does."""
+        while self.status is None:
+            self.status = self._actuator.wait(0)
+            self.ended = time.monotonic()
+            yield from self._heard()
+            if self._broken and self.status is None:
+                self.status = self._actuator.stop(signal.SIGPIPE)
+            self._hint()
+        self._actuator.close()  # all that was written has arrived then
+        yield from self._heard()
+        last = self.clock.finish(self.ended)
+        if last is not None:
+            yield last
+
+    def _heard(self) -> Iterator[Iteration]:
+        for rank, mark in self._new():
+            if rank > self._rank:
+                self._adopt(rank)
+            repeated = rank == TOLD and mark.number is not None and mark.number < self.clock.count
+            iteration = None if rank < self._rank or repeated else self.clock.hear(mark)
+            if iteration is not None:
+                yield iteration
+
+    def _new(self) -> Iterator[tuple[int, Mark]]:
+        for rank, tail in ((TOLD, self._told), (OWN_FILE, self._own)):
+            if tail is not None:
+                yield from ((rank, mark) for mark in tail.marks())
+        try:
+            yield OUTPUT, self._marks.get(timeout=LOOK_SECONDS)
+            while True:
+                yield OUTPUT, self._marks.get_nowait()
+        except queue.Empty:
+            return
+
+    def _adopt(self, rank: int) -> None:
+        """Take iterations from there from now on: what is told is surer than a file, and that than output."""
+        self._rank = rank
+        self.clock.forget()
+        by = {TOLD: "what the command reports", OWN_FILE: f"{self._wishes.watch_file}", OUTPUT: self._matcher.form}
+        self._say(f"iterations: by {by[rank]}")
+
+    def _hint(self) -> None:
+        silent = self.clock.count == 0 and time.monotonic() - self.began > SILENT_SECONDS
+        if silent and not self._hinted:
+            self._hinted = True
+            self._say("no iteration seen yet; --pattern or --watch-file says where they end")
+
+
+def _write(descriptor: int, piece: bytes) -> None:
+    (sys.stdout if descriptor == 1 else sys.stderr).flush()
+    view: Any = memoryview(piece)
+    while view:
+        view = view[os.write(descriptor, view) :]

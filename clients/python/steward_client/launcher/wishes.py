@@ -1,0 +1,192 @@
+"""What may be said about a launch, from the texts of a command line: resources, durations, targets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from .actuators.contract import UNITS, Range
+
+NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)"
+RESOURCE = re.compile(
+    rf"(?P<name>[a-z][a-z0-9_]*)=(?P<low>{NUMBER})\.\.(?P<high>{NUMBER})(?:/(?P<step>{NUMBER}))?\s*(?P<unit>\S*)"
+)
+DURATION = re.compile(rf"(?P<count>{NUMBER})(?P<unit>ms|s|m|h|d|)")
+SECONDS = {"ms": 1e-3, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+MOST_LEVELS = 20_000
+STEPS = 1e-6
+
+
+class Misuse(ValueError):
+    """Something that was said can't be meant: one line that names it, and what would be accepted."""
+
+
+@dataclass(frozen=True)
+class Resource:
+    """A resource that is to be set, between two bounds, in steps."""
+
+    name: str
+    minimum: float
+    maximum: float
+    step: float
+    unit: str
+
+    @property
+    def levels(self) -> list[float]:
+        """All values, the least first."""
+        count = round((self.maximum - self.minimum) / self.step) + 1
+        return [self.minimum + self.step * number for number in range(count)]
+
+    @property
+    def range(self) -> Range:
+        """For an actuator."""
+        return Range(self.minimum, self.maximum, self.step)
+
+    def nearest(self, value: float) -> float:
+        """The value of the grid that is nearest."""
+        number = round((min(max(value, self.minimum), self.maximum) - self.minimum) / self.step)
+        return self.minimum + self.step * number
+
+    @classmethod
+    def of_spec(cls, spec: dict[str, Any]) -> Resource:
+        """As a registered workload has it."""
+        return cls(spec["name"], spec["minimum"], spec["maximum"], spec["step"], spec.get("unit", ""))
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """All that was said.
+
+    Attributes:
+        command: what is to run.
+        workload: its name at the service.
+        learn: whether it is registered, profiled and learned from as far as it has not been.
+        deadline: seconds that the command may take; None: as the workload has it.
+        targets: of other metrics.
+        pattern, watch_file, marks: where iterations end, where the command does not say so itself.
+    """
+
+    command: tuple[str, ...]
+    workload: str
+    learn: bool = False
+    deadline: float | None = None
+    targets: tuple[tuple[str, float], ...] = ()
+    resources: tuple[Resource, ...] = ()
+    iterations: int | None = None
+    pattern: re.Pattern[str] | None = None
+    watch_file: Path | None = None
+    marks: str = "auto"
+    actuator: str = "local"
+    options: tuple[tuple[str, str], ...] = ()
+    url: str = "http://127.0.0.1:8080"
+    data: Path | None = None
+    plot: Path | None = None
+    quiet: bool = False
+    profile_iterations: int = 24
+    budget: int | None = None
+
+
+def resource(text: str) -> Resource:
+    """``cpu=50..400/50%``: from 50 to 400 % in steps of 50.
+
+    Raises:
+        Misuse: it can't be read, or the steps don't fit into the range.
+    """
+    found = RESOURCE.fullmatch(text.strip())
+    if not found:
+        raise Misuse(f"--resource {text}: NAME=LEAST..MOST/STEP is accepted, for example cpu=50..400/50%")
+    low, high, step = (float(found[part] or 1) for part in ("low", "high", "step"))
+    unit = found["unit"] or UNITS.get(found["name"], "")
+    if not (0 <= low < high and step > 0):
+        raise Misuse(f"--resource {text}: the least must be below the most, from 0 on, and the step above 0")
+    if unit != UNITS.get(found["name"], unit):
+        raise Misuse(f"--resource {text}: {found['name']} is counted in {UNITS[found['name']] or 'pieces'}, not {unit}")
+    steps = (high - low) / step
+    if abs(steps - round(steps)) > STEPS or steps > MOST_LEVELS:
+        fitting = low + round(steps) * step
+        raise Misuse(f"--resource {text}: the step must divide the range; {low:g}..{fitting:g}/{step:g} would")
+    return Resource(found["name"], low, high, step, unit)
+
+
+def duration(text: str) -> float:
+    """Seconds of ``90``, ``30m``, ``1h30m``.
+
+    Raises:
+        Misuse: it is none.
+    """
+    found = list(DURATION.finditer(text.strip()))
+    if not text.strip() or "".join(part[0] for part in found) != text.strip():
+        raise Misuse(f"{text!r} is no duration: 90s, 30m, 1h30m are")
+    seconds = sum(float(part["count"]) * SECONDS[part["unit"]] for part in found)
+    if seconds <= 0:
+        raise Misuse(f"{text!r} is no duration: it must be above 0")
+    return seconds
+
+
+def pairs(option: str, texts: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Name and value of each ``NAME=VALUE``.
+
+    Raises:
+        Misuse: one has no ``=``.
+    """
+    split = [text.partition("=") for text in texts]
+    for name, equals, value in split:
+        if not (name and equals and value):
+            raise Misuse(f"{option} {name}{equals}{value}: NAME=VALUE is accepted")
+    return tuple((name, value) for name, _, value in split)
+
+
+def targets(texts: Iterable[str]) -> tuple[tuple[str, float], ...]:
+    """Metrics and what they are to be.
+
+    Raises:
+        Misuse: no number above 0.
+    """
+    found = []
+    for name, value in pairs("--target", texts):
+        try:
+            number = float(value)
+        except ValueError:
+            number = float("nan")
+        if not 0 < number < float("inf"):
+            raise Misuse(f"--target {name}={value}: a number above 0 is accepted")
+        found.append((name, number))
+    return tuple(found)
+
+
+def pattern(text: str) -> re.Pattern[str]:
+    r"""A regular expression with a group ``iteration``, ``epoch (?P<iteration>\d+).*loss=(?P<loss>[\d.]+)``.
+
+    Raises:
+        Misuse: it is none, or has no such group.
+    """
+    try:
+        found = re.compile(text)
+    except re.error as error:
+        raise Misuse(f"--pattern {text}: no regular expression: {error}") from error
+    if "iteration" not in found.groupindex:
+        raise Misuse(f"--pattern {text}: it needs a group (?P<iteration>\\d+), the number of the iteration")
+    return found
+
+
+def named(command: Iterable[str]) -> str:
+    """A workload's name for a command: that of its script, as a slug."""
+    parts = list(command)
+    scripts = [part for part in parts[1:] if not part.startswith("-") and Path(part).suffix in (".py", ".sh", ".R")]
+    modules = [after.rpartition(".")[2] for part, after in pairwise(parts) if part == "-m"]
+    chosen = Path((scripts or modules or parts)[0]).name
+    slug = re.sub(r"[^a-z0-9._-]+", "-", chosen.removesuffix(Path(chosen).suffix).lower()).strip("-._")
+    return slug[:63] or "command"
+
+
+def duration_text(seconds: float) -> str:
+    """In the largest units that fit: ``1 h 12 min``, ``2 min 5 s``, ``4.21 s``."""
+    if seconds >= SECONDS["h"]:
+        return f"{int(seconds // SECONDS['h'])} h {round(seconds % SECONDS['h'] / SECONDS['m'])} min"
+    if seconds >= SECONDS["m"]:
+        return f"{int(seconds // SECONDS['m'])} min {round(seconds % SECONDS['m'])} s"
+    return f"{seconds:.3g} s"

@@ -1,0 +1,137 @@
+"""The external scaler: KEDA asks, and the latest decisions answer."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from steward_client.errors import StewardError, Unreachable
+from steward_client.scaling.amounts import Amounts, Subject, SubjectError
+
+from .externalscaler_pb2 import (
+    GetMetricSpecResponse,
+    GetMetricsRequest,
+    GetMetricsResponse,
+    IsActiveResponse,
+    MetricSpec,
+    MetricValue,
+    ScaledObjectRef,
+)
+from .trigger import Trigger
+
+SERVICE = "externalscaler.ExternalScaler"
+Context = grpc.aio.ServicerContext[Any, Any]
+STATUS = {401: grpc.StatusCode.UNAUTHENTICATED, 403: grpc.StatusCode.PERMISSION_DENIED, 404: grpc.StatusCode.NOT_FOUND}
+THREADS = 16
+
+
+class Scaler:
+    """Answers KEDA's calls; any number of streams.
+
+    Args:
+        decided: gives the latest decision's amounts; it may block, and is called in threads.
+        poll_seconds: between two looks at what a stream is about.
+    """
+
+    def __init__(self, decided: Callable[[Subject], Amounts], poll_seconds: float = 5.0) -> None:
+        self._decided, self._poll = decided, poll_seconds
+        self._threads = ThreadPoolExecutor(THREADS, "scaler")
+
+    async def is_active(self, asked: ScaledObjectRef, context: Context) -> IsActiveResponse:
+        """Whether anything is to run."""
+        trigger = await self._trigger(asked, context)
+        return IsActiveResponse(result=await self._amount(trigger, context) > trigger.activation_size)
+
+    async def stream_is_active(self, asked: ScaledObjectRef, context: Context) -> AsyncIterator[IsActiveResponse]:
+        """The same, now and whenever it changes."""
+        trigger, told = await self._trigger(asked, context), None
+        while True:
+            active = await self._amount(trigger, context) > trigger.activation_size
+            if active != told:
+                yield IsActiveResponse(result=active)
+                told = active
+            await asyncio.sleep(self._poll)
+
+    async def get_metric_spec(self, asked: ScaledObjectRef, context: Context) -> GetMetricSpecResponse:
+        """One metric, and how much of it a replica stands for."""
+        trigger = await self._trigger(asked, context)
+        size = trigger.target_size
+        return GetMetricSpecResponse(
+            metricSpecs=[MetricSpec(metricName=trigger.metric, targetSize=max(1, round(size)), targetSizeFloat=size)]
+        )
+
+    async def get_metrics(self, asked: GetMetricsRequest, context: Context) -> GetMetricsResponse:
+        """The amount that was decided."""
+        trigger = await self._trigger(asked.scaledObjectRef, context)
+        amount = await self._amount(trigger, context)
+        name = asked.metricName or trigger.metric
+        value = MetricValue(metricName=name, metricValue=math.ceil(amount), metricValueFloat=amount)
+        return GetMetricsResponse(metricValues=[value])
+
+    async def _trigger(self, asked: ScaledObjectRef, context: Context) -> Trigger:
+        try:
+            return Trigger.of(asked.scalerMetadata)
+        except SubjectError as error:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+
+    async def _amount(self, trigger: Trigger, context: Context) -> float:
+        """The amount; where there is none, KEDA is told why, and falls back on what it has."""
+        loop = asyncio.get_running_loop()
+        try:
+            return trigger.amount(await loop.run_in_executor(self._threads, self._decided, trigger.subject))
+        except SubjectError as error:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        except StewardError as error:
+            await context.abort(STATUS.get(error.status, grpc.StatusCode.FAILED_PRECONDITION), str(error))
+        except Unreachable as error:
+            await context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
+
+    def handlers(self) -> grpc.GenericRpcHandler:
+        """The methods under their names in the protocol."""
+        unary, stream = grpc.unary_unary_rpc_method_handler, grpc.unary_stream_rpc_method_handler
+        active, ref = IsActiveResponse.SerializeToString, ScaledObjectRef.FromString
+        methods: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
+            "IsActive": unary(self.is_active, ref, active),
+            "StreamIsActive": stream(self.stream_is_active, ref, active),
+            "GetMetricSpec": unary(self.get_metric_spec, ref, GetMetricSpecResponse.SerializeToString),
+            "GetMetrics": unary(self.get_metrics, GetMetricsRequest.FromString, GetMetricsResponse.SerializeToString),
+        }
+        return grpc.method_handlers_generic_handler(SERVICE, methods)
+
+
+@asynccontextmanager
+async def serving(
+    scaler: Scaler, address: str, credentials: grpc.ServerCredentials | None = None
+) -> AsyncIterator[int]:
+    """A server that answers while the block runs; gives its port.
+
+    Args:
+        address: ``host:port``; port 0 takes one that is free.
+        credentials: with TLS; without, in plain text.
+
+    Raises:
+        OSError: nothing can listen there.
+    """
+    server = grpc.aio.server()
+    server.add_generic_rpc_handlers((scaler.handlers(),))
+    try:
+        if credentials is None:
+            port = server.add_insecure_port(address)
+        else:
+            port = server.add_secure_port(address, credentials)
+    except RuntimeError as error:
+        raise OSError(f"{address}: {error}") from error
+    await server.start()
+    try:
+        yield port
+    finally:
+        await server.stop(grace=1.0)
+        del server  # its finaliser needs the loop, which ends soon
+        await asyncio.sleep(0)

@@ -1,0 +1,83 @@
+"""Answers that are kept: fresh ones so that many askers cost one call, old ones while the service is away."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Generic, TypeVar
+
+from steward_client.errors import Unreachable
+
+MOST_KEYS = 4_096
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+logger = logging.getLogger("steward_client")
+
+
+@dataclass
+class _Entry(Generic[V]):
+    lock: Lock = field(default_factory=Lock)
+    asked: float = float("-inf")
+    heard: float = float("-inf")
+    answer: V | None = None
+    failed: Unreachable | None = None
+
+
+class Kept(Generic[K, V]):
+    """A function whose answers are kept, for any number of threads; one asks at a time for a key.
+
+    Args:
+        ask: gives the answer; only ``Unreachable`` is outlived.
+        fresh_seconds: for which an answer isn't asked for again.
+        hold_seconds: for which the last answer stands while the service is away; then ``Unreachable`` is raised.
+    """
+
+    def __init__(
+        self,
+        ask: Callable[[K], V],
+        fresh_seconds: float = 1.0,
+        hold_seconds: float = 300.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._ask, self._fresh, self._hold, self._clock = ask, fresh_seconds, hold_seconds, clock
+        self._entries: OrderedDict[K, _Entry[V]] = OrderedDict()
+        self._lock = Lock()
+
+    def __call__(self, key: K) -> V:
+        """The answer, at most ``fresh_seconds`` old, or older while the service is away."""
+        entry = self._entry(key)
+        with entry.lock:
+            if self._clock() >= entry.asked + self._fresh:
+                self._renew(key, entry)
+            if entry.failed is not None and self._clock() > entry.heard + self._hold:
+                raise entry.failed
+            return entry.answer  # type: ignore[return-value] # there is one: else it was raised above
+
+    def _entry(self, key: K) -> _Entry[V]:
+        with self._lock:
+            entry = self._entries.setdefault(key, _Entry())
+            self._entries.move_to_end(key)
+            if len(self._entries) > MOST_KEYS:
+                self._entries.popitem(last=False)
+            return entry
+
+    def _renew(self, key: K, entry: _Entry[V]) -> None:
+        try:
+            entry.answer = self._ask(key)
+        except Unreachable as error:
+            if entry.failed is None:
+                held = (
+                    f"the last answer holds for {self._hold:g} s"
+                    if entry.heard > float("-inf")
+                    else "there is none yet"
+                )
+                logger.warning("%s; %s", error, held)
+            entry.failed, entry.asked = error, self._clock()
+        else:
+            entry.failed, entry.asked = None, self._clock()
+            entry.heard = entry.asked

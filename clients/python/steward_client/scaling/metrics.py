@@ -1,0 +1,153 @@
+"""Metrics of what was decided: for Prometheus, and by Kubernetes' external metrics API for a HorizontalPodAutoscaler.
+
+There is one series for each workload and resource, never one for each run; ``MOST_SERIES`` bounds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from itertools import islice
+from typing import NamedTuple
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.registry import Collector
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from steward_client.errors import StewardError, Unreachable
+from steward_client.kubernetes import quantity
+
+from .amounts import Amounts, SubjectError
+from .selector import SelectorError, selector
+
+METRIC, LEFT_OUT = "steward_decided_allocation", "steward_decided_series_left_out"
+GROUP, VERSION = "external.metrics.k8s.io", "v1beta1"
+API = f"/apis/{GROUP}/{VERSION}"
+MOST_SERIES = 1_000
+Decided = Callable[[], Mapping[str, Amounts]]
+"""Gives the amounts of each workload that has live runs."""
+
+
+class Series(NamedTuple):
+    """The sum over a workload's live runs of what was decided on a resource."""
+
+    workload: str
+    resource: str
+    amount: float
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """By which it is told from others."""
+        return {"workload": self.workload, "resource": self.resource}
+
+
+def _all(decided: Mapping[str, Amounts]) -> Iterator[Series]:
+    """Every series, in an order that stays."""
+    return (Series(name, *pair) for name, each in sorted(decided.items()) for pair in sorted(each.items()))
+
+
+class DecidedCollector(Collector):
+    """What Prometheus reads."""
+
+    def __init__(self, decided: Decided) -> None:
+        self._decided = decided
+
+    def describe(self) -> Iterable[GaugeMetricFamily]:
+        """Names the metrics without asking the service."""
+        help_ = "Amount of a resource that the workload's live runs have by their latest decisions."
+        return [
+            GaugeMetricFamily(METRIC, help_, labels=("workload", "resource")),
+            GaugeMetricFamily(LEFT_OUT, f"Series that are not told, for more than {MOST_SERIES:,} there are."),
+        ]
+
+    def collect(self) -> Iterable[GaugeMetricFamily]:
+        """Asks the service."""
+        family, left = self.describe()
+        series = _all(self._decided())
+        for one in islice(series, MOST_SERIES):
+            family.add_metric((one.workload, one.resource), one.amount)
+        left.add_metric((), sum(1 for _ in series))
+        return [family, left]
+
+
+class MetricsAdapter:
+    """The endpoints.
+
+    Args:
+        decided: gives the latest decisions' amounts; it may block.
+    """
+
+    def __init__(self, decided: Decided) -> None:
+        self._decided, self._registry = decided, CollectorRegistry()
+        self._registry.register(DecidedCollector(decided))
+
+    def app(self) -> Starlette:
+        """What a server of HTTP serves."""
+        version = {"groupVersion": f"{GROUP}/{VERSION}", "version": VERSION}
+        group = {"name": GROUP, "versions": [version], "preferredVersion": version}
+        metric = {
+            "name": METRIC,
+            "singularName": "",
+            "namespaced": True,
+            "kind": "ExternalMetricValueList",
+            "verbs": ["get"],
+        }
+        resources = {"groupVersion": version["groupVersion"], "resources": [metric]}
+        told: dict[str, Mapping[str, object]] = {
+            "/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": [group]},
+            f"/apis/{GROUP}": {"kind": "APIGroup", "apiVersion": "v1", **group},
+            API: {"kind": "APIResourceList", "apiVersion": "v1", **resources},
+            "/healthz": {"status": "ok"},
+        }
+        routes = [Route(path, _always(document)) for path, document in told.items()]
+        values = Route(f"{API}/namespaces/{{namespace}}/{{metric}}", self._values)
+        return Starlette(routes=[*routes, values, Route("/metrics", self._metrics)])
+
+    def _metrics(self, _: Request) -> Response:
+        try:
+            return Response(generate_latest(self._registry), media_type=CONTENT_TYPE_LATEST)
+        except (Unreachable, StewardError, SubjectError) as error:
+            return Response(f"{error}\n", 503, media_type="text/plain")
+
+    def _values(self, request: Request) -> JSONResponse:
+        """The metric's values; each namespace sees all: workloads of Steward belong to none."""
+        name = request.path_params["metric"]
+        if name != METRIC:
+            return _status(404, "NotFound", f"metric {name!r} is not there; there is {METRIC}")
+        try:
+            fits = selector(request.query_params.get("labelSelector", ""))
+            found = [one for one in _all(self._decided()) if fits(one.labels)]
+        except SelectorError as error:
+            return _status(400, "BadRequest", str(error))
+        except (Unreachable, StewardError, SubjectError) as error:
+            return _status(503, "ServiceUnavailable", str(error))
+        if len(found) > MOST_SERIES:
+            return _status(
+                400, "BadRequest", f"{len(found):,} series; accepted is a labelSelector that leaves {MOST_SERIES:,}"
+            )
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return JSONResponse(_list([_value(one, now) for one in found]))
+
+
+def _always(document: Mapping[str, object]) -> Callable[[Request], JSONResponse]:
+    return lambda _: JSONResponse(document)
+
+
+def _list(items: list[Mapping[str, object]]) -> Mapping[str, object]:
+    return {"kind": "ExternalMetricValueList", "apiVersion": f"{GROUP}/{VERSION}", "metadata": {}, "items": items}
+
+
+def _value(series: Series, now: str) -> Mapping[str, object]:
+    labels, value = series.labels, quantity(series.amount)
+    return {"metricName": METRIC, "metricLabels": labels, "timestamp": now, "value": value}
+
+
+def _status(code: int, reason: str, message: str) -> JSONResponse:
+    """An error as Kubernetes tells it."""
+    told = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
+    return JSONResponse({**told, "message": message, "reason": reason, "code": code}, code)

@@ -1,0 +1,115 @@
+"""What the commands do, until they are ended."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import grpc
+import uvicorn
+
+from steward_client.kubernetes import KubernetesApi, KubernetesError
+from steward_client.live import http_client
+from steward_client.retry import Retry
+
+from .amounts import Amounts, Reader
+from .keda.server import Scaler, serving
+from .kept import Kept
+from .metrics import MetricsAdapter
+from .recommender import Recommender
+
+PATIENCE_SECONDS = 2.0
+"""Whoever asks has little patience itself; the last decision stands meanwhile."""
+DONE, FAILED = 0, 1
+Seconds = tuple[float, float]
+"""For which answers are fresh, and hold."""
+Files = tuple[Path | None, Path | None, Path | None]
+"""TLS: certificate, key, who vouches for clients."""
+
+
+def run_scaler(url: str, address: str, poll: float, kept: Seconds, tls: Files) -> int:
+    """The external scaler; its exit status."""
+    _log()
+    decided = Kept(_reader(url).of, *kept)
+    try:
+        asyncio.run(_serve(Scaler(decided, poll), address, _credentials(tls)))
+    except (OSError, ValueError) as error:
+        return _failed("scaler", error)
+    return DONE
+
+
+async def _serve(scaler: Scaler, address: str, credentials: grpc.ServerCredentials | None) -> None:
+    ended, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ended.set)
+    async with serving(scaler, address, credentials) as port:
+        print(f"scaler: listening at {address.rpartition(':')[0]}:{port}", flush=True)
+        await ended.wait()
+
+
+def _credentials(tls: Files) -> grpc.ServerCredentials | None:
+    certificate, key, vouching = tls
+    if certificate is None or key is None:
+        if certificate or key or vouching:
+            raise ValueError("TLS needs --tls-cert and --tls-key together; --tls-ca may be added")
+        return None
+    root = vouching.read_bytes() if vouching else None
+    pair = (key.read_bytes(), certificate.read_bytes())
+    return grpc.ssl_server_credentials([pair], root_certificates=root, require_client_auth=root is not None)
+
+
+def run_recommender(
+    url: str, kubernetes: str | None, namespace: str | None, name: str, every: float | None, hold: float
+) -> int:
+    """The recommender; its exit status."""
+    _log()
+    try:
+        api = KubernetesApi.connect(kubernetes)
+        recommender = Recommender(api, Kept(_reader(url).of, 1.0, hold), namespace, name)
+        while True:
+            try:
+                recommender.look()
+            except KubernetesError as error:
+                if every is None:
+                    raise
+                logging.getLogger("steward_client").warning("%s", error)
+            if every is None:
+                return DONE
+            time.sleep(every)
+    except KeyboardInterrupt:
+        return DONE
+    except KubernetesError as error:
+        return _failed("recommender", error)
+
+
+def run_adapter(url: str, host: str, port: int, kept: Seconds, tls: Files) -> int:
+    """The adapter; its exit status."""
+    certificate, key, vouching = tls
+    if bool(certificate) != bool(key) or (vouching and not key):
+        return _failed("adapter", "TLS needs --tls-cert and --tls-key together; --tls-ca may be added")
+    _log()
+    reader = _reader(url)
+    by_workload: Kept[str, Mapping[str, Amounts]] = Kept(lambda _: reader.by_workload(), *kept)
+    app = MetricsAdapter(lambda: by_workload("")).app()
+    served = {"ssl_certfile": certificate, "ssl_keyfile": key, "ssl_ca_certs": vouching} if key else {}
+    require = {"ssl_cert_reqs": 2} if vouching else {}  # ssl.CERT_REQUIRED
+    uvicorn.run(app, host=host, port=port, log_level="warning", access_log=False, **served, **require)  # type: ignore[arg-type]
+    return DONE
+
+
+def _reader(url: str) -> Reader:
+    return Reader(http_client(url), Retry(patience_seconds=PATIENCE_SECONDS))
+
+
+def _log() -> None:
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+
+
+def _failed(command: str, error: object) -> int:
+    print(f"steward {command}: {error}", file=sys.stderr)
+    return FAILED

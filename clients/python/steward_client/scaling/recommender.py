@@ -1,0 +1,80 @@
+"""The loop that keeps recommendations of ``VerticalPodAutoscaler`` objects at the latest decisions."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from steward_client.errors import StewardError, Unreachable
+from steward_client.kubernetes import KubernetesApi, KubernetesError, QuantityError
+
+from .amounts import Amounts, Subject, SubjectError
+from .vpa import RECOMMENDER, Object, Wanted, conditions, ours, recommendation
+
+GROUP = "/apis/autoscaling.k8s.io/v1"
+PLURAL = "verticalpodautoscalers"
+
+logger = logging.getLogger("steward_client")
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Recommender:
+    """Looks through all objects that name it, and writes what has changed.
+
+    Args:
+        decided: gives the latest decision's amounts.
+        namespace: the only one to look at; none: all.
+        name: that objects have under ``spec.recommenders``.
+    """
+
+    def __init__(
+        self,
+        api: KubernetesApi,
+        decided: Callable[[Subject], Amounts],
+        namespace: str | None = None,
+        name: str = RECOMMENDER,
+        now: Callable[[], datetime] = _now,
+    ) -> None:
+        self._api, self._decided, self._name, self._now = api, decided, name, now
+        self._path = f"{GROUP}/namespaces/{namespace}/{PLURAL}" if namespace else f"{GROUP}/{PLURAL}"
+
+    def look(self) -> int:
+        """Go through all once; how many were written. What is wrong with one is told in it, and stops no other.
+
+        Raises:
+            KubernetesError: objects can't be listed.
+        """
+        return sum(self._written(vpa) for vpa in self._api.list(self._path) if ours(vpa, self._name))
+
+    def _written(self, vpa: Object) -> bool:
+        old: Object = vpa.get("status") or {}
+        status = self._status(vpa, old)
+        if status is None or status == {name: old.get(name) for name in status}:
+            return False
+        space, name = vpa["metadata"]["namespace"], vpa["metadata"]["name"]
+        try:
+            self._api.patch(f"{GROUP}/namespaces/{space}/{PLURAL}/{name}/status", {"status": status})
+        except KubernetesError as error:
+            logger.warning("%s/%s: %s", space, name, error)
+            return False
+        return True
+
+    def _status(self, vpa: Object, old: Object) -> Object | None:
+        """What is to be written; nothing while the service is away. A recommendation stays where there is no newer."""
+        now = self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        try:
+            wanted = Wanted.of(vpa)
+            decided = self._decided(wanted.subject)
+            if not decided:
+                return {"conditions": conditions(old, now, "NothingLive", "no run is live; the last one stands")}
+            found = recommendation(vpa, wanted, decided)
+        except (SubjectError, QuantityError, StewardError) as error:
+            return {"conditions": conditions(old, now, "ConfigUnsupported", str(error))}
+        except Unreachable as error:
+            logger.warning("%s/%s: %s", vpa["metadata"]["namespace"], vpa["metadata"]["name"], error)
+            return None
+        return {"recommendation": found, "conditions": conditions(old, now)}

@@ -1,0 +1,53 @@
+"""Label selectors as Kubernetes writes them in queries: ``workload=resnet18,resource in (gpus,cpus),!canary``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+Labels = Mapping[str, str]
+Selector = Callable[[Labels], bool]
+MOST_CHARACTERS = 4_096
+_NAME = r"[A-Za-z0-9](?:[\w./-]*[A-Za-z0-9])?"
+_VALUE = r"[\w.-]*"
+_ONE = re.compile(
+    rf"\s*(?:(?P<absent>!)\s*(?P<gone>{_NAME})"
+    rf"|(?P<name>{_NAME})\s*(?:(?P<sign>==|=|!=)\s*(?P<value>{_VALUE})"
+    rf"|\s(?P<set>in|notin)\s*\((?P<values>[\s\w.,-]*)\))?)\s*(?:,|$)"
+)
+
+
+class SelectorError(ValueError):
+    """A text is no label selector."""
+
+
+def selector(text: str) -> Selector:
+    """Whether labels fit; an empty text fits all.
+
+    Raises:
+        SelectorError: it can't be read.
+    """
+    if len(text) > MOST_CHARACTERS:
+        raise SelectorError(f"labelSelector: {len(text):,} characters; accepted are up to {MOST_CHARACTERS:,}")
+    rules: list[Selector] = []
+    at = 0
+    while at < len(text):
+        found = _ONE.match(text, at)
+        if found is None or found.end() == at:
+            raise SelectorError(
+                f"labelSelector: can't be read from {text[at : at + 40]!r} on; accepted: a=b, a!=b, a in (b,c), a, !a"
+            )
+        rules.append(_rule(found))
+        at = found.end()
+    return lambda labels: all(rule(labels) for rule in rules)
+
+
+def _rule(found: re.Match[str]) -> Selector:
+    name = found["name"] or found["gone"]
+    if found["absent"]:
+        return lambda labels: name not in labels
+    if found["sign"] is None and found["set"] is None:
+        return lambda labels: name in labels
+    values = {found["value"]} if found["sign"] else {value.strip() for value in found["values"].split(",")}
+    excluded = found["sign"] == "!=" or found["set"] == "notin"
+    return lambda labels: (labels.get(name) in values) != excluded

@@ -1,0 +1,160 @@
+"""``steward.run``: a training loop under decisions, which waits or is awaited."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from concurrent.futures import wait
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from .background import Background
+from .channel import Channel
+from .epochs import WAIT_SHARE, Epoch, Loop
+from .iterative import Refusals, Run
+from .launched import URL, launched
+from .outage import WAIT_SECONDS
+from .retry import Retry
+
+if TYPE_CHECKING:
+    from .generated import AuthenticatedClient, Client
+
+
+class Epochs:
+    """Epochs to go through with ``for`` or ``async for``; see ``EpochRun.epochs``."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+
+    def __len__(self) -> int:
+        return len(self._loop.numbers)
+
+    def __iter__(self) -> Iterator[Epoch]:
+        for _ in self._loop.numbers:
+            epoch = self._loop.begin()
+            yield epoch
+            done, seconds = self._loop.end(epoch)
+            wait([done], seconds)
+
+    async def __aiter__(self) -> AsyncIterator[Epoch]:
+        for _ in self._loop.numbers:
+            epoch = self._loop.begin()
+            yield epoch
+            done, seconds = self._loop.end(epoch)
+            await asyncio.wait([asyncio.wrap_future(done)], timeout=seconds)
+
+
+class EpochRun:
+    """A training loop under decisions, for ``with`` and ``async with``; made by ``run``.
+
+    Args:
+        channel: where epochs are reported to.
+    """
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    @property
+    def id(self) -> str:
+        """The run's id; empty where a launcher alone knows it."""
+        return self._channel.id
+
+    @property
+    def allocation(self) -> dict[str, float]:
+        """What was decided last, by resource; empty where nothing was."""
+        return self._channel.allocation
+
+    @property
+    def iteration(self) -> int:
+        """The number of the next epoch."""
+        return self._channel.iteration
+
+    def epochs(self, count: int, *, wait_share: float = WAIT_SHARE) -> Epochs:
+        """The epochs that are left of ``count``, each reported as soon as the loop asks for the next.
+
+        Reporting holds nobody up. The next epoch waits for the decision on the last for ``wait_share`` of the time that
+        that one took, at most, and has the decision before it where that is too short. An epoch that is left by
+        ``break`` or an exception is not reported, unless its ``end`` was called.
+
+        Going through them raises ``StewardError`` where an earlier report was refused.
+
+        Raises:
+            ValueError: ``count`` or ``wait_share`` is below 0.
+        """
+        return Epochs(Loop(self._channel, count, wait_share))
+
+    def __enter__(self) -> Self:
+        self._channel.start()
+        return self
+
+    async def __aenter__(self) -> Self:
+        return await asyncio.to_thread(self.__enter__)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        try:
+            self._channel.end(failed=error is not None)
+        finally:
+            self._channel.close()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.__exit__, kind, error, at)
+
+
+def run(
+    workload: str,
+    client: str | Client | AuthenticatedClient | None = None,
+    *,
+    targets: Mapping[str, float] | None = None,
+    probabilities: Mapping[str, float | None] | None = None,
+    features: Mapping[str, float] | None = None,
+    upcoming: Sequence[Mapping[str, float]] = (),
+    retry: Retry | None = None,
+    refusals: Refusals = "raise",
+) -> EpochRun:
+    """A run of a workload, whose epochs are reported in the background.
+
+    ::
+
+        with steward.run("resnet18") as run:
+            for epoch in run.epochs(90):
+                loss = train_one_epoch(**epoch.allocation)
+                epoch.log(loss=loss)
+
+    Under a launcher, which says so by the environment, and where no ``client`` is given, the loop is the launcher's:
+    its allocations hold, and nothing of a run's own is started.
+
+    Args:
+        workload: name of a registered workload.
+        client: the service's address, or a generated client; None: ``STEWARD_URL``, or this machine's port 8080.
+        targets: targets of this run alone, by metric.
+        probabilities: how sure those targets are to be met, by metric.
+        features: features of the first epoch, where they are known.
+        upcoming: features of the epochs after it, in order, as far as they are known.
+        retry: how patiently the start and the end are repeated.
+        refusals: what becomes of a report that the service refuses: ``raise`` raises at the next epoch, or at the
+            end; ``log`` logs it, keeps it, and tries it again.
+
+    Raises:
+        ValueError: ``refusals`` is none of these.
+        StewardError, Unreachable: a launcher's run can't be taken up.
+    """
+    found = launched(refusals, retry) if client is None else None
+    if found is None:
+        found = Background(
+            Run(
+                client or os.environ.get("STEWARD_URL", URL),
+                workload,
+                targets=targets,
+                probabilities=probabilities,
+                features=features,
+                upcoming=upcoming,
+                retry=retry,
+                wait_seconds=WAIT_SECONDS,
+                refusals=refusals,
+                unknown="omit",
+            )
+        )
+    return EpochRun(found)

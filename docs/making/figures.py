@@ -1,0 +1,18 @@
+"""Draws the figures of the documentation, as SVG: `python docs/making/figures.py [NAME …]`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import altair as alt
+import measured_figures
+import tour_figures
+
+FOLDER = Path(__file__).resolve().parents[1] / "figures"
+FIGURES: dict[str, Callable[[], alt.TopLevelMixin]] = {**tour_figures.FIGURES, **measured_figures.FIGURES}
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or FIGURES:
+        FIGURES[name]().save(str(FOLDER / f"{name}.svg"))

@@ -1,0 +1,353 @@
+"""Every noun's commands, on the application itself: same verbs, tables of 80 columns, JSON alone, a failure's line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+import uvicorn
+from fastapi.testclient import TestClient
+from steward_client.launcher import main as launcher
+from typer.main import get_command
+from typer.testing import CliRunner, Result
+
+from app import queue
+from app.cli.main import cli
+from app.cli.nouns import catalogue
+from app.cli.nouns.contract import KEYS, Action, Noun
+from app.cli.nouns.names import names_of
+from app.cli.remote.nouns import perform
+from app.cli.remote.service import Service
+from app.database.engine import Database
+from app.kinds.iterative.example import SPEC
+from app.main import create_app
+from app.settings import Settings
+from tests.app.domain_models.published import publish_agent, publish_model
+from tests.app.evaluations.published import publish_evaluation
+from tests.servers import clean_environment, free_port, wait_until
+
+ROOT = Path(__file__).parents[3]
+SAMPLES = "execution,iteration,allocation.gpus,metric.iteration_seconds,feature.batch\none,0,1,9.5,8\none,1,1,9.25,8\n"
+OTHERS = ("feature.batch=8", "metric.iteration_seconds=3")
+LONG = "a-workload-whose-name-is-as-long-as-names-may-be-and-no-letter-"[:62] + "z"
+NOUNS = [noun for noun in vars(catalogue).values() if isinstance(noun, Noun)]
+LISTS = [(noun, action) for noun in NOUNS for action in noun.actions if action.columns]
+
+
+COMMAND = get_command(cli)
+
+
+def steward(*arguments: str, **more: Any) -> Result:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("typer.testing._get_command", lambda _: COMMAND)  # made once: it is large
+        return CliRunner().invoke(cli, list(arguments), catch_exceptions=False, **more)
+
+
+def done(*arguments: str, **more: Any) -> str:
+    found = steward(*arguments, **more)
+    assert found.exit_code == 0, found.output
+    return found.stdout
+
+
+def documents(*arguments: str) -> list[Any]:
+    return [json.loads(line) for line in done(*arguments, "--json").splitlines()]
+
+
+@pytest.fixture(scope="module")
+def module_patch() -> Iterator[pytest.MonkeyPatch]:
+    with pytest.MonkeyPatch.context() as patch:
+        yield patch
+
+
+@pytest.fixture(scope="module")
+def database(_sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    path = tmp_path_factory.mktemp("nouns") / "steward.db"
+    shutil.copy(_sqlite_template, path)
+    made = Database(f"sqlite:///{path}")
+    yield made
+    made.dispose()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def client(
+    database: Database, module_patch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> TestClient:
+    """The application answers every command; there is something in each list."""
+    settings = Settings(data_dir=tmp_path_factory.mktemp("data"), database_url=str(database.engine.url))
+    client = TestClient(create_app(settings, database))
+    module_patch.setattr(queue, "enqueue", lambda _task, _identifier: None)
+    module_patch.setattr(client, "close", lambda: None)
+    module_patch.setattr("app.cli.remote.service.httpx.Client", lambda **_: client)
+    module_patch.delenv("COLUMNS", raising=False)
+    _fill(client, database)
+    return client
+
+
+def _fill(client: TestClient, database: Database) -> None:
+    for name in (LONG, "resnet18"):
+        assert client.post("/workloads", json={**SPEC, "name": name}).status_code == 201
+        publish_model(database, name)
+        publish_agent(database, name, promote=True)
+        publish_evaluation(database, name)
+        client.post(f"/workloads/{name}/models", json={})
+        client.put(
+            f"/workloads/{name}/exogenous/price",
+            json={"issued_at": "2026-01-01T00:00:00Z", "rows": [{"time": "2026-01-02T00:00:00Z", "mean": 2.5}]},
+        )
+        sent = client.post(f"/workloads/{name}/samples", content=SAMPLES, headers={"content-type": "text/csv"})
+        assert sent.json()["accepted"] == 1
+        run = client.post("/runs", json={"workload": name}).json()
+        report = {"allocation": run["decision"]["allocation"], "metrics": {"iteration_seconds": 3.0}}
+        report |= {"features": {"batch": 8}}
+        assert client.put(f"/runs/{run['id']}/iterations/0", json=report).is_success
+
+
+def words(noun: Noun, action: Action, workload: str) -> list[str]:
+    """A command with what its path needs."""
+    known = {"workload": workload, "version": "newest", "id": "newest", "run": "newest", "series": "price"}
+    return [noun.name, action.verb, *(known[name] for name in action.arguments)]
+
+
+@pytest.mark.parametrize("workload", ["resnet18", LONG])
+@pytest.mark.parametrize(("noun", "action"), LISTS, ids=lambda value: getattr(value, "name", None) or value.verb)
+def test_every_list_fits_80_columns_and_names_what_can_be_typed_again(
+    noun: Noun, action: Action, workload: str
+) -> None:
+    command = words(noun, action, workload)
+    head, *rows = done(*command).splitlines()
+    assert rows or head == "none"
+    assert max(len(line) for line in (head, *rows)) <= 80
+    if rows:
+        listed = documents(*command)
+        assert len(rows) == len(listed)
+        (key,) = [column.member for column in action.columns if column.whole]
+        assert all(row.startswith(f"{item[key]} ") for row, item in zip(rows, listed, strict=True))
+
+
+def test_nouns_have_the_same_verbs() -> None:
+    for noun in NOUNS:
+        told = done(noun.name, "--help")
+        assert [verb for verb in ("list", "show", "delete") if f"\n  {verb} " not in told] == []
+        assert "\n  create " in told or noun.name in ("samples", "run", "job")  # upload, start; others make jobs
+
+
+def test_what_is_shown_is_a_tree_or_json_alone() -> None:
+    told = done("workload", "show", "resnet18")
+    assert "\nspec:\n" in told
+    assert "\n    - name: gpus\n" in told
+    (shown,) = documents("workload", "show", "resnet18")
+    assert shown["spec"]["resources"][0]["name"] == "gpus"
+    (model,) = documents("model", "show", "resnet18")
+    assert model["version"] == 1
+
+
+def test_a_body_comes_from_a_file_standard_input_and_members(tmp_path: Path) -> None:
+    file = tmp_path / "w.json"
+    file.write_text(json.dumps(SPEC))
+    assert "name: other" in done("workload", "create", str(file), "name=other", "weights.cost=0.5")
+    assert documents("workload", "show", "other")[0]["spec"]["weights"]["cost"] == 0.5
+    assert "name: third" in done("workload", "create", "-", "name=third", input=file.read_text())
+    assert "workload third is deleted" in steward("workload", "delete", "third").stderr
+    assert documents("workload", "delete", "other") == [{"workload": "other"}]
+
+
+def test_a_run_is_started_reported_and_ended(tmp_path: Path) -> None:
+    (started,) = documents("run", "start", "resnet18")
+    more = tmp_path / "report.json"
+    more.write_text('{"features": {"batch": 8}}')
+    gpus = started["decision"]["allocation"]["gpus"]
+    reported = done(
+        *("run", "report", "newest", "0", f"allocation.gpus={gpus}", "metrics.iteration_seconds=2.5", "-f", str(more))
+    )
+    assert "\niteration: 1\n" in reported
+    assert "state: failed" in done("run", "finish", started["id"], "--state", "failed")
+    assert f"run {started['id']} is deleted" in steward("run", "delete", started["id"]).stderr
+    told = done("workload", "decide", "resnet18", "iteration=3", f"allocation.gpus={gpus}", *OTHERS)
+    assert "\niteration: 4\n" in told
+    assert "seen: yes" in done("model", "predict", "resnet18", "newest", "allocation.gpus=1", "feature.batch=8")
+
+
+def test_pages_are_followed_as_far_as_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(perform, "PAGE", 1)
+    assert len(documents("workload", "list", "--all")) == 2
+    assert len(documents("workload", "list", "--limit", "1")) == 1
+
+
+def test_what_is_promoted_is_told_and_its_policy_kept(tmp_path: Path, database: Database) -> None:
+    publish_agent(database, "resnet18")
+    assert "champion: 2" in done("agent", "promote", "resnet18", "newest", "--reason", "it is good")
+    assert documents("agent", "promotions", "resnet18")[0]["reason"] == "it is good"
+    file = tmp_path / "new" / "policy.safetensors"
+    assert documents("agent", "policy", "resnet18", "champion", "--out", str(file)) == [{"file": str(file)}]
+    assert file.stat().st_size > 8
+    page = tmp_path / "page.html"
+    assert str(page) in steward("evaluate", "report", "--out", str(page)).stderr
+    assert page.read_bytes().startswith(b"<!doctype html>")
+
+
+def test_samples_come_out_as_they_went_in(tmp_path: Path) -> None:
+    file = tmp_path / "mine.csv"
+    file.write_text(SAMPLES.replace("one", "two"))
+    uploaded = steward("samples", "upload", "resnet18", str(file), "--json")
+    assert json.loads(uploaded.stdout)["accepted"] == 1
+    assert "mine.csv 100%" in uploaded.stderr
+    assert "two,1,1" in done("samples", "export", "resnet18", "--execution", "two")
+    out = tmp_path / "out.csv"
+    done("samples", "export", "resnet18", "--out", str(out))
+    assert "two,0,1" in out.read_text()
+    unknown = steward("samples", "export", "resnet18", "--out", str(tmp_path / "out.xyz"))
+    assert (unknown.exit_code, "say --format" in unknown.output) == (2, True)
+    refused = steward("samples", "export", "resnet18", "--out", str(tmp_path / "out.swf"))
+    assert (refused.exit_code, [path.name for path in tmp_path.glob("*.swf*")]) == (1, [])
+    assert "samples of resnet18 are deleted" in steward("samples", "delete", "resnet18", "--execution", "two").stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "told"),
+    [
+        ("workload show nobody", 5, "no workload 'nobody'; `steward workload list` tells which there are"),
+        ("agent show nobody champion", 5, "`steward workload list` tells"),
+        ("run show nobody", 5, "`steward run list` tells"),
+        ("job cancel nobody", 5, "`steward job list` tells"),
+        (
+            "workload change resnet18 weights.sla=-4",
+            1,
+            "/weights/sla: input should be greater than or equal to 0, not -4",
+        ),
+        ("workload change resnet18 weights", 2, "'weights' is no MEMBER=VALUE, such as allocation.gpus=4"),
+        ("workload change resnet18 weights=1 weights.sla=1", 2, "weights is given as a value, too"),
+        ("workload create nowhere.json", 2, "nowhere.json: No such file or directory"),
+        ("model delete resnet18 7", 5, "workload 'resnet18' has no model 7; the newest is 1"),
+        ("job list --state lost", 2, "'lost' is not one of"),
+    ],
+)
+def test_a_failure_is_a_line_with_its_remedy(command: str, status: int, told: str) -> None:
+    found = steward(*command.split())
+    assert (found.exit_code, found.stdout) == (status, "")
+    assert told in " ".join(found.stderr.replace("│", " ").split())
+    assert status == 2 or len(found.stderr.splitlines()) == 1
+
+
+def test_a_job_is_followed_shown_and_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    (job,) = documents("model", "create", "resnet18", "--no-wait")
+    ended = {**job, "state": "succeeded", "progress": 1.0, "result": {"model": 1}}
+
+    def followed(_self: Service, identifier: str) -> Iterator[dict[str, Any]]:
+        yield {"state": "running", "progress": 0.5, "eta_seconds": 3.0, "phase": "fitting"}
+        yield {**ended, "id": identifier}
+
+    monkeypatch.setattr(Service, "follow", followed)
+    made = steward("model", "create", "resnet18")
+    assert "fit  50%  running, about 3 s left, fitting" in made.stderr
+    assert "version: 1" in made.stdout
+    watched = steward("job", "watch", job["id"], "--json")
+    assert json.loads(watched.stdout)["state"] == "succeeded"
+
+    def interrupted(_self: Service, _job: str) -> Iterator[dict[str, Any]]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Service, "follow", interrupted)
+    stopped = steward("model", "create", "resnet18")
+    assert (stopped.exit_code, stopped.stderr) == (130, "interrupted\n")
+    assert documents("job", "show")[0]["state"] == "cancelled"
+    assert steward("job", "watch", job["id"]).exit_code == 130
+    assert documents("job", "show", job["id"])[0]["state"] == "queued"
+
+
+def test_what_is_watched_is_told_again_when_it_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds: list[float] = []
+
+    def sleep(length: float) -> None:
+        seconds.append(length)
+        if len(seconds) == 2:
+            done("workload", "change", "resnet18", "weights.cost=0.25")
+        if len(seconds) == 4:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("app.cli.remote.nouns.perform.time.sleep", sleep)
+    found = steward("workload", "show", "resnet18", "--watch", "--json")
+    assert found.exit_code == 130
+    assert [json.loads(line)["spec_version"] for line in found.stdout.splitlines()] == [1, 2]
+
+
+def test_every_place_of_a_path_is_a_key_or_a_number() -> None:
+    named = {name for noun in NOUNS for action in noun.actions for name in action.arguments}
+    assert named - KEYS.keys() == {"iteration"}
+
+
+@pytest.fixture(scope="module")
+def address(client: TestClient) -> Iterator[str]:
+    """Where the same application listens, for commands in processes of their own."""
+    server = uvicorn.Server(uvicorn.Config(client.app, port=free_port(), log_level="warning", lifespan="off"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    wait_until(lambda: server.started, what="the service to listen")
+    yield f"http://127.0.0.1:{server.config.port}"
+    server.should_exit = True
+    thread.join(30)
+
+
+def begun(address: str, *arguments: str, **settings: str) -> subprocess.Popen[str]:
+    environment = clean_environment({"STEWARD_URL": address, "STEWARD_ALLOWED_HOSTS": "testserver", **settings})
+    command = [sys.executable, "-m", "app.cli", *arguments]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=ROOT
+    )
+
+
+def test_whoever_reads_no_further_and_whoever_interrupts_is_not_answered_by_a_traceback(address: str) -> None:
+    closed = begun(address, "workload", "show", "resnet18")
+    assert closed.stdout is not None
+    closed.stdout.close()
+    watched = begun(address, "workload", "show", "resnet18", "--watch")
+    assert watched.stdout is not None
+    assert watched.stdout.readline().startswith("id: ")
+    watched.send_signal(signal.SIGINT)
+    assert (watched.communicate(timeout=60)[1], watched.returncode) == ("interrupted\n", 130)
+    assert closed.stderr is not None
+    assert (closed.stderr.read(), closed.wait(60)) == ("", 1)
+    closed.stderr.close()
+
+
+def test_a_shell_completes_verbs_and_names(address: str) -> None:
+    words = {"_STEWARD_COMPLETE": "complete_bash", "COMP_WORDS": "steward workload show res", "COMP_CWORD": "3"}
+    told, complaints = begun(address, **words).communicate(timeout=60)
+    assert (told.split(), complaints) == (["resnet18"], "")
+
+
+def test_versions_are_completed_of_the_workload_before_and_silence_is_no_failure(address: str) -> None:
+    versions = names_of("/workloads/{workload}/agents", "version", ("newest", "champion"))
+    context = typer.Context(COMMAND)
+    context.params = {"workload": "resnet18", "url": address}
+    assert "1" in versions(context, "")
+    assert versions(context, "ch") == ["champion"]
+    for away in ("http://127.0.0.1:1", "file:///etc", f"{address}/nowhere"):
+        context.params = {"workload": "no one's", "url": away}
+        assert versions(context, "") == ["newest", "champion"]
+
+
+def test_what_is_no_verb_of_runs_is_launched(monkeypatch: pytest.MonkeyPatch) -> None:
+    launched: list[list[str]] = []
+
+    def launch(said: Sequence[str], _program: str) -> int:
+        launched.append([*said])
+        return 7
+
+    monkeypatch.setattr(launcher, "main", launch)
+    for said in (
+        ["--", "list", "x"],
+        ["--learn", "--deadline", "30m", "--", "python", "-c", "1"],
+        ["launch", "--help"],
+    ):
+        assert steward("run", *said).exit_code == 7
+    assert launched == [["--", "list", "x"], ["--learn", "--deadline", "30m", "--", "python", "-c", "1"], ["--help"]]
+    assert "`steward run -- COMMAND` launches one" in " ".join(done("run", "--help").split())

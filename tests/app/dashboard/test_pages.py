@@ -1,0 +1,211 @@
+"""The dashboard's pages: what is there, what was decided, and nothing that a name could smuggle in."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from html.parser import HTMLParser
+from importlib.resources import files
+from typing import Any
+
+import pytest
+import vl_convert
+from fastapi.testclient import TestClient
+
+from app.dashboard.assets import NAMES, address
+from app.dashboard.rendering import cell, duration, page
+from app.dashboard.shown import MOST_STEPS, numbers
+from app.database.engine import Database
+from tests.app.domain_models.published import publish_agent, publish_model
+from tests.app.evaluations.published import publish_evaluation
+from tests.app.runs.test_queue import POOL
+
+VENDORED = {
+    "htmx.min.js": "2.0.11",
+    "sse.min.js": "2.2.4",
+    "pico.min.css": "2.1.1",
+}
+
+
+class Texts(HTMLParser):
+    """Texts, links and definitions of charts of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.texts, self.links, self.charts = list[str](), list[str](), list[Any]()
+        self._chart = False
+        self.feed(page)
+
+    def handle_data(self, data: str) -> None:
+        if self._chart:
+            self.charts.append(json.loads(data))
+        self.texts.append(data.strip())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._chart = tag == "script" and dict(attrs) == {"type": "application/json"}
+        self.links += [value for name, value in attrs if name == "href" and value]
+
+    def handle_endtag(self, tag: str) -> None:
+        self._chart = False
+
+
+def shown(client: TestClient, path: str = "/") -> Texts:
+    answer = client.get(path)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert "can't be shown" not in answer.text
+    return Texts(answer.text)
+
+
+def reported(client: TestClient, workload: str, count: int = 3) -> str:
+    run = str(client.post("/runs", json={"workload": workload}).json()["id"])
+    for number in range(count):
+        report = {"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 31.5}, "features": {"batch": 128}}
+        assert client.put(f"/runs/{run}/iterations/{number}", json=report).status_code == 201
+    return run
+
+
+def test_an_empty_service_tells_how_to_begin(client: TestClient) -> None:
+    found = shown(client)
+    assert {"steward demo", "steward init", "steward run --learn -- python train.py"} <= set(found.texts)
+    for path, words in (("runs", "No run has started yet."), ("jobs", "No job yet"), ("evaluations", "None yet.")):
+        assert any(text.startswith(words) for text in shown(client, f"/ui/{path}").texts)
+
+
+def test_the_first_page_tells_each_workloads_state_and_what_it_lacks(client: TestClient, workload: str) -> None:
+    run = reported(client, workload)
+    found = shown(client)
+    assert {workload, "iteration_seconds 1800 s per run", "heuristic", "running"} <= set(found.texts)
+    assert {f"/ui/workloads/{workload}", f"/ui/runs/{run}", "/docs"} <= set(found.links)
+    assert client.patch(f"/runs/{run}", json={"state": "finished"}).status_code == 200
+    assert f"{workload} has samples and no model" in shown(client).texts
+
+
+def test_a_run_shows_what_was_measured_expected_and_decided(client: TestClient, workload: str) -> None:
+    run = reported(client, workload)
+    found = shown(client, f"/ui/runs/{run}")
+    reason = client.get(f"/runs/{run}").json()["decision"]["reason"]["text"]
+    assert reason in found.texts
+    assert {"3 of 90", "hold", "threshold"} <= set(found.texts)
+    measured, allocated, _ = found.charts
+    (line,) = [layer for layer in measured["layer"] if layer["mark"]["style"] == "measured"]
+    assert [row["value"] for row in line["data"]["values"]] == [31.5, 31.5, 31.5]
+    (band,) = [layer for layer in measured["layer"] if layer["mark"]["style"] == "expected"]
+    assert [row["iteration"] for row in band["data"]["values"]] == [1, 2]
+    assert {row["value"] for row in allocated["layer"][0]["data"]["values"]} == {4}
+
+
+def test_older_decisions_come_when_they_are_asked_for(client: TestClient, workload: str) -> None:
+    run = reported(client, workload, 30)
+    assert "Older decisions" in shown(client, f"/ui/runs/{run}").texts
+    older = client.get(f"/ui/runs/{run}/decisions?before=5").text
+    assert older.count("<tr>") == 5
+    assert "Older" not in older
+
+
+def test_a_workload_shows_curve_agents_and_map(client: TestClient, workload: str, backend: Database) -> None:
+    publish_model(backend, workload)
+    publish_agent(backend, workload, promote=True)
+    client.patch(f"/runs/{reported(client, workload)}", json={"state": "finished"})
+    evaluation = publish_evaluation(backend, workload, agent=1)
+    found = shown(client, f"/ui/workloads/{workload}")
+    assert {"Policy map, gpus", "iteration seconds by gpus", "champion", "L2", "Roll back"} <= set(found.texts)
+    assert f"/evaluations/{evaluation}/report" in found.links
+    response, policy = found.charts
+    assert [layer["mark"]["style"] for layer in response["layer"]] == ["expected", "sample", "fitted"]
+    medians = [row["median"] for row in response["layer"][2]["data"]["values"]]
+    assert medians[:3] == pytest.approx([2, 4, 8], rel=1e-5)
+    assert policy["layer"][0]["data"]["values"]
+
+
+def test_other_kinds_are_told_beside(client: TestClient) -> None:
+    client.post("/workloads", json=POOL)
+    run = client.post("/runs", json={"workload": "pool"}).json()["id"]
+    client.put(f"/runs/{run}/iterations/0", json={"now": 1.0, "queued": [{"id": "a", "processors": 2}]})
+    assert {"pool 1–1 × 8 processors", "1 task starts"} <= {text.partition(";")[0] for text in shown(client).texts}
+    assert "1 task starts" in shown(client, f"/ui/runs/{run}").texts
+    assert "pool" in shown(client, "/ui/workloads/pool").texts
+
+
+def test_an_example_is_loaded_once_and_being_fitted(client: TestClient) -> None:
+    for _ in range(2):
+        answer = client.post("/ui/examples/iterative")
+        assert (answer.status_code, answer.headers["hx-redirect"]) == (204, "/ui/workloads/resnet18")
+    assert [job["type"] for job in client.get("/jobs").json()["items"]] == ["fit"]
+    assert "8" in shown(client, "/ui/workloads/resnet18").texts
+    (job,) = client.get("/jobs").json()["items"]
+    assert {"queued", "Cancel"} <= set(shown(client, f"/ui/jobs/{job['id']}").texts)
+    assert client.post("/ui/examples/nothing").status_code == 404
+
+
+def test_an_example_is_not_loaded_by_a_page_of_another_site(client: TestClient) -> None:
+    for headers in ({"origin": "https://evil.example"}, {"sec-fetch-site": "cross-site"}):
+        assert client.post("/ui/examples/iterative", headers=headers).status_code == 403
+    assert client.get("/workloads").json()["items"] == []
+
+
+def test_every_link_answers(client: TestClient, workload: str, backend: Database) -> None:
+    run = reported(client, workload, 1)
+    publish_evaluation(backend, workload)
+    client.post(f"/workloads/{workload}/samples", content=b"")
+    pages = ["/", f"/ui/workloads/{workload}", f"/ui/runs/{run}", "/ui/runs", "/ui/jobs", "/ui/evaluations"]
+    links = {link for path in pages for link in shown(client, path).links if not link.startswith("#")}
+    assert {path: client.get(path).status_code for path in links} == dict.fromkeys(links, 200)
+
+
+def test_what_is_not_there_is_told_on_a_page(client: TestClient) -> None:
+    for path in ("/ui/workloads/none", "/ui/runs/none", "/ui/jobs/none"):
+        answer = client.get(path)
+        assert (answer.status_code, "<h1>Not found</h1>" in answer.text) == (404, True)
+
+
+def test_what_was_given_is_escaped() -> None:
+    evil = "</script><script>alert(1)</script>"
+    figure = {"title": evil, "told": evil, "spec": {"data": evil}, "columns": [evil], "rows": [[evil]]}
+    job = {"id": evil, "type": evil, "state": "failed", "workload": evil, "progress": 0.0, "eta_seconds": None}
+    job |= {"error": {"detail": evil}, "attempts": 1, "result": None, "finished_at": None}
+    found = {"job": job, "open": False, "figures": [figure], "events": [], "request": {}}
+    text = bytes(page("job_live.html", found=found).body).decode()
+    assert "<script>alert" not in text
+    assert "&lt;/script&gt;" in text
+
+
+def test_files_are_kept_for_ever_under_their_digests(client: TestClient) -> None:
+    for name in NAMES:
+        answer = client.get(address(name), headers={"accept-encoding": "identity"})
+        assert (answer.status_code, "immutable" in answer.headers["cache-control"]) == (200, True)
+        assert address(name).split("/")[3] == hashlib.sha256(answer.content).hexdigest()[:16]
+        with client.stream("GET", address(name), headers={"accept-encoding": "gzip"}) as packed:
+            assert gzip.decompress(b"".join(packed.iter_raw())) == answer.content
+    assert client.get("/ui/static/0123456789abcdef/vega.js").status_code == 404
+    assert client.get(f"/ui/static/{address('vega.js').split('/')[3]}/secrets.txt").status_code == 404
+
+
+def test_what_comes_from_others_is_as_they_made_it() -> None:
+    static = files("app.dashboard") / "static"
+    assert (static / "vega.js").read_text() == vl_convert.javascript_bundle(None)
+    notices = (static / "NOTICES.txt").read_text()
+    for name, version in VENDORED.items():
+        digest = hashlib.sha256((static / name).read_bytes()).hexdigest()
+        assert f"{name} {version} sha256:{digest}" in notices
+
+
+def test_runs_of_any_length_show_few_reports() -> None:
+    for iterations in (0, 1, 299, 300, 301, 100_000):
+        chosen, every = numbers(iterations, thinned=True)
+        assert len(chosen) <= MOST_STEPS + 1
+        assert chosen[-1:] == ([iterations - 1] if iterations else [])
+        assert every == max(1, -(-iterations // MOST_STEPS))
+    assert numbers(1000, thinned=False) == (list(range(700, 1000)), 1)
+
+
+def test_amounts_are_told_in_few_digits() -> None:
+    assert [duration(seconds) for seconds in (None, 0.2, 59.6, 3700, 90_000)] == [
+        "",
+        "0 s",
+        "1 min",
+        "1 h 1 min",
+        "1 d 1 h",
+    ]
+    assert [cell(value) for value in (None, 1, 0.123456, 123456.7, "a")] == ["–", "1", "0.1235", "1.235e+05", "a"]

@@ -1,0 +1,86 @@
+"""One service with something on every page, and one real browser, for all tests of the dashboard."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from app.database.engine import Database
+from tests.app.domain_models.published import publish_agent, publish_model
+from tests.app.evaluations.published import publish_evaluation
+from tests.servers import StewardServer, missing, start_steward
+
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+class Site(NamedTuple):
+    """A service with a workload, a run of it and a job."""
+
+    url: str
+    api: httpx.Client
+    workload: str
+    run: str
+    job: str
+
+    def report(self, number: int) -> None:
+        """One more iteration of the run."""
+        body = {"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 30.0 + number}, "features": {"batch": 128}}
+        self.api.put(f"/runs/{self.run}/iterations/{number}", json=body).raise_for_status()
+
+
+@pytest.fixture(scope="package")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """It has no workers: the job stays queued."""
+    server = start_steward(tmp_path_factory.mktemp("site"), "--workers", "0", wait="alive")
+    with httpx.Client(base_url=server.url) as api:
+        try:
+            yield _filled(server, api)
+        finally:
+            server.stop()
+
+
+def _filled(server: StewardServer, api: httpx.Client) -> Site:
+    api.post("/ui/examples/iterative").raise_for_status()
+    database = Database(server.database_url)
+    publish_model(database, "resnet18", _report())
+    publish_agent(database, "resnet18", promote=True)
+    publish_evaluation(database, "resnet18", agent=1)
+    database.dispose()
+    run = api.post("/runs", json={"workload": "resnet18"}).raise_for_status().json()["id"]
+    site = Site(server.url, api, "resnet18", run, api.get("/jobs").json()["items"][0]["id"])
+    for number in range(30):
+        site.report(number)
+    return site
+
+
+def _report() -> dict[str, Any]:
+    errors = {"ernest": 0.02, "log_linear": 0.07, "mean": 0.7}
+    return {
+        "family": "ernest",
+        "candidates": [{"family": name, "mape": error, "chosen": name == "ernest"} for name, error in errors.items()],
+    }
+
+
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    """A real Chromium; where there is none the tests skip, or fail where all servers are promised."""
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        missing("Chromium")
+    with sync_playwright() as playwright:
+        made = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
+        yield made
+        made.close()

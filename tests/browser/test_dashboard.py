@@ -1,0 +1,111 @@
+"""The dashboard in a real browser: every page, both themes and widths; for eyes, keyboards and screen readers; live."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import Site
+
+pytestmark = pytest.mark.xdist_group("browser")
+WIDER = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+PATIENCE = 60_000  # milliseconds, on a slow machine
+
+
+@contextmanager
+def opened(browser: Browser, site: Site, theme: str = "light", width: int = 1440) -> Iterator[Page]:
+    """A page; whatever it complains of fails the test."""
+    context = browser.new_context(base_url=site.url, viewport={"width": width, "height": 900}, color_scheme=theme)  # type: ignore[arg-type]
+    context.set_default_timeout(PATIENCE)
+    page, complaints = context.new_page(), list[str]()
+    page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    yield page
+    context.close()
+    assert complaints == []
+
+
+def pages(site: Site) -> list[str]:
+    return [
+        "/",
+        f"/ui/workloads/{site.workload}",
+        "/ui/runs",
+        f"/ui/runs/{site.run}",
+        "/ui/jobs",
+        f"/ui/jobs/{site.job}",
+        "/ui/evaluations",
+    ]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_page_is_whole_fits_and_is_accessible(browser: Browser, site: Site, theme: str) -> None:
+    with opened(browser, site, theme) as page:
+        for path in pages(site):
+            page.goto(path)
+            expect(page.locator("[data-chart]:not([data-drawn])")).to_have_count(0, timeout=PATIENCE)
+            assert page.locator(".plot").count() == page.locator(".plot svg").count(), path
+            found = Axe().run(page)
+            assert [f"{one['id']}: {one['nodes'][0]['html']}" for one in found.response["violations"]] == [], path
+            for width in (1440, 320):
+                page.set_viewport_size({"width": width, "height": 900})
+                assert not page.evaluate(WIDER), (path, width)
+            page.set_viewport_size({"width": 1440, "height": 900})
+
+
+def test_a_run_is_seen_to_go_on(browser: Browser, site: Site) -> None:
+    with opened(browser, site) as page:
+        page.goto(f"/ui/runs/{site.run}")
+        expect(page.locator("#live")).to_contain_text("30 of 90")
+        page.locator("#figure-1 summary").click()
+        site.report(30)
+        expect(page.locator("#live")).to_contain_text("31 of 90", timeout=PATIENCE)
+        expect(page.locator("#figure-1")).to_have_attribute("open", "")  # what was opened stays so
+        expect(page.locator("[data-chart]:not([data-drawn])")).to_have_count(0, timeout=PATIENCE)
+        assert page.locator(".plot svg").count() == 3
+
+
+def test_the_keyboard_and_the_switch_of_themes_will_do(browser: Browser, site: Site) -> None:
+    with opened(browser, site) as page:
+        page.goto("/")
+        page.keyboard.press("Tab")
+        expect(page.locator(".skip")).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(page.locator("#main")).to_be_focused()
+        card = page.locator(".card a", has_text=site.workload)
+        for _ in range(8):
+            page.keyboard.press("Tab")
+            if card.evaluate("link => link === document.activeElement"):
+                break
+        page.keyboard.press("Enter")
+        page.wait_for_url(f"**/ui/workloads/{site.workload}")
+        page.locator("[data-theme-switch]").press("Enter")
+        assert page.locator("html").get_attribute("data-theme") == "dark"
+        page.reload()
+        assert page.locator("html").get_attribute("data-theme") == "dark"
+
+
+def test_an_agent_is_rolled_back_and_promoted_and_a_job_cancelled(browser: Browser, site: Site) -> None:
+    with opened(browser, site) as page:
+        page.on("dialog", lambda dialog: dialog.accept())
+        page.goto(f"/ui/workloads/{site.workload}")
+        page.get_by_role("button", name="Roll back").click()
+        page.get_by_role("button", name="Promote").click()
+        expect(page.get_by_role("button", name="Roll back")).to_be_visible()
+        made = [one["reason"] for one in site.api.get(f"/workloads/{site.workload}/agents/promotions").json()["items"]]
+        assert made[:2] == ["promoted by request", "rolled back from agent 1"]
+        page.goto(f"/ui/jobs/{site.job}")
+        page.get_by_role("button", name="Cancel").click()
+        expect(page.locator(".state")).to_have_text("cancelled")
+
+
+def test_an_example_is_loaded_in_one_click(browser: Browser, site: Site) -> None:
+    with opened(browser, site) as page:
+        page.goto("/")
+        page.get_by_text("Add a workload").click()
+        page.get_by_role("button", name="(workflow)").click()
+        page.wait_for_url("**/ui/workloads/cluster")
+        expect(page.locator("h1")).to_contain_text("cluster")

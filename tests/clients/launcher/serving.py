@@ -1,0 +1,81 @@
+"""The application of a test on a real socket, whose jobs are done at once, and scripts to be launched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+
+from app.database.engine import Database
+from app.settings import Settings
+from tests.clients.test_run import Handler
+
+BUSY = """
+import json, os, sys, time
+count, size = int(sys.argv[1]), float(sys.argv[2])
+def work():
+    end = time.process_time() + size
+    while time.process_time() < end:
+        sum(range(500))
+"""
+PRINTS = BUSY + "for n in range(count):\n    work()\n    print(f'epoch {n}: loss={1 / (n + 1):.3f}')\n"
+TELLS = (
+    BUSY
+    + """
+for n in range(count):
+    work()
+    said = json.load(open(os.environ['STEWARD_ALLOCATION']))
+    assert said['iteration'] <= n + 1 and set(said['allocation']) == {'cpu'}, said
+    with open(os.environ['STEWARD_ITERATIONS'], 'a') as file:
+        file.write(json.dumps({'iteration': n, 'metrics': {'iteration_seconds': size}}) + '\\n')
+"""
+)
+FAMILY = """
+import os, subprocess, sys, time
+spin = 'while True: pass'
+children = [subprocess.Popen([sys.executable, '-S', '-c', spin])]
+between = os.fork()
+if not between:
+    os.setsid()
+    if not os.fork():
+        os.execv(sys.executable, [sys.executable, '-S', '-c', spin])
+    os._exit(0)
+os.waitpid(between, 0)
+open('ready', 'w').close()
+print('ready', flush=True)
+while True:
+    pass
+"""
+SPEC = {
+    "name": "busy",
+    "kind": "iterative",
+    "resources": [{"name": "cpu", "unit": "%", "minimum": 20, "maximum": 100, "step": 20, "max_steps": 2}],
+    "metrics": [{"name": "iteration_seconds", "unit": "s", "target": 10, "goal": "at_most", "scope": "run"}],
+    "iterations": 5,
+}
+
+
+def script(folder: Path, text: str, name: str = "train.py") -> str:
+    """A script; its path."""
+    file = folder / name
+    file.write_text(text)
+    return str(file)
+
+
+def worked(forwarded: Handler, database: Database, settings: Settings) -> Handler:
+    """Answers requests; a job that is queued is done before its id is known."""
+    from workers.tasks.base import perform
+    from workers.tasks.fit import fit
+    from workers.tasks.train import train
+
+    tasks: dict[str, Callable[..., object]] = {"models": fit, "agents": train}
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        found = forwarded(request)
+        task = tasks.get(request.url.path.rpartition("/")[2])
+        if request.method == "POST" and task is not None and found.status_code == httpx.codes.ACCEPTED:
+            perform(database, settings, found.json()["id"], task)  # type: ignore[arg-type]
+        return found
+
+    return answer

@@ -1,0 +1,109 @@
+"""Where iterations end: by what is told, by a file, by output; and how long they took."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from steward_client.launcher.iterations.files import OwnFile, Tail, told
+from steward_client.launcher.iterations.mark import Clock, Iteration, Mark
+from steward_client.launcher.iterations.output import Lines, Matcher
+
+
+def measured(marks: list[Mark], ended: float, startup: float = 0.0) -> list[tuple[int, float]]:
+    clock = Clock(100.0, startup)
+    found: list[Iteration | None] = [clock.hear(mark) for mark in marks]
+    found.append(clock.finish(100.0 + ended))
+    return [(one.index, round(one.seconds, 6)) for one in found if one is not None]
+
+
+def test_marks_at_ends_count_from_the_start_and_the_same_number_once() -> None:
+    marks = [Mark(101.0, 1), Mark(102.5, 2), Mark(102.9, 2), Mark(104.0, 3)]
+    assert measured(marks, 5.0) == [(0, 1.0), (1, 1.5), (2, 1.5)]
+    assert measured(marks, 5.0, startup=0.4)[0] == (0, 0.6)
+
+
+def test_marks_at_starts_leave_out_what_came_before_and_end_with_the_command() -> None:
+    marks = [Mark(103.0, 1, 2, position="start"), Mark(104.0, 2, 2, position="start")]
+    assert measured(marks, 6.0) == [(0, 1.0), (1, 2.0)]
+
+
+def test_seconds_that_are_told_are_taken() -> None:
+    assert measured([Mark(101.0, 0, metrics={"iteration_seconds": 0.25}), Mark(102.0, 1)], 2.0) == [(0, 0.25), (1, 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("line", "number", "total", "metrics", "position"),
+    [
+        ("Epoch 3/90", 3, 90, {}, "start"),
+        ("epoch 4: loss=0.25 acc: 0.5", 4, None, {"loss": 0.25, "acc": 0.5}, "end"),
+        ("[epoch: 5 of 10] val_loss = 1e-3", 5, 10, {"val_loss": 1e-3}, "end"),
+        ("INFO Iteration 12/50, time: 3.5s", 12, 50, {"time": 3.5}, "end"),
+        ("step 700 | loss: nan", 700, None, {}, "start"),
+    ],
+)
+def test_the_usual_forms_are_found(line: str, number: int, total: int | None, metrics: object, position: str) -> None:
+    mark = Matcher().match(line)
+    assert mark is not None
+    assert (mark.number, mark.total, mark.metrics, mark.position) == (number, total, metrics, position)
+
+
+def test_one_form_is_kept_to() -> None:
+    matcher = Matcher()
+    marks = [matcher.match(line) for line in ("loading", "Epoch 1/3", "step 100 loss=1", "Epoch 2/3")]
+    assert [mark and mark.number for mark in marks] == [None, 1, None, 2]
+    assert matcher.form == "lines like 'Epoch 3/90', at an iteration's start"
+
+
+def test_a_pattern_of_ones_own_has_its_groups_as_metrics() -> None:
+    matcher = Matcher(re.compile(r"pass (?P<iteration>\d+).*loss=(?P<loss>[\d.]+)"))
+    mark = matcher.match("pass 7 lr=3 loss=0.5")
+    assert mark is not None
+    assert (mark.number, mark.metrics, mark.position) == (7, {"loss": 0.5}, "end")
+    assert matcher.match("Epoch 1/3") is None
+
+
+def test_lines_are_whole_however_they_come() -> None:
+    heard: list[str] = []
+    lines = Lines(heard.append)
+    for piece in (b"Epo", b"ch 1\rEpoch 2", b"\n\n\xff\nrest"):
+        lines.feed(piece)
+    assert heard == ["Epoch 1", "Epoch 2", "\N{REPLACEMENT CHARACTER}"]
+
+
+def test_what_is_told_is_read_and_nonsense_skipped(tmp_path: Path) -> None:
+    file = tmp_path / "iterations"
+    tail = Tail(file, told)
+    assert list(tail.marks()) == []
+    said = {"iteration": 0, "metrics": {"loss": 0.5, "bad": None}, "features": {"batch": 8}}
+    file.write_text(json.dumps(said) + '\n[]\n{"iteration": "x"}\n{"iteration": 1, "metr')
+    (mark,) = tail.marks()
+    assert (mark.number, mark.metrics, mark.features) == (0, {"loss": 0.5}, {"batch": 8.0})
+    with file.open("a") as more:
+        more.write('ics": {}}\n')
+    assert [mark.number for mark in tail.marks()] == [1]
+    file.write_text('{"iteration": 2}\n')
+    assert [mark.number for mark in tail.marks()] == [2]
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers", "metrics"),
+    [
+        ("epoch,loss\n0,0.5\n1,0.25\n", [0, 1], {"loss": 0.25}),
+        ('{"step": 3, "loss": 2}\n{"step": 4, "loss": 1}\n', [3, 4], {"loss": 1.0}),
+        ("done one\ndone two\n", [None], {}),
+    ],
+)
+def test_a_file_of_the_scripts_own(tmp_path: Path, text: str, numbers: list[int], metrics: object) -> None:
+    file = tmp_path / "log.csv"
+    file.write_text("old,line\n9,9\n")
+    tail = Tail(file, OwnFile().read, skip=True)
+    file.unlink()
+    assert list(tail.marks()) == []
+    (tmp_path / "held").touch()  # another file takes the number of the one that is gone
+    file.write_text(text)
+    marks = list(tail.marks())
+    assert [mark.number for mark in marks] == numbers
+    assert marks[-1].metrics == metrics

@@ -1,0 +1,126 @@
+"""The actuators for Kubernetes against a double of its API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from steward_client.kubernetes import KubernetesApi
+from steward_client.launcher.actuators import registry
+from steward_client.launcher.actuators.contract import Actuator, ActuatorError, CannotSet, Launch, Range, Unavailable
+
+from tests.clients.launcher.kits import QuickKit
+from tests.clients.launcher.pods import Pods
+
+APPS, BATCH, CUSTOM = "/apis/apps/v1", "/apis/batch/v1", "/apis/example.org/v1"
+Make = Callable[[], Actuator]
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pods]:
+    double = Pods(folder=tmp_path)
+    monkeypatch.setattr(KubernetesApi, "connect", lambda _=None: double.api())
+    yield double
+    for program in double.programs.values():
+        program.end()
+
+
+class TestPod(QuickKit):
+    wanted: ClassVar[dict[str, Range]] = {"cpu": Range(50, 200, 50), "memory": Range(64, 256, 64)}
+    separate = False
+
+    @pytest.fixture
+    def make(self, cluster: Pods) -> Make:
+        return lambda: registry.create("kubernetes", self.wanted, {"image": "python:3.11"})
+
+    def test_it_is_resized_in_place_and_gone_at_the_end(self, make: Make, cluster: Pods) -> None:
+        with self.started(make, self.running(), name="Run_1") as actuator:
+            ((path, pod),) = cluster.objects.items()
+            assert pod["metadata"]["name"].startswith("run-1-")
+            actuator.apply(self.last)
+            ((changed, _, _),) = cluster.calls
+            assert changed == f"{path}/resize"
+            resources = cluster.objects[path]["spec"]["containers"][0]["resources"]
+            assert resources["requests"] == resources["limits"] == {"cpu": "2", "memory": "256Mi"}
+            assert actuator.wait(0) is None
+        assert cluster.objects == {}
+
+    def test_what_no_node_has_room_for_is_taken_back(self, make: Make, cluster: Pods) -> None:
+        with self.started(make, self.running()) as actuator:
+            with pytest.raises(
+                CannotSet, match="cpu=500 can't be set: the node has no room for it now: node has 4 cores"
+            ):
+                actuator.apply({"cpu": 500})
+            assert self.same(actuator.current(), self.first)
+            (pod,) = cluster.objects.values()
+            assert pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] == "500m"
+
+    def test_a_cluster_that_is_away_ends_nothing(self, make: Make, cluster: Pods) -> None:
+        with self.started(make, self.running()) as actuator:
+            cluster.plan = [503]
+            assert actuator.wait(0) is None
+            cluster.plan = [503, 403]
+            with pytest.raises(ActuatorError, match="403 as planned; allow it to the service account"):
+                actuator.apply(self.last)
+            assert actuator.apply(self.last) == self.last
+
+
+def scaled(cluster: Pods, group: str, plural: str) -> str:
+    spec: dict[str, Any] = {"replicas": 7, "parallelism": 7, "template": {}}
+    return cluster.add(group, plural, {"metadata": {"name": "trainer"}, "spec": spec})
+
+
+class TestScale(QuickKit):
+    wanted: ClassVar[dict[str, Range]] = {"workers": Range(1, 4)}
+
+    @pytest.fixture
+    def make(self, cluster: Pods) -> Make:
+        scaled(cluster, APPS, "deployments")
+        return lambda: registry.create("kubernetes-scale", self.wanted, {"target": "deployment/trainer"})
+
+    @pytest.mark.parametrize(
+        ("group", "plural", "options", "expected"),
+        [
+            (APPS, "deployments", {"target": "deployment/trainer"}, {"replicas": 4, "parallelism": 7}),
+            (APPS, "statefulsets", {"target": "statefulset/trainer"}, {"replicas": 4, "parallelism": 7}),
+            (BATCH, "jobs", {"target": "job/trainer"}, {"replicas": 7, "parallelism": 4}),
+            (
+                CUSTOM,
+                "trainings",
+                {"target": f"{CUSTOM}/namespaces/default/trainings/trainer", "fields": "workers=spec.size*512Mi"},
+                {"replicas": 7, "parallelism": 7, "size": str(4 * 512 * 2**20)},
+            ),
+        ],
+    )
+    def test_what_is_scaled(
+        self, cluster: Pods, group: str, plural: str, options: dict[str, str], expected: dict[str, Any]
+    ) -> None:
+        path = scaled(cluster, group, plural)
+        actuator = registry.create("kubernetes-scale", self.wanted, options)
+        actuator.start(Launch(self.running(), self.first))
+        actuator.apply(self.last)
+        actuator.close()
+        assert {**cluster.objects[path]["spec"], "template": None} == {**expected, "template": None}
+
+    @pytest.mark.parametrize(
+        ("options", "told"),
+        [
+            ({}, "something to scale is needed"),
+            ({"target": "deployment/none"}, '"none" not found'),
+            ({"target": "pod/trainer"}, "accepted are"),
+            ({"target": "/apis/x"}, "a path needs fields"),
+        ],
+    )
+    def test_what_it_lacks_is_named(self, cluster: Pods, options: dict[str, str], told: str) -> None:
+        with pytest.raises(ActuatorError, match=told):
+            registry.create("kubernetes-scale", self.wanted, options)
+
+
+def test_no_cluster_and_no_image_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    with pytest.raises(Unavailable, match="name the address of `kubectl proxy`: --option api="):
+        registry.create("kubernetes", {}, {"image": "python:3.11"})
+    with pytest.raises(Unavailable, match="a pod needs an image"):
+        registry.create("kubernetes", {})

@@ -1,0 +1,224 @@
+"""A command of one's own under decisions: governed, failing, interrupted, without a service, learned from nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from fastapi.testclient import TestClient
+from steward_client.launcher import governed
+from steward_client.launcher.limits.groups import PREFIX, parents
+from steward_client.launcher.main import main
+
+from app.database.engine import Database
+from app.settings import Settings
+from tests.clients.cutting import BEFORE, Cutting
+from tests.clients.launcher.serving import FAMILY, PRINTS, SPEC, TELLS, script, worked
+from tests.clients.test_run import Handler, forwarded
+
+__all__ = ["forwarded"]
+
+Serve = Callable[..., Cutting]
+
+
+@pytest.fixture
+def serve(forwarded: Handler, client: TestClient) -> Iterator[Serve]:
+    """Serves the application on a socket, with a workload."""
+    assert client.post("/workloads", json=SPEC).status_code == 201
+    with ExitStack() as stack:
+
+        def start(handler: Handler = forwarded) -> Cutting:
+            return stack.enter_context(Cutting(handler, lambda _: None).running())
+
+        yield start
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where it is called."""
+    monkeypatch.setattr(governed, "PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr(governed, "WAIT_SECONDS", 0.2)
+    place = tmp_path / "here"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    return place
+
+
+def run(url: str, *said: str) -> int:
+    return main(["--workload", "busy", "--url", url, *said])
+
+
+def runs(client: TestClient) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = client.get("/runs").json()["items"]
+    return found
+
+
+def iterations(client: TestClient, run: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = client.get(f"/runs/{run}/iterations").json()["items"]
+    return found
+
+
+def test_a_script_is_governed(
+    serve: Serve, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    command = [sys.executable, script(folder, PRINTS), "6", "0.02"]  # one more than the workload has
+    assert run(serve().url, "--deadline", "60s", "--", *command) == 0
+    said = capfd.readouterr()
+    assert said.out == "".join(f"epoch {n}: loss={1 / (n + 1):.3f}\n" for n in range(6))
+    for part in (
+        "lines like 'Epoch 3'",
+        "cpu: set by ",
+        "done after 6 iterations",
+        "of the deadline of 1 min",
+        "cpu %",
+    ):
+        assert part in said.err, said.err
+    assert "the workload has 5 iterations" in said.err
+    (one,) = runs(client)
+    assert (one["state"], one["iterations"], one["start"]["targets"]) == ("finished", 5, {"iteration_seconds": 60.0})
+    items = iterations(client, one["id"])
+    decided = [20.0, *(item["decision"]["allocation"]["cpu"] for item in items)]
+    assert [item["report"]["allocation"]["cpu"] for item in items] == decided[:-1]
+    assert all(0.02 <= item["report"]["metrics"]["iteration_seconds"] < 60 for item in items)
+
+
+def test_a_script_may_report_and_follow_by_files(serve: Serve, client: TestClient, folder: Path) -> None:
+    assert run(serve().url, "--", sys.executable, script(folder, TELLS), "3", "0.01") == 0
+    (one,) = runs(client)
+    measured = [item["report"]["metrics"]["iteration_seconds"] for item in iterations(client, one["id"])]
+    assert (one["state"], measured) == ("finished", [0.01] * 3)
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "told"),
+    [
+        (["sh", "-c", "exit 7"], 7, "ended with status 7 after 0 iterations"),
+        (["sh", "-c", "kill -9 $$"], 137, "ended with status 137"),
+        (["no-such-program"], 127, "steward-run: no-such-program: No such file or directory"),
+    ],
+)
+def test_the_status_is_the_commands_own_and_its_run_has_failed(
+    serve: Serve, client: TestClient, command: list[str], status: int, told: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run(serve().url, "--", *command) == status
+    assert told in capfd.readouterr().err
+    assert [one["state"] for one in runs(client)] == ["failed"]
+
+
+def test_ctrl_c_is_passed_on_and_all_is_undone(
+    serve: Serve, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    command = [sys.executable, script(folder, FAMILY)]
+
+    def interrupt() -> None:
+        while not Path("ready").exists() and time.monotonic() < until:
+            time.sleep(0.02)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    until = time.monotonic() + 60
+    timer = threading.Thread(target=interrupt)
+    timer.start()
+    assert run(serve().url, "--option", "cpu_method=duty", "--", *command) == 130
+    timer.join()
+    out = capfd.readouterr().err
+    assert "SIGINT: passed on to the command" in out
+    assert "KeyboardInterrupt" in out
+    assert psutil.Process().children(recursive=True) == []
+    assert [one["state"] for one in runs(client)] == ["failed"]
+
+
+def test_a_command_goes_on_without_the_service_and_its_iterations_are_kept(
+    serve: Serve, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    service = serve()
+    service.plan = lambda _: BEFORE if any("/iterations/1" in seen for seen in service.seen) else None
+    assert run(service.url, "--", sys.executable, script(folder, PRINTS), "4", "0.01") == 0
+    said = capfd.readouterr()
+    assert said.out.count("epoch") == 4
+    assert "what is reported is kept, the last decision holds" in said.err
+    (file,) = folder.glob("*.ndjson")
+    answer = client.post(
+        "/workloads/busy/samples", content=file.read_bytes(), headers={"content-type": "application/x-ndjson"}
+    )
+    assert (answer.json()["accepted"], answer.json()["iterations"]) == (1, 4)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (["--workload", "other"], "has no workload 'other' (there are: busy); --learn makes one of the command"),
+        (["--workload", "busy", "--target", "loss=1"], "--target loss: workload 'busy' has iteration_seconds"),
+        (["--workload", "busy", "--actuator", "moon"], "actuator 'moon' is not installed; there are: "),
+        (["--workload", "busy", "--option", "x=1"], "has no option x=1; it has: cpu_method"),
+        (["--learn", "--name", "busy", "--resource", "cpu=50..100/50%"], "is registered with cpu=20..100/20%"),
+        (["--learn", "--resource", "moons=1..2"], "moons=1… can't be set: local processes have cpu (%) and memory"),
+    ],
+)
+def test_what_does_not_go_together_is_told_before_anything_starts(
+    serve: Serve, client: TestClient, said: list[str], told: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--url", serve().url, *said, "--", "touch", "started"]) in (2, 127)
+    assert told in capfd.readouterr().err
+    assert not Path("started").exists()
+    assert runs(client) == []
+
+
+@pytest.mark.parametrize("method", ["auto", "duty"])
+def test_a_killed_launcher_leaves_nothing_behind(serve: Serve, folder: Path, method: str) -> None:
+    options = ["--workload", "busy", "--url", serve().url, "--option", f"cpu_method={method}"]
+    module = [sys.executable, "-m", "steward_client.launcher.main", *options, "--", sys.executable]
+    with subprocess.Popen([*module, script(folder, FAMILY)], stdout=subprocess.PIPE) as launcher:
+        assert launcher.stdout is not None
+        said = launcher.stdout.readline()
+        family = psutil.Process(launcher.pid).children(recursive=True)
+        launcher.kill()
+    assert said == b"ready\n"
+    assert len(family) == 4  # the guard, the command, its child, and what has turned itself into a daemon
+    _, alive = psutil.wait_procs(family, timeout=60)
+    assert alive == []
+    assert not [left for parent in parents("cpu") for left in parent.glob(f"{PREFIX}{launcher.pid}-*")]
+
+
+def test_a_bare_command_is_learned_from_and_then_governed(
+    serve: Serve,
+    client: TestClient,
+    forwarded: Handler,
+    database: Database,
+    settings: Settings,
+    folder: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("workers.kinds.iterative.training.problem.VALIDATION_EPISODES", 32)
+    url = serve(worked(forwarded, database, settings)).url
+    command = [sys.executable, script(folder, PRINTS, "My script.py"), "14", "0.01"]
+    said = ["--learn", "--url", url, "--resource", "cpu=25..100/25%", "--deadline", "60", "--budget", "1000"]
+    said += ["--profile-iterations", "19"]
+    assert main([*said, "--", *command]) == 0
+    told = capfd.readouterr().err
+    for part in (
+        "registered: workload 'my-script', 14 iterations",
+        "19 of 19",
+        "model 2: ",
+        "agent 1: ",
+        "14 iterations",
+    ):
+        assert part in told, told
+    (one,) = runs(client)
+    assert (one["workload"], one["state"], one["iterations"]) == ("my-script", "finished", 14)
+    samples = client.get("/workloads/my-script/samples?limit=50").json()["items"]
+    assert sum(sample["iterations"] for sample in samples if sample["source"] != "run") >= 19
+    measured = client.get("/workloads/my-script/samples", headers={"accept": "text/csv"}).text.splitlines()[1:]
+    assert {float(line.split(",")[2]) for line in measured} == {25, 50, 75, 100}
+    assert main([*said, "--", *command]) == 0
+    assert "learned before: agent 1 of workload 'my-script'" in capfd.readouterr().err

@@ -1,0 +1,70 @@
+"""What may be said about a launch, and what is answered to what can't be meant."""
+
+from __future__ import annotations
+
+import pytest
+from steward_client.launcher import arguments, wishes
+from steward_client.launcher.main import main
+from steward_client.launcher.wishes import Misuse, Resource
+
+
+def test_a_command_line_is_read() -> None:
+    said = "--learn --deadline 1h30m --resource cpu=50..400/50% --target loss=.3 -- python -u train.py --epochs 3"
+    found = arguments.read("steward-run", said.split())
+    assert found.command == ("python", "-u", "train.py", "--epochs", "3")
+    assert (found.workload, found.learn, found.deadline, found.targets) == ("train", True, 5400.0, (("loss", 0.3),))
+    assert found.resources == (Resource("cpu", 50, 400, 50, "%"),)
+    assert found.resources[0].levels[:2] == [50, 100]
+    assert found.resources[0].nearest(171) == 150
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("--learn", "no command; steward-run [options] -- python train.py"),
+        ("--resource cpu=400..50/50% -- ls", "--resource cpu=400..50/50%: the least must be below the most"),
+        ("--resource cpu=50-400 -- ls", "NAME=LEAST..MOST/STEP is accepted, for example cpu=50..400/50%"),
+        ("--resource cpu=50..400/60% -- ls", "the step must divide the range; 50..410/60 would"),
+        ("--resource cpu=1..4/1cores -- ls", "cpu is counted in %, not cores"),
+        ("--deadline soon -- ls", "'soon' is no duration: 90s, 30m, 1h30m are"),
+        ("--deadline 0 -- ls", "it must be above 0"),
+        ("--pattern epoch -- ls", "it needs a group (?P<iteration>"),
+        ("--pattern ( -- ls", "no regular expression"),
+        ("--target loss -- ls", "NAME=VALUE is accepted"),
+        ("--target loss=-1 -- ls", "a number above 0 is accepted"),
+        ("--iterations 0 -- ls", "--iterations 0: a number above 0 is accepted"),
+        ("--workload w --resource cpu=50..100/50 -- ls", "a workload has its own; only --learn registers another"),
+        ("python train.py --epochs 3", "what belongs to the command stands after --"),
+        ("--workload w --learn -- ls", "not allowed with"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_line_with_the_remedy(
+    said: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(said.split()) == 2
+    line = capsys.readouterr().err
+    assert line.startswith("steward-run: ")
+    assert line.count("\n") == 1
+    assert told in line
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("python train.py 3", "train"),
+        ("torchrun --nproc 2 My_Train.py", "my_train"),
+        ("python -m my.module", "module"),
+        ("./a.out", "a"),
+        ("/usr/bin/--", "command"),
+    ],
+)
+def test_a_workload_is_called_as_its_script(command: str, name: str) -> None:
+    assert wishes.named(command.split()) == name
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0.0123, "0.0123 s"), (125.0, "2 min 5 s"), (4320.0, "1 h 12 min")])
+def test_durations_are_read_and_told(seconds: float, text: str) -> None:
+    assert wishes.duration_text(seconds) == text
+    assert wishes.duration("1h12m") == 4320
+    with pytest.raises(Misuse):
+        wishes.duration("1h nonsense")

@@ -1,0 +1,95 @@
+"""The documentation's site: built strictly, whole, and content with itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+OF_SCRIPTS = {"reference/schema.html"}
+"""Pages whose anchors a script makes."""
+
+
+class Page(HTMLParser):
+    """What a page points at and loads, and the anchors that it has."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.links: set[str] = set()
+        self.loaded: set[str] = set()
+        self.anchors: set[str] = {""}
+        self.feed(path.read_text())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        self.anchors |= {given[name] for name in ("id", "name") if name in given}
+        if tag == "a" and "href" in given:
+            self.links.add(given["href"])
+        if tag in ("script", "img", "iframe", "source") and "src" in given:
+            self.loaded.add(given["src"])
+        if tag == "link" and given.get("rel") in ("stylesheet", "icon", "preconnect", "preload"):
+            self.loaded.add(given["href"])
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(folder)]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "WARNING" not in done.stdout + done.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pages(site: Path) -> dict[Path, Page]:
+    return {path: Page(path) for path in site.rglob("*.html") if path.name != "404.html"}
+
+
+def test_every_link_leads_somewhere(site: Path, pages: dict[Path, Page]) -> None:
+    broken = []
+    for path, page in pages.items():
+        for link in page.links:
+            parts = urlsplit(link)
+            if parts.scheme:
+                assert parts.scheme in ("https", "http", "mailto"), link
+                assert parts.netloc or parts.scheme == "mailto", link
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            target = target / "index.html" if target.is_dir() else target
+            known = target.exists() and (
+                target not in pages
+                or str(target.relative_to(site)) in OF_SCRIPTS
+                or unquote(parts.fragment) in pages[target].anchors
+            )
+            broken += [] if known else [f"{path.relative_to(site)}: {link}"]
+    assert len(pages) > 15
+    assert broken == []
+
+
+def test_nothing_is_loaded_from_elsewhere(pages: dict[Path, Page]) -> None:
+    foreign = {source for page in pages.values() for source in page.loaded if urlsplit(source).netloc}
+    assert foreign == set()
+    assert all(
+        any("iframe-worker" in source for source in page.loaded)
+        for path, page in pages.items()
+        if path.name != "schema.html"
+    )
+
+
+def test_searching_finds_what_code_says(site: Path) -> None:
+    index = (site / "search/search_index.js").read_text()
+    found = json.loads(index.removeprefix("var __index = "))["docs"]
+    told = {entry["location"]: entry["title"] + entry["text"] for entry in found}
+    assert "Register what is to be allocated for" in told["reference/http.html#register_workload"]
+    assert "STEWARD_DATA_DIR" in told["reference/settings.html"]
+    assert any("steward doctor" in text for place, text in told.items() if place.startswith("reference/cli.html"))
+    assert any("report" in place and "steward_client.Run" in place for place in told)
