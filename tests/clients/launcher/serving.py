@@ -32,6 +32,20 @@ for n in range(count):
         file.write(json.dumps({'iteration': n, 'metrics': {'iteration_seconds': size}}) + '\\n')
 """
 )
+REPORTS = (
+    BUSY
+    + """
+import urllib.request
+assert 'STEWARD_ITERATIONS' not in os.environ
+for n in range(count):
+    work()
+    body = json.dumps({'allocation': {'cpu': 20}, 'metrics': {'iteration_seconds': size}}).encode()
+    url = os.environ['STEWARD_URL'] + '/runs/' + os.environ['STEWARD_RUN'] + f'/iterations/{n}'
+    headers = {'content-type': 'application/json', 'authorization': 'Bearer ' + os.environ['STEWARD_TOKEN']}
+    urllib.request.urlopen(urllib.request.Request(url, body, headers, method='PUT')).close()
+    print(f'epoch {n}: loss=1')
+"""
+)
 FAMILY = """
 import os, subprocess, sys, time
 spin = 'while True: pass'

@@ -16,14 +16,16 @@ from typing import Any
 import psutil
 import pytest
 from fastapi.testclient import TestClient
-from steward_client.launcher import governed
+from steward_client.launcher import followed, governed
+from steward_client.launcher.actuators import registry
+from steward_client.launcher.actuators.local import LocalProcesses
 from steward_client.launcher.limits.groups import PREFIX, parents
 from steward_client.launcher.main import main
 
 from app.database.engine import Database
 from app.settings import Settings
 from tests.clients.cutting import BEFORE, Cutting
-from tests.clients.launcher.serving import FAMILY, PRINTS, SPEC, TELLS, script, worked
+from tests.clients.launcher.serving import FAMILY, PRINTS, REPORTS, SPEC, TELLS, script, worked
 from tests.clients.test_run import Handler, forwarded
 
 __all__ = ["forwarded"]
@@ -97,6 +99,32 @@ def test_a_script_may_report_and_follow_by_files(serve: Serve, client: TestClien
     (one,) = runs(client)
     measured = [item["report"]["metrics"]["iteration_seconds"] for item in iterations(client, one["id"])]
     assert (one["state"], measured) == ("finished", [0.01] * 3)
+
+
+class Elsewhere(LocalProcesses):
+    """Where no file of the launcher's is seen."""
+
+    shares_files = False
+
+
+@pytest.mark.parametrize(("text", "seconds"), [(REPORTS, [0.01] * 3), (PRINTS, None)], ids=["reports", "prints"])
+def test_a_script_elsewhere_reports_by_itself_or_is_reported(
+    serve: Serve,
+    client: TestClient,
+    folder: Path,
+    text: str,
+    seconds: list[float] | None,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(followed, "LOOK_SECONDS", 0.4)
+    monkeypatch.setattr(registry, "factory", lambda _: Elsewhere)
+    assert run(serve().url, "--", sys.executable, script(folder, text), "3", "0.01") == 0
+    (one,) = runs(client)
+    measured = [item["report"]["metrics"]["iteration_seconds"] for item in iterations(client, one["id"])]
+    assert (one["state"], len(measured)) == ("finished", 3)
+    assert seconds in (measured, None)
+    assert "not reported" not in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from steward_client.iterative import Run
 from steward_client.retry import Retry
 
 from .actuators.contract import Actuator, ActuatorError, Allocation
+from .followed import Followed
 from .iterations.mark import SECONDS, Iteration
 from .service import Json, Say, Service
 from .watched import Watched
@@ -59,15 +61,26 @@ class Governed:
         self._metrics = [found["name"] for found in spec["metrics"]]
         self._features = [found["name"] for found in spec["features"]]
         self.watched = Watched(wishes, actuator, folder, say, startup)
-        self.run = Run(
-            service.url,
-            spec["name"],
-            targets=targets(wishes, spec, startup),
-            retry=Retry(patience_seconds=PATIENCE_SECONDS),
-            wait_seconds=WAIT_SECONDS,
-            refusals="log",
-        )
-        self._url, self._said, self._changes = service.url, set[str](), 0
+        self._begun = {"workload": spec["name"], "targets": targets(wishes, spec, startup)}
+        self.run, self._followed = self._new_run(service), None
+        self._service, self._remote = service, dict[str, str]()
+        self._said, self._changes = set[str](), 0
+
+    _followed: Followed | None
+
+    def _new_run(self, service: Service) -> Run:
+        retry = Retry(patience_seconds=PATIENCE_SECONDS)
+        return Run(service.url, **self._begun, retry=retry, wait_seconds=WAIT_SECONDS, refusals="log")
+
+    def _start(self) -> None:
+        """Start the run; where the command sees no file of the launcher's, with a token by which it may report."""
+        if self._actuator.shares_files:
+            self.run.start()
+            return
+        begun = self._service.call("POST", "/runs", {**self._begun, "token": True})
+        self.run.take_up(begun["id"])
+        self._followed = self.watched.follow(Followed(self._service, self.run.id))
+        self._remote = {"STEWARD_URL": self._service.url, "STEWARD_RUN": self.run.id, "STEWARD_TOKEN": begun["token"]}
 
     def drive(self) -> int:
         """Run the command to its end; its exit status.
@@ -76,7 +89,7 @@ class Governed:
             StewardError, Unreachable: the run can't be started.
             ActuatorError: the command can't be started, or not with what was decided.
         """
-        self.run.start()
+        self._start()
         try:
             self._begin()
         except ActuatorError:
@@ -101,8 +114,7 @@ class Governed:
     def _begin(self) -> None:
         decision = self.run.decision
         self._show("first", self.run.allocation, decision.reason.text, decision.source)
-        remote = {"STEWARD_URL": self._url, "STEWARD_RUN": self.run.id}
-        self.watched.start(self.run.allocation, {} if self._actuator.shares_files else remote)
+        self.watched.start(self.run.allocation, self._remote)
 
     def _after(self, iteration: Iteration) -> None:
         decision, before = self.run.decision, self._set()
@@ -111,9 +123,19 @@ class Governed:
         source = HELD if self.run.unsent else decision.source
         row = Row(iteration.index, iteration.seconds, before, iteration.metrics, iteration.features, source, *band)
         self.rows.append(row)
-        if self._reportable(row):
+        if self._by_itself(row):
+            with suppress(StewardError, Unreachable):  # away just now: the last decision holds
+                self.run.take_up(self.run.id)
+            self._apply(row, self.run.allocation)
+        elif self._reportable(row):
             decided = self.run.report(row.index, before, self._measured(row), self._given(row))
             self._apply(row, decided)
+            if self._followed is not None:
+                self._followed.ours = row.index + 1
+
+    def _by_itself(self, row: Row) -> bool:
+        """Whether the command reports to the service by itself: one of both does, from the first iteration on."""
+        return self._followed is not None and (self._followed.active or (row.index == 0 and self._followed.look()))
 
     def _set(self) -> dict[str, float]:
         """What is really set, on the grid of the workload."""
@@ -178,7 +200,7 @@ class Governed:
         except OSError as error:
             self._say(f"nor can its iterations be kept: {error}")
         else:
-            path = f"{self._url}/workloads/{self.spec['name']}/samples"
+            path = f"{self._service.url}/workloads/{self.spec['name']}/samples"
             self._say(f"its iterations are in {file}, a sample to upload: POST {path} as application/x-ndjson")
 
     def sample(self) -> Json:

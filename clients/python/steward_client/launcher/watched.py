@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from .actuators.contract import Actuator, Allocation, Launch, Sink, Stream
 from .iterations.files import OwnFile, Tail, told
@@ -23,6 +23,17 @@ SILENT_SECONDS = 60.0
 OUTPUT, OWN_FILE, TOLD = range(3)
 DESCRIPTORS: dict[Stream, int] = {"stdout": 1, "stderr": 2}
 Say = Callable[[str], None]
+
+
+class Marks(Protocol):
+    """Where marks come from."""
+
+    def marks(self) -> Iterator[Mark]:
+        """What is new."""
+        ...
+
+
+S = TypeVar("S", bound=Marks)
 
 
 class Watched:
@@ -44,13 +55,19 @@ class Watched:
         self.clock = Clock(self.began, startup)
         self._marks: queue.SimpleQueue[Mark] = queue.SimpleQueue()
         self._matcher = Matcher(wishes.pattern, wishes.marks)
-        self._told, self._own = Tail(folder / "iterations", told), self._own_file()
+        self._own = self._own_file()
+        self._told: Marks = Tail(folder / "iterations", told)
         self._rank, self._broken, self._hinted = -1, False, False
 
     def _own_file(self) -> Tail | None:
         file = self._wishes.watch_file
         matcher = self._matcher if self._wishes.pattern else None
         return Tail(file, OwnFile(matcher).read, skip=True) if file else None
+
+    def follow(self, source: S) -> S:
+        """Hear what the command reports from there, not from the file; that source."""
+        self._told = source
+        return source
 
     def start(self, allocation: Allocation, more: Mapping[str, str]) -> None:
         """Start the command with an allocation, and with ``more`` variables in its environment.

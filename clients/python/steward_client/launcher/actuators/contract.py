@@ -119,7 +119,7 @@ class Actuator(Protocol):
     Attributes:
         name: of the actuator, as its entry point has it.
         shares_files: whether the command can see files of the launcher's machine, under the same paths. Where it
-            can't, the launcher gives it ``STEWARD_URL``, ``STEWARD_RUN`` and ``STEWARD_API_KEY``, by which its
+            can't, the launcher gives it ``STEWARD_URL``, ``STEWARD_RUN`` and ``STEWARD_TOKEN``, by which its
             callbacks report for themselves, and applies what is decided.
     """
 

@@ -1,0 +1,51 @@
+"""A run that the command reports to by itself, from a place where it sees no file of the launcher's."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import httpx
+
+from .iterations.mark import Mark
+from .service import Service
+
+LOOK_SECONDS = 1.0
+ANSWER_SECONDS = 5.0
+
+
+class Followed:
+    """Marks out of the run's own count, asked for once a second.
+
+    Attributes:
+        ours: how many iterations the launcher has reported; what goes beyond them is the command's.
+        active: whether the command reports by itself.
+    """
+
+    def __init__(self, service: Service, run: str) -> None:
+        self._service, self._run = service, run
+        self.ours, self.active = 0, False
+        self._known, self._again = 0, 0.0
+
+    def marks(self) -> Iterator[Mark]:
+        """Iterations that the command has reported since the last look."""
+        now = time.monotonic()
+        if now >= self._again:
+            self._again = now + LOOK_SECONDS
+            reported = self._reported()
+            first, self._known = max(self._known, self.ours), max(self._known, reported)
+            self.active = self.active or reported > first
+            yield from (Mark(now, number) for number in range(first, reported))
+
+    def look(self) -> bool:
+        """Whether the command reports by itself, after the time that a report takes."""
+        time.sleep(LOOK_SECONDS)
+        self.active = self.active or self._reported() > self.ours
+        return self.active
+
+    def _reported(self) -> int:
+        try:
+            found = self._service.http.get(f"/runs/{self._run}", timeout=ANSWER_SECONDS).json()
+            return int(found["decision"]["iteration"])
+        except (httpx.TransportError, ValueError, KeyError, TypeError):  # away, or a proxy's page: as before
+            return self._known
