@@ -43,4 +43,5 @@ Margin = Annotated[
         help="Share of the best heuristic's return up to which a difference counts as none. [default: 0.01]",
     ),
 ]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON alone, a document on a line.")]
 DataDir = Annotated[Path | None, typer.Option("--data", help="Folder for everything that the embedded mode keeps.")]

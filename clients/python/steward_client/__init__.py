@@ -6,15 +6,37 @@
 ``Client`` with the functions below ``steward_client.generated.api`` is the whole API, generated from its schema.
 """
 
-from .epochs import Epoch
-from .errors import StewardError, Unreachable
-from .generated import AuthenticatedClient, Client
-from .iterative import Run
-from .journal import JournalError
-from .policy import CarriedRun, Policy
-from .queue import QueueRun
-from .retry import Retry
-from .training import EpochRun, Epochs, run
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .epochs import Epoch
+    from .errors import StewardError, Unreachable
+    from .generated import AuthenticatedClient, Client
+    from .iterative import Run
+    from .journal import JournalError
+    from .policy import CarriedRun, Policy
+    from .queue import QueueRun
+    from .retry import Retry
+    from .training import EpochRun, Epochs, run
+
+_HOMES = {
+    "Epoch": "epochs",
+    "StewardError": "errors",
+    "Unreachable": "errors",
+    "AuthenticatedClient": "generated",
+    "Client": "generated",
+    "Run": "iterative",
+    "JournalError": "journal",
+    "CarriedRun": "policy",
+    "Policy": "policy",
+    "QueueRun": "queue",
+    "Retry": "retry",
+    "EpochRun": "training",
+    "Epochs": "training",
+    "run": "training",
+}
+"""Which module has what: it is imported when it is asked for, so that commands of this package start at once."""
 
 __all__ = [
     "AuthenticatedClient",
@@ -32,3 +54,9 @@ __all__ = [
     "Unreachable",
     "run",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_HOMES[name]}", __name__), name)
