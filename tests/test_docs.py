@@ -87,5 +87,5 @@ def test_figures_of_what_was_measured_have_rows(monkeypatch: pytest.MonkeyPatch)
     for name, draw in drawn.items():
         assert (ROOT / f"docs/figures/{name}.svg").exists()
         shown = draw().to_dict()
-        values = [rows for rows in shown["datasets"].values()] if "datasets" in shown else [shown["data"]["values"]]
+        values = list(shown["datasets"].values()) if "datasets" in shown else [shown["data"]["values"]]
         assert min(map(len, values)) > 5, name
