@@ -37,6 +37,8 @@ StartSteward = Callable[..., StewardServer]
 
 TOGETHER = (
     "app/kinds/cluster/test_learning.py",
+    "clients/test_callbacks.py",
+    "clients/test_typescript.py",
     "integration/test_resume.py",
     "integration/test_serve.py",
     "integration/test_sweep.py",
