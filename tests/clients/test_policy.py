@@ -10,7 +10,7 @@ import httpx
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
-from steward_client import CarriedRun, Policy, StewardError, Unreachable
+from steward_client import CarriedRun, Policy, StewardError, Unreachable, carry
 
 from app.kinds.contract.engine import Pending
 from app.kinds.contract.inputs import InvalidInput
@@ -156,6 +156,13 @@ def test_a_policy_is_loaded_from_a_service_or_files(forwarded: Handler, policy: 
     assert read.carried().policy == "dqn"
     with pytest.raises(StewardError, match="vidion"):
         Policy.load(through(forwarded), "vidion")
+
+
+@pytest.mark.usefixtures("policy")
+def test_a_run_is_carried_by_what_the_service_has(client: TestClient, forwarded: Handler) -> None:
+    with carry("vision", through(forwarded)) as run:
+        assert drive(run, 5)
+    assert client.get(f"/runs/{run.id}").json()["state"] == "finished"
 
 
 def test_what_was_done_is_reported_once_whatever_gets_lost(
