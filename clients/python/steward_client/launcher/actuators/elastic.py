@@ -1,8 +1,8 @@
 """PyTorch Elastic on this machine: as many agents of ``torchrun`` as there are to be workers.
 
 Agents find one another by a rendezvous; when one comes or goes, all workers are started anew, and go on from a
-checkpoint of their own. The first agent holds the rendezvous, and is the last to go. ``torchrun`` ends with status 1
-whatever status a worker failed with.
+checkpoint of their own. That one has gone the others notice by a collective operation that fails. The first agent holds
+the rendezvous, and is the last to go. ``torchrun`` ends with status 1 whatever status a worker failed with.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from .local import LocalProcesses
 from .remote import PARTING_SECONDS, Remote
 
 LAST_CALL_SECONDS, RESTART_SECONDS = 2, 10.0
-KEEP_ALIVE = "keep_alive_interval=1,keep_alive_max_attempt=3"
 MOST_RESTARTS = 1_000  # an agent that goes ends a round by a failure of its peers
 
 
@@ -32,6 +31,7 @@ class ElasticTorch(Remote):
     """
 
     name = "elastic"
+    look_seconds = 0.05
     shares_files = True
 
     def __init__(self, wanted: Mapping[str, Range], torchrun: str = "torchrun", port: str = "") -> None:
@@ -51,7 +51,7 @@ class ElasticTorch(Remote):
             "--rdzv-backend=c10d",
             f"--rdzv-endpoint=127.0.0.1:{port or _free_port()}",
             f"--rdzv-id=steward-{secrets.token_hex(8)}",
-            f"--rdzv-conf=last_call_timeout={LAST_CALL_SECONDS},{KEEP_ALIVE}",
+            f"--rdzv-conf=last_call_timeout={LAST_CALL_SECONDS}",
             f"--max-restarts={MOST_RESTARTS}",
             "--monitor-interval=0.2",
             "--no-python",

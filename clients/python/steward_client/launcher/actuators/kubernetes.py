@@ -121,6 +121,10 @@ class KubernetesPod(Remote):
 
     def _remove(self) -> None:
         self._delete(0)
+
+    def close(self) -> None:
+        """See `Actuator`."""
+        super().close()
         self._api.close()
 
     def _delete(self, seconds: int) -> None:

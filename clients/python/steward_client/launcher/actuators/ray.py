@@ -60,7 +60,11 @@ class RayJob(Remote):
 
     def _begin(self, launch: Launch, allocation: Allocation) -> None:
         self._request(allocation)
-        self._submit(self._job, shlex.join(launch.command), launch.environment, {"name": launch.name})
+        try:
+            self._submit(self._job, shlex.join(launch.command), launch.environment, {"name": launch.name})
+        except ActuatorError:
+            self._request({})
+            raise
 
     def _set(self, allocation: Allocation) -> None:
         self._request({**self._current, **allocation})
