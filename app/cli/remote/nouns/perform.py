@@ -15,6 +15,7 @@ from rich.text import Text
 
 from app.cli.nouns.contract import Action
 from app.cli.remote import progress_bar as bar
+from app.cli.remote.evaluate import words
 from app.cli.remote.nouns.files import written
 from app.cli.remote.nouns.request import content_of, path_of
 from app.cli.remote.nouns.tables import table
@@ -147,9 +148,3 @@ def _result(service: Service, action: Action, job: Json, said: Json, notes: Cons
                 service.call("POST", f"/jobs/{job['id']}/cancel")
         raise
     return service.call("GET", action.result.format(**said, **ended["result"])) if action.result else ended
-
-
-def words(event: Json) -> str:
-    """What is worth saying beside the bar."""
-    where = " ".join(str(event[key]) for key in ("phase", "level", "policy", "algorithm") if event.get(key))
-    return ", ".join(part for part in (bar.remaining(event), where) if part)
