@@ -1,7 +1,7 @@
 """The one tree of errors a caller can meet; each carries its HTTP status, type URI and title (RFC 9457).
 
 StewardError
-├── Unauthorised (401)   ├── Forbidden (403)    ├── NotFound (404)     ├── NotAcceptable (406)
+├── Unauthorised (401) ── SignIn (303)   ├── Forbidden (403)    ├── NotFound (404)     ├── NotAcceptable (406)
 ├── Conflict (409)       ├── TooLarge (413)     ├── UnsupportedMedia (415)
 ├── Misdirected (421)    ├── Invalid (422)      ├── TooManyRequests (429)
 ├── Unavailable (503) ── Timeout, DiskFull (503)
@@ -58,6 +58,12 @@ class Unauthorised(StewardError):
     """No key, or one that isn't valid."""
 
     status, type, title = 401, "/problems/unauthorised", "Unauthorised"
+
+
+class SignIn(Unauthorised):
+    """The same of a page that a person asks for, who is sent to where one signs in."""
+
+    status, type, title = 303, "/problems/sign-in", "Sign in"
 
 
 class Forbidden(StewardError):

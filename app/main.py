@@ -96,7 +96,7 @@ class Application(FastAPI):
 
 
 def tune_garbage_collection() -> None:
-    """Garbage collection for a service: what lives from now on is short-lived."""
+    """Garbage collection for a process that serves: what lives from now on is short-lived."""
     gc.collect()
     gc.freeze()  # no collection walks through modules and routes any more
     gc.set_threshold(20_000, 50, 100)
@@ -114,14 +114,12 @@ def nouns() -> APIRouter:
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     """From the end of start-up to the beginning of the shutdown."""
-    tune_garbage_collection()
     logging.getLogger().addHandler(app.state.log_meter)
     async with nouns().lifespan_context(app):
         yield
     logging.getLogger().removeHandler(app.state.log_meter)
     if app.state.observer is not None:
         await app.state.observer.close()
-    gc.unfreeze()
     app.state.database.dispose()
 
 

@@ -39,6 +39,7 @@ BENCHMARKS = (
     "request_log",
     "hostile",
     "years",
+    "dashboard",
     "report_path",
     "report_cost",
     "client_reports",

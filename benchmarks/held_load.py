@@ -276,5 +276,6 @@ def results(parts: Sequence[str] = PARTS) -> list[Row]:
 
 
 if __name__ == "__main__":
-    for found in results(sys.argv[1:] or PARTS):
-        print(found)
+    for chosen in sys.argv[1:] or PARTS:
+        for found in results([chosen]):
+            print(found, flush=True)

@@ -25,7 +25,7 @@ import uvloop
 from benchmarks.load import encoded
 
 GRACE = 10.0  # seconds for answers after the last report was due
-REFUSED = (b"429", b"503")
+TAKEN, REFUSED = (b"201", b"200"), (b"429", b"503")
 ROOT = Path(__file__).parent.parent
 
 
@@ -106,18 +106,25 @@ class Measured:
 
 
 class _Reporting(asyncio.Protocol):
-    """One run's connection."""
+    """One run's connection, which is made anew when the server ends it; what was sent on it is sent again."""
 
     def __init__(self, run: Run, rng: random.Random) -> None:
         self.run, self._rng = run, rng
         self._due: deque[float] = deque()
-        self._buffer, self._intended = b"", 0.0
+        self._buffer, self._intended, self._sent = b"", 0.0, b""
+        self._again: asyncio.Task[Any] | None = None
         self.log: list[tuple[float, float]] = []  # due at, seconds until it was taken
         self.statuses: Counter[bytes] = Counter()
         self.odd = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)
+        self._transport, self._buffer = cast("asyncio.Transport", transport), b""
+        if self._intended:
+            self._transport.write(self._sent)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the protocol's signature
+        loop = asyncio.get_running_loop()
+        self._again = loop.create_task(loop.create_connection(lambda: self, "127.0.0.1", self.run.port))
 
     @property
     def open(self) -> list[float]:
@@ -134,7 +141,8 @@ class _Reporting(asyncio.Protocol):
         run = self.run
         self._intended = self._due.popleft()
         body = json.dumps(REPORTS[run.kind](run.following, self._rng), separators=(",", ":"))
-        self._transport.write(encoded(("PUT", f"/runs/{run.id}/iterations/{run.following}", body)))
+        self._sent = encoded(("PUT", f"/runs/{run.id}/iterations/{run.following}", body))
+        self._transport.write(self._sent)  # on an ended connection nothing is; a new one sends it
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
@@ -151,7 +159,7 @@ class _Reporting(asyncio.Protocol):
 
     def _answered(self, status: bytes, now: float) -> None:
         self.statuses[status] += 1
-        if status == b"201":
+        if status in TAKEN:
             self.run.following += 1
             self.log.append((self._intended, now - self._intended))
         elif status not in REFUSED and not self.odd:

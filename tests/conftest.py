@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -22,6 +23,8 @@ from app.settings import Settings
 from migrations.runner import upgrade
 from tests.servers import PostgresServer, StewardServer, missing, postgres_server, redis_server, start_steward
 
+gc.disable()  # until all tests are known: modules leave no garbage, see `pytest_runtestloop`
+
 # Machines are shared: time says nothing, neither of an example nor of how it was made.
 hypothesis_settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 hypothesis_settings.load_profile("untimed")
@@ -35,31 +38,11 @@ OTHERS = 2
 StartSteward = Callable[..., StewardServer]
 
 
-TOGETHER = (
-    "app/kinds/cluster/test_learning.py",
-    "clients/test_callbacks.py",
-    "clients/test_typescript.py",
-    "integration/test_resume.py",
-    "integration/test_serve.py",
-    "integration/test_sweep.py",
-    "journeys/test_kill_api.py",
-    "workers/evaluation/report/test_page.py",
-    "workers/evaluation/test_protocol.py",
-    "workers/kinds/cluster/estimation/test_fit.py",
-    "workers/kinds/cluster/test_pictures.py",
-    "workers/kinds/cluster/test_world.py",
-    "workers/kinds/iterative/evaluation/test_judge.py",
-    "workers/learning/execution/test_ray.py",
-)
-"""Files whose tests share something costly, a server or an evaluation: one process makes it, once."""
-
-
 def group(nodeid: str) -> str:
-    """Tests of one group are sent to one process."""
+    """Tests of one group are sent to one process: those of a file share what is costly, a training or a server."""
     place = nodeid.partition("::")[0].removeprefix("tests/")
-    if place.endswith(COMPILED) or (place.startswith("workers/") and "workflow" in place):
-        return KERNELS
-    return place if place in TOGETHER else nodeid
+    compiled = place.endswith(COMPILED) or (place.startswith("workers/") and "workflow" in place)
+    return KERNELS if compiled else place
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -68,6 +51,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _rank(item) < OTHERS and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SLOW_SECONDS))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    """Garbage is looked for again, but not among all that was loaded: a million objects, many times a minute."""
+    gc.freeze()
+    gc.enable()
 
 
 def _rank(item: pytest.Item) -> int:

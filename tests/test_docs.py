@@ -79,3 +79,13 @@ def test_the_log_of_requests_is_told_as_the_page_says() -> None:
     )
     assert told.exit_code == 0, told.output
     assert f"```\n{told.stdout}```" in (ROOT / "docs/how-to/own-log.md").read_text()
+
+
+def test_figures_of_what_was_measured_have_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "docs/making"))
+    drawn = importlib.import_module("measured_figures").FIGURES
+    for name, draw in drawn.items():
+        assert (ROOT / f"docs/figures/{name}.svg").exists()
+        shown = draw().to_dict()
+        values = [rows for rows in shown["datasets"].values()] if "datasets" in shown else [shown["data"]["values"]]
+        assert min(map(len, values)) > 5, name

@@ -19,7 +19,7 @@ def main() -> None:
         os.environ.setdefault(name, "1")
 
     from app import startup
-    from app.processes import die_with_parent
+    from app.processes import die_with_parent, importing
 
     if arguments.parent:
         die_with_parent(arguments.parent)
@@ -29,7 +29,8 @@ def main() -> None:
         sys.stderr.write(f"steward worker: {error}\n")
         sys.exit(startup.EXIT_STATUS)
 
-    from workers.celery import work
+    with importing():
+        from workers.celery import work
 
     work(arguments.concurrency)
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from celery import signals
 
-from app.processes import die_with_parent, process_name
+from app.processes import die_with_parent, importing, process_name
 from app.queue import create_celery
 from app.settings import get_settings
 from app.telemetry import logs
@@ -59,8 +59,9 @@ def _start_child(**_: Any) -> None:
 
 def _warm_up() -> None:
     """Import what the tasks need, so that the first job need not wait for it."""
-    for module in ("workers.tasks.fit", "workers.tasks.train", "workers.tasks.sweep"):
-        import_module(module)
+    with importing():
+        for module in ("workers.tasks.fit", "workers.tasks.train", "workers.tasks.sweep"):
+            import_module(module)
 
 
 def work(concurrency: int) -> None:

@@ -41,7 +41,8 @@ def response(
         layer("line", "fitted", curve, {"x": x, "y": quantity("median", metric), "tooltip": tips}),
         height=240,
     )
-    return Figure(title, told, spec, [resource, f"{metric}, expected", "from", "to"], [list(one) for one in fitted])
+    rows = [["expected", *one] for one in fitted] or [["measured", *one, None, None] for one in samples]
+    return Figure(title, told, spec, ["", resource, metric, "from", "to"], rows)
 
 
 def doubt(title: str, resource: str, points: Sequence[Sample], best: float | None, told: str) -> Figure:

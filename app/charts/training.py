@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from app.charts.figure import Figure, coloured, layer, layered, quantity, span
+
+WIDE = 20
 
 
 class Learnt(NamedTuple):
@@ -20,7 +22,7 @@ def learning(learnt: Sequence[Learnt], marks: Mapping[str, float], told: str) ->
     """A line for each training, and rules at what is known of others."""
     names = list(dict.fromkeys(one.name for one in learnt))
     x = span("steps", "environment steps", axis={"format": "~s"})
-    y = quantity("value", "return", zero=False)
+    y = quantity("value", "return", zero=False, scale=_scale([*(one.value for one in learnt), *marks.values()]))
     rules = [{"name": name, "value": value} for name, value in marks.items()]
     colour = {"color": coloured("name", names)} if len(names) > 1 else {}
     role = "series" if len(names) > 1 else "measured"
@@ -34,3 +36,11 @@ def learning(learnt: Sequence[Learnt], marks: Mapping[str, float], told: str) ->
     )
     table = [[one.name, one.steps, one.value] for one in learnt] + [[name, None, v] for name, v in marks.items()]
     return Figure("Return over the training", told, spec, ["of", "steps", "return"], table)
+
+
+def _scale(values: Sequence[float]) -> dict[str, Any]:
+    """Logarithmic away from 0 where the first returns are many times the last ones, as they often are."""
+    sizes = [abs(value) for value in values if value]
+    if not sizes or max(sizes) < WIDE * min(sizes):
+        return {}
+    return {"type": "symlog", "constant": min(sizes)}

@@ -9,4 +9,4 @@ def main() -> None:
     from app.cli.main import cli
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    cli()
+    cli(prog_name="steward")  # however it was started: completion goes by this name

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from app.cli.options import DataDir
+from app.cli.options import AsJson, DataDir
 
 
 def register(cli: typer.Typer) -> None:
@@ -22,33 +22,36 @@ def register(cli: typer.Typer) -> None:
 def prune(
     data: DataDir = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With --dry-run: a JSON document on a line.")] = False,
 ) -> None:
     """Archive and delete what is older than it is kept. Workers do so by themselves."""
     from app.cli.server.prune import go, say
 
-    raise typer.Exit(say(data) if dry_run else go(data))
+    raise typer.Exit(say(data, as_json=as_json) if dry_run else go(data))
 
 
 def backup(
     file: Annotated[Path, typer.Argument(help="File to write.")],
     data: DataDir = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Write all that the database holds to a file, as of one moment, while it is used."""
     from app.cli.server.backups import backup as run
 
-    run(data, file, force=force)
+    run(data, file, force=force, as_json=as_json)
 
 
 def restore(
     file: Annotated[Path, typer.Argument(help="File that `steward db backup` wrote.")],
     data: DataDir = None,
     force: Annotated[bool, typer.Option("--force", help="Replace all that the database holds.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Put what a backup holds into an empty database, while nothing serves, and bring it to this version."""
     from app.cli.server.backups import restore as run
 
-    run(data, file, force=force)
+    run(data, file, force=force, as_json=as_json)
 
 
 def _database() -> None:

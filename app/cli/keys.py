@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from app.cli.options import REFUSED, DataDir
+from app.cli.options import ABSENT, AsJson, DataDir
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,8 +25,8 @@ def register(cli: typer.Typer) -> None:
     cli.add_typer(key, name="key")
     key.callback()(_keys)
     key.command()(create)
-    key.command("list")(show)
-    key.command()(revoke)
+    key.command("list")(listed)
+    key.command()(delete)
     cli.command()(audit)
 
 
@@ -85,6 +86,7 @@ def create(
         str | None, typer.Option(help="After 90d, 12h, or at a time like 2027-01-31T00:00:00Z. [default: never]")
     ] = None,
     data: DataDir = None,
+    as_json: AsJson = False,
 ) -> None:
     """Make a key and print it: this once. From the first key on, the API asks every caller for one.
 
@@ -109,32 +111,30 @@ def create(
     with _database(data, creates=True) as database:
         made = service.create(database, tenant, request, "command")
     typer.echo(f"key {made.id} of tenant {tenant}: {', '.join(made.scopes)}; it is not shown again", err=True)
-    typer.echo(made.key)
+    typer.echo(made.model_dump_json() if as_json else made.key)
 
 
-def show(
-    data: DataDir = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document per line.")] = False,
-) -> None:
+def listed(data: DataDir = None, as_json: AsJson = False) -> None:
     """List the keys of all tenants; never their secrets."""
     from app.keys import service
 
     with _database(data) as database:
         found = service.every(database)
-    for key in found:
-        if json:
+    if as_json:
+        for key in found:
             typer.echo(key.model_dump_json())
-            continue
-        state = f"revoked {key.revoked_at:%Y-%m-%d}" if key.revoked_at else "valid"
-        if not key.revoked_at and key.expires_at:
-            state = f"until {key.expires_at:%Y-%m-%d %H:%M}"
-        typer.echo(f"{key.id}  {key.tenant:20}  {','.join(key.scopes):26}  {state:24}  {key.name}")
+        return
+    from app.cli.server.keys import show
+
+    show(found)
 
 
-def revoke(key: Annotated[str, typer.Argument(help="The key's id.")], data: DataDir = None) -> None:
-    """Revoke a key: all API processes refuse it within a second.
+def delete(
+    key: Annotated[str, typer.Argument(help="The key's id.")], data: DataDir = None, as_json: AsJson = False
+) -> None:
+    """Revoke a key: all API processes refuse it within a second. It stays listed.
 
-    Exit status: 0 done, 1 there is none of that id, 2 the database can't be had.
+    Exit status: 0 done, 2 the database can't be had, 5 there is none of that id.
     """
     from app.errors import NotFound
     from app.keys import service
@@ -144,7 +144,8 @@ def revoke(key: Annotated[str, typer.Argument(help="The key's id.")], data: Data
             service.revoke(database, None, key)
         except NotFound as error:
             typer.echo(f"steward key: {error}", err=True)
-            raise typer.Exit(REFUSED) from error
+            raise typer.Exit(ABSENT) from error
+    typer.echo(json.dumps({"id": key}) if as_json else f"key {key} is revoked", err=not as_json)
 
 
 def audit(

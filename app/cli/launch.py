@@ -1,4 +1,7 @@
-"""``steward run``: a command of one's own under Steward's decisions; the client's launcher does it."""
+"""``steward run -- COMMAND``: a command of one's own under Steward's decisions; the client's launcher does it.
+
+Beside it stands what there is of runs, by whomever they were started.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,16 @@ from typing import Any
 
 import typer
 from typer.core import TyperCommand
+
+from app.cli.commands import Defaulting
+from app.cli.nouns.catalogue import RUN
+from app.cli.nouns.commands import group
+
+
+class Runs(Defaulting):
+    """``steward run -- python train.py`` is short for ``steward run launch -- python train.py``."""
+
+    default = "launch"
 
 
 class PassedOn(TyperCommand):
@@ -18,11 +31,13 @@ class PassedOn(TyperCommand):
 
 
 def register(cli: typer.Typer) -> None:
-    """Add the command to the ``steward`` command."""
-    cli.command("run", cls=PassedOn)(run)
+    """Add runs to the ``steward`` command: what is none of their verbs is launched."""
+    runs = group(RUN, Runs)
+    cli.add_typer(runs)
+    runs.command(cls=PassedOn)(launch)
 
 
-def run(context: typer.Context) -> None:
+def launch(context: typer.Context) -> None:
     """Run a command of your own under decisions: steward run --learn --deadline 30m -- python train.py.
 
     Exit status: the command's own; 2 something can't be meant, 3 no answer from the service, 127 not started.

@@ -10,6 +10,7 @@ from importlib import import_module
 import typer
 
 from app.cli.commands import Commands
+from app.cli.options import STATUSES
 
 GROUPS = (
     "serve",
@@ -29,6 +30,7 @@ cli = typer.Typer(
     name="steward",
     cls=Commands,
     help="Steward: allocation as a service.",
+    epilog=STATUSES,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

@@ -8,6 +8,10 @@ import typer
 
 DONE, REFUSED, MISUSED, UNREACHABLE, UNMET, ABSENT, FORBIDDEN, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
 """Exit statuses; unmet is what a command was told to require, absent what is not there (404), forbidden 401 and 403."""
+STATUSES = (
+    "Exit status: 0 done, 1 refused or failed, 2 misused or can't start, 3 no service there, 4 what was required is "
+    "not met, 5 there is no such thing, 6 not allowed, 130 interrupted."
+)
 SERVICE = "http://127.0.0.1:8080"
 LEVELS = ("L0", "L1", "L2", "L3", "L4")
 SUFFIXES = (".html", ".svg", ".png")
@@ -43,4 +47,5 @@ Margin = Annotated[
         help="Share of the best heuristic's return up to which a difference counts as none. [default: 0.01]",
     ),
 ]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON alone, a document on a line.")]
 DataDir = Annotated[Path | None, typer.Option("--data", help="Folder for everything that the embedded mode keeps.")]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import typer
 
-from app.cli.nouns.catalogue import JOB, MODEL, RUN, SERIES, WORKLOAD
+from app.cli.nouns.catalogue import JOB, MODEL, SERIES, WORKLOAD
 from app.cli.nouns.commands import group
 
 
 def register(cli: typer.Typer) -> None:
     """Add their groups to the ``steward`` command."""
-    for noun in (WORKLOAD, SERIES, MODEL, RUN, JOB):
+    for noun in (WORKLOAD, SERIES, MODEL, JOB):
         cli.add_typer(group(noun))

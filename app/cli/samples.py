@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 import typer
 
 from app.cli.nouns.catalogue import SAMPLES
-from app.cli.nouns.commands import AsJson, Workload, group
-from app.cli.options import SERVICE, Url
+from app.cli.nouns.commands import Workload, group
+from app.cli.options import SERVICE, AsJson, Url
 
 Files = Annotated[list[Path], typer.Argument(exists=True, dir_okay=False, help="Files, plain or gzip.")]
 Format = Annotated[

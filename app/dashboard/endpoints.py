@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse, StreamingResponse
 
-from app.dashboard import assets, example, job_page, run_page, shown, workload_page
+from app.dashboard import assets, example, job_page, run_page, shown, sign_in, workload_page
 from app.dashboard.overview import overview
 from app.dashboard.rendering import page
 from app.dashboard.shown import CompiledOf
@@ -27,6 +27,7 @@ ROWS = 50
 
 router = APIRouter(include_in_schema=False)
 router.include_router(assets.router)
+router.include_router(sign_in.router)
 Identifier = Annotated[str, Path(max_length=64)]
 Cursor = Annotated[str | None, Query(max_length=1024)]
 

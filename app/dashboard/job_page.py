@@ -74,8 +74,9 @@ def _figures(events: Sequence[JobEvent], marks: Mapping[str, float]) -> list[Fig
     if not learnt:
         return []
     told = "Mean return of the episodes that ended lately, while exploring; dashed: what is known of others."
+    learnt = list(dict.fromkeys(learnt))
     every = -(-len(learnt) // MOST_POINTS)
-    return [learning([*learnt[::every], learnt[-1]], marks, told)]
+    return [learning(list(dict.fromkeys([*learnt[::every], learnt[-1]])), marks, told)]
 
 
 def _named(data: Mapping[str, Any]) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import func, select
-from sqlalchemy.orm import Session
+from sqlalchemy import exists, func, select
+from sqlalchemy.orm import Session, aliased
 
 from app.database.tables import Agent, DomainModel, Execution, Iteration, Job, Run, Workload
 
@@ -83,11 +83,14 @@ def drifted(session: Session, tenant: str, since: datetime, limit: int) -> list[
 
 
 def failed(session: Session, tenant: str, since: datetime, limit: int) -> list[tuple[Job, str]]:
-    """Newest failed jobs and the names of their workloads."""
+    """Newest failed jobs that no later one of their sort has made up for, and the names of their workloads."""
+    later = aliased(Job)
+    mended = (later.workload_id == Job.workload_id, later.type == Job.type, later.created_at > Job.created_at)
+    done = exists().where(*mended, later.state == "succeeded")
     rows = session.execute(
         select(Job, Workload.name)
         .join(Workload, Workload.id == Job.workload_id)
-        .where(Job.tenant == tenant, Job.state == "failed", Job.type != "trial", Job.created_at >= since)
+        .where(Job.tenant == tenant, Job.state == "failed", Job.type != "trial", Job.created_at >= since, ~done)
         .order_by(Job.created_at.desc())
         .limit(limit)
     )

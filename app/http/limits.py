@@ -10,6 +10,8 @@ from app.errors import FieldError, TooLarge, UnsupportedMedia
 from app.settings import Settings
 
 JSON = b"application/json"
+FORM, FORMS = b"application/x-www-form-urlencoded", ("/ui/sign-in", "/ui/sign-out")
+"""What browsers send of forms, and where that is taken."""
 
 
 class Limits(NamedTuple):
@@ -63,11 +65,13 @@ def check_headers(scope: Scope, limits: Limits) -> None:
     if length.isdigit() and int(length) > limits.body_bytes:
         raise too_large(limits.body_bytes, int(length))
     if limits.json and (media != JSON or encoding != b"identity"):
-        _check_json(media, encoding)
+        _check_json(media, encoding, form=scope["path"] in FORMS)
 
 
-def _check_json(media: bytes, encoding: bytes) -> None:
+def _check_json(media: bytes, encoding: bytes, *, form: bool) -> None:
     plain = media.partition(b";")[0].strip().lower()
+    if form and plain == FORM:
+        return
     if plain != JSON and not (plain.startswith(b"application/") and plain.endswith(b"+json")):
         raise _unsupported("Content-Type", "application/json", media)
     if encoding.strip().lower() not in (b"", b"identity"):

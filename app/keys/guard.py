@@ -10,11 +10,12 @@ from urllib.parse import parse_qs
 
 from starlette.types import Scope
 
-from app.errors import Forbidden, Unauthorised
+from app.errors import Forbidden, SignIn, Unauthorised
 from app.http.caller import ADMIN, ANYBODY, Caller, Quotas
 from app.http.origin import LOOPBACK, Headers, check_host, check_write, single
 from app.keys import secrets
 from app.keys.access import Access, Need
+from app.keys.cookie import SIGN_IN, is_page, with_cookie
 from app.keys.rates import Rates
 from app.keys.ring import OLDEST_SECONDS, Entry, KeyRing
 from app.keys.run_tokens import RunTokens
@@ -92,6 +93,7 @@ class KeyGuard:
             return self._anybody
         if self._hosts:
             check_host(headers, self._hosts)
+        headers = with_cookie(scope, headers)
         header = headers.get(b"authorization", b"")
         sent, verified = hashlib.sha256(header).digest(), self._keys.verified  # before the entries are looked at
         entry = verified.get(sent)
@@ -183,7 +185,9 @@ def _password(text: str) -> str:
 
 
 def _refuse(scope: Scope, reason: str, *, known: bool) -> NoReturn:
-    """Raise `Unauthorised` with its challenge; ``known``: something was sent to be known by."""
+    """Raise `Unauthorised` with its challenge; ``known``: something was sent to be known by. People go to sign in."""
+    if is_page(scope):
+        raise SignIn(reason, headers={"Location": SIGN_IN})
     challenge = f"Bearer {REALM}" + (', error="invalid_token"' if known else "")
     accept = next((value for name, value in scope["headers"] if name == b"accept"), b"")
     if b"text/html" in accept:

@@ -74,7 +74,7 @@ def service(app: FastAPI) -> schemathesis.BaseSchema:
 
 
 GROUPS = 4
-"""Operations are tested in so many groups, so that test processes can share them."""
+"""Operations are tested in so many groups: one test of all would take long on a slow machine."""
 
 
 @pytest.mark.parametrize("group", range(GROUPS))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import subprocess
 import sys
@@ -16,6 +17,14 @@ from app import queue
 from app.database import seen
 from app.database.engine import Database
 from app.http import health
+
+
+def test_an_application_leaves_the_collection_of_garbage_to_its_process(app: FastAPI) -> None:
+    threshold, frozen = gc.get_threshold(), gc.get_freeze_count()
+    with TestClient(app):
+        pass
+    assert gc.get_threshold() == threshold
+    assert abs(gc.get_freeze_count() - frozen) < 1000  # some of them may have ended
 
 
 def test_liveness(client: TestClient) -> None:

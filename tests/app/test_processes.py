@@ -55,3 +55,19 @@ def test_who_expects_another_parent_ends_at_once() -> None:
     program = "from app.processes import die_with_parent; die_with_parent(1); print('still here')"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
     assert (ended.returncode, ended.stdout) == (1, b"")
+
+
+def test_nothing_is_searched_for_garbage_while_modules_load() -> None:
+    program = (
+        "import gc\n"
+        "from app.processes import importing\n"
+        "try:\n"
+        "    with importing():\n"
+        "        import wave\n"
+        "        print(gc.isenabled())\n"
+        "        import there_is_none_of_this_name\n"
+        "except ImportError:\n"
+        "    print(gc.isenabled(), gc.get_freeze_count() > 1000)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True)
+    assert ended.stdout.split() == ["False", "True", "True"]

@@ -11,6 +11,8 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from app.database.engine import Database
+from app.kinds.contract.kind import Kind
+from app.kinds.registry import KINDS
 from tests.app.domain_models.published import publish_agent, publish_model
 from tests.app.evaluations.published import publish_evaluation
 from tests.servers import StewardServer, missing, start_steward
@@ -27,13 +29,14 @@ ARGUMENTS = [
 
 
 class Site(NamedTuple):
-    """A service with a workload, a run of it and a job."""
+    """A service with a workload, a run of it, runs of all other kinds, and a job."""
 
     url: str
     api: httpx.Client
     workload: str
     run: str
     job: str
+    others: list[str]
 
     def report(self, number: int) -> None:
         """One more iteration of the run."""
@@ -60,10 +63,22 @@ def _filled(server: StewardServer, api: httpx.Client) -> Site:
     publish_evaluation(database, "resnet18", agent=1)
     database.dispose()
     run = api.post("/runs", json={"workload": "resnet18"}).raise_for_status().json()["id"]
-    site = Site(server.url, api, "resnet18", run, api.get("/jobs").json()["items"][0]["id"])
+    job = api.get("/jobs").json()["items"][0]["id"]
+    others = [_played(api, kind) for name, kind in KINDS.items() if name != "iterative"]
+    site = Site(server.url, api, "resnet18", run, job, others)
     for number in range(30):
         site.report(number)
     return site
+
+
+def _played(api: httpx.Client, kind: Kind) -> str:
+    """A run of a kind's example, with its reports."""
+    api.post("/workloads", json=dict(kind.example.spec)).raise_for_status()
+    start = {"workload": kind.example.spec["name"], **kind.example.start}
+    run = str(api.post("/runs", json=start).raise_for_status().json()["id"])
+    for number, report in enumerate(kind.example.reports):
+        api.put(f"/runs/{run}/iterations/{number}", json=dict(report)).raise_for_status()
+    return run
 
 
 def _report() -> dict[str, Any]:

@@ -38,6 +38,8 @@ def pages(site: Site) -> list[str]:
         "/ui/jobs",
         f"/ui/jobs/{site.job}",
         "/ui/evaluations",
+        "/ui/sign-in",
+        *(f"/ui/runs/{run}" for run in site.others),
     ]
 
 
@@ -109,3 +111,4 @@ def test_an_example_is_loaded_in_one_click(browser: Browser, site: Site) -> None
         page.get_by_role("button", name="(workflow)").click()
         page.wait_for_url("**/ui/workloads/cluster")
         expect(page.locator("h1")).to_contain_text("cluster")
+        expect(page.locator(".facts")).to_contain_text("Samples1")

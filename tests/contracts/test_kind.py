@@ -6,21 +6,26 @@ Its other half, which learns, is held by ``test_learned_kind.py``.
 from __future__ import annotations
 
 import copy
+import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import pytest
+import vl_convert
 from numpy.testing import assert_equal
 from pydantic import TypeAdapter, ValidationError
 
+from app.charts.figure import Figure
 from app.kinds.contract.decision import ADDED, DecisionBase
 from app.kinds.contract.engine import Answered, CompiledWorkload, Pending, Snapshot
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.contract.kind import Kind, RunStart
 from app.kinds.contract.reading import Sample
 from app.kinds.contract.samples import ExecutionBase, SampleCodec
+from app.kinds.contract.views import Learnt, Shown, Step
 from app.kinds.fields import Slug
 from app.kinds.registry import KINDS, AnyDecision, AnyExecution, AnyReport, layout_of, parse_spec, read_spec
 from app.samples.codecs import EXPORTS, FORMATS
@@ -237,3 +242,46 @@ class TestSamples:
         for media_type, form in codec(kind).formats.items():
             assert (FORMATS[media_type].limit, FORMATS[media_type].lines) == (form.limit, form.lines)
         assert codec(kind).exports.keys() <= EXPORTS.keys()
+
+
+class TestViews:
+    """What pages show: figures that can be drawn and read, of runs before their first report and after it."""
+
+    def shown(self, kind: Kind, on: CompiledWorkload, reports: int) -> Shown:
+        begun = begin(kind, on)
+        steps, state = [], begun.state
+        for n in range(reports):
+            answered = step(kind, on, state, n)
+            state = answered.state
+            report = kind.report.model_validate(kind.example.reports[n]).model_dump(mode="json")
+            steps.append(Step(n, report, msgspec.json.decode(answered.decision), NOW))
+        return Shown(dict(kind.example.start), msgspec.json.decode(begun.decision), state, reports, steps, 1)
+
+    def test_a_run_is_shown_in_facts_and_figures(self, kind: Kind) -> None:
+        if kind.views is None:
+            pytest.skip(f"kind {kind.name} shows nothing of its own")
+        on, most = compiled(kind), len(kind.example.reports)
+        for reports in (0, most):
+            shown = self.shown(kind, on, reports)
+            assert all(fact.name and fact.value for fact in kind.views.facts(on, shown))
+            figures = kind.views.run(on, shown)
+            assert bool(figures) == bool(reports)
+            self.check(figures)
+            assert all(one.policy and one.allocation for one in kind.views.alternatives(on, shown))
+            last = shown.steps[-1].decision if shown.steps else shown.first
+            assert kind.views.on_target(on, last) in (True, False, None)
+
+    def test_a_workload_is_shown_with_and_without_samples(self, kind: Kind) -> None:
+        if kind.views is None:
+            pytest.skip(f"kind {kind.name} shows nothing of its own")
+        on = compiled(kind)
+        self.check([*kind.views.workload(on, Learnt(None, [])), *kind.views.policy(on)])
+
+    def check(self, figures: Sequence[Figure]) -> None:
+        for figure in figures:
+            assert figure.title
+            assert figure.told.endswith((".", ")"))
+            assert figure.rows
+            assert {len(row) for row in figure.rows} == {len(figure.columns)}
+            assert json.loads(json.dumps(figure.spec, allow_nan=False)) == figure.spec
+            assert vl_convert.vegalite_to_svg(figure.spec).startswith("<svg")

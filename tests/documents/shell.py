@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import typer
+from steward_client.launcher import arguments
 from typer._click.exceptions import BadParameter
 
 from app.cli.main import cli
@@ -44,7 +45,9 @@ def accept(words: list[str]) -> None:
     """Raise where a command of this project's own takes no such words; others are let by."""
     name, *rest = words
     name = name.rpartition("/")[2]
-    if name == "steward":
+    if name == "steward" and rest[:1] == ["run"] and "--" in rest:
+        arguments.read("steward run", rest[1:])
+    elif name == "steward":
         _accept_steward(rest)
     elif name == "make":
         defined = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)

@@ -7,7 +7,7 @@ execution move together, so folds and weights go by execution.
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from workers.estimators.base import LEVEL, Floats, Integers
 
@@ -48,7 +48,7 @@ def bounds(residuals: Floats, groups: Integers, level: float = LEVEL) -> tuple[f
     tail = (1 - level) / 2
     if executions < ENOUGH_EXECUTIONS:
         variance = float((weights * residuals**2).sum() / weights.sum())
-        reach = float(student.ppf(1 - tail, max(executions - 1, 1)) * np.sqrt(variance))
+        reach = float(stdtrit(max(executions - 1, 1), 1 - tail) * np.sqrt(variance))
         return -reach, reach
     inner = np.floor((executions + 1) * tail + 1e-9) / executions  # a new value is as likely at each of n + 1 ranks
     low = weighted_quantile(residuals, weights, inner)

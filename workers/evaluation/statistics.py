@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import stdtrit
 
 Floats = NDArray[np.float64]
 
@@ -30,7 +30,7 @@ class Interval(NamedTuple):
 def mean_interval(values: Floats) -> dict[str, float]:
     """Mean of ``values`` [E] and its 95 % interval by Student's t; infinitely wide for a single one."""
     mean, count = float(values.mean()), len(values)
-    errors = float(stats.t.ppf(0.975, count - 1)) if count > 1 else 0.0
+    errors = float(stdtrit(count - 1, 0.975)) if count > 1 else 0.0
     half = errors * float(values.std(ddof=1)) / count**0.5 if count > 1 else float("inf")
     return {"mean": mean, "low": mean - half, "high": mean + half}
 
@@ -106,9 +106,8 @@ def probability_of_improvement(ours: NDArray[np.floating], theirs: NDArray[np.fl
     """
     if paired:
         return float(wins(ours, theirs).mean())
-    mine, others = ours.reshape(-1), theirs.reshape(-1)
-    ranks = stats.rankdata(np.concatenate([mine, others]))
-    u = ranks[: len(mine)].sum() - len(mine) * (len(mine) + 1) / 2
+    mine, others = ours.reshape(-1), np.sort(theirs.reshape(-1))
+    u = (np.searchsorted(others, mine, "left") + np.searchsorted(others, mine, "right")).sum() / 2
     return float(u / (len(mine) * len(others)))
 
 

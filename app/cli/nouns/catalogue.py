@@ -255,7 +255,7 @@ JOB = Noun(
 )
 RUN = Noun(
     "run",
-    "Runs: what is decided about, iteration by iteration.",
+    "Runs, decided about iteration by iteration: `steward run -- COMMAND` launches one.",
     (
         Action(
             "list",
@@ -306,7 +306,7 @@ RUN = Noun(
 )
 EVALUATION = Noun(
     "evaluate",
-    "Evaluations: how good agents are beside every baseline.",
+    "Evaluations of agents beside every baseline: `steward evaluate WORKLOAD` makes one.",
     (
         Action(
             "list",

@@ -11,7 +11,7 @@ import typer
 
 from app.cli.nouns.contract import CHAMPION, NEWEST, Action, Noun
 from app.cli.nouns.names import names_of, workloads
-from app.cli.options import SERVICE, Url
+from app.cli.options import SERVICE, STATUSES, AsJson, Url
 
 PLACES = {
     "workload": "Name of the workload.",
@@ -28,7 +28,6 @@ Fields = Annotated[
 ]
 Document = Annotated[Path, typer.Argument(metavar="FILE", help="JSON file; - for standard input.")]
 File = Annotated[Path | None, typer.Option("--file", "-f", help="JSON file with more; - for standard input.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON alone, a document on a line.")]
 Limit = Annotated[int, typer.Option(min=1, help="Most rows.")]
 All = Annotated[bool, typer.Option("--all", help="Every row, page by page.")]
 Watch = Annotated[bool, typer.Option("--watch", help="Show it anew when it changes, until it has ended or Ctrl-C.")]
@@ -43,7 +42,7 @@ def group(noun: Noun, cls: Any = None) -> typer.Typer:
     made = typer.Typer(name=noun.name, help=noun.help, no_args_is_help=True, cls=cls)
     made.callback()(lambda: None)
     for action in noun.actions:
-        made.command(action.verb, help=action.help)(_command(noun, action))
+        made.command(action.verb, help=action.help, epilog=STATUSES)(_command(noun, action))
     return made
 
 

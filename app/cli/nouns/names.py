@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
-from http.client import HTTPException
 from typing import Any
 from urllib.parse import quote, urljoin
 
@@ -22,6 +21,8 @@ def names_of(collection: str, argument: str, fixed: Sequence[str] = ()) -> Calla
     """Completes an argument by the members of a list, whose path may have arguments before it in braces."""
 
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
+        from http.client import HTTPException
+
         before = {name: quote(str(value), safe="") for name, value in ctx.params.items() if value is not None}
         try:
             items = _items(ctx.params.get("url"), collection.format(**before))

@@ -36,7 +36,7 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
         notes.print(Text(str(error), "red"))
         return exit_status(error)
     if options.as_json:
-        output.print(json.dumps(agent, indent=1), soft_wrap=True, markup=False, highlight=False)
+        output.print(json.dumps(agent), soft_wrap=True, markup=False, highlight=False)
     else:
         show(agent, output)
     return DONE if drawn(agent, options.plot, notes) else REFUSED

@@ -70,7 +70,7 @@ def words(event: Json) -> str:
 def show(found: Json, options: Options, output: Console) -> None:
     """Print the report: as JSON for programs, or as tables for people."""
     if options.as_json:
-        output.print(json.dumps(found, indent=1), soft_wrap=True, markup=False, highlight=False)
+        output.print(json.dumps(found), soft_wrap=True, markup=False, highlight=False)
         return
     report = found["report"]
     if report.get("outcomes"):

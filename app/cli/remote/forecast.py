@@ -42,7 +42,7 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
         notes.print(Text(str(error), "red"))
         return exit_status(error)
     if options.as_json:
-        output.print(json.dumps(answer, indent=1), soft_wrap=True, markup=False, highlight=False)
+        output.print(json.dumps(answer), soft_wrap=True, markup=False, highlight=False)
     else:
         output.print(told(answer))
     return DONE if _drawn(answer, options.plot, notes) else REFUSED

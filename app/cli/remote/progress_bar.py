@@ -1,5 +1,6 @@
 """Progress as a bar on a terminal, however narrow, and as a line now and then where nobody watches."""
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
@@ -8,7 +9,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Column
 from rich.text import Text
 
-from app.cli.remote.service import Json
+from app.cli.failures import Json
 
 NARROWEST, WIDEST = 10, 40
 LINES = 10
@@ -19,9 +20,17 @@ class Bar:
     """Progress of one thing: a bar that is drawn anew, or lines."""
 
     def __init__(self, console: Console, title: str, drawn: Progress | None) -> None:
+        self._begun = time.monotonic()
         self._console, self._title, self._drawn = console, title, drawn
         self._task = drawn.add_task(title, total=1.0, words="") if drawn is not None else None
         self._lines = -1
+
+    def left(self, completed: float) -> str:
+        """About how long it still takes, if it goes on as it has; nothing where that can't be known yet."""
+        taken = time.monotonic() - self._begun
+        if completed <= 0 or taken < 1:
+            return ""
+        return f"about {taken * (1 - completed) / completed:,.0f} s left"
 
     def update(self, completed: float, words: str = "") -> None:
         """How far it is, 0 to 1, and what is to be said beside it."""

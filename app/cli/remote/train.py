@@ -47,7 +47,7 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
         notes.print(Text(f"no window brought a better agent; of the last one: {result['last']['reason']}"))
         return UNMET if options.require_promoted else DONE
     if options.as_json:
-        output.print(json.dumps(agent, indent=1), soft_wrap=True, markup=False, highlight=False)
+        output.print(json.dumps(agent), soft_wrap=True, markup=False, highlight=False)
     else:
         show(agent, output)
     if not drawn(agent, options.plot, notes):

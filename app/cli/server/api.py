@@ -12,7 +12,7 @@ from app.cli.server.listen import refusal
 from app.cli.server.supervisor import WorkerChild
 from app.database.engine import Database
 from app.jobs import lease
-from app.processes import is_gone
+from app.processes import importing, is_gone
 from app.settings import Settings
 from app.startup import StartupError
 
@@ -75,11 +75,14 @@ def _stop_on_signals(server: Server) -> None:
 
 def configuration(settings: Settings, database: Database) -> uvicorn.Config:
     """How the API is served, by the server of ``run`` or another."""
-    from app.http.protocol import protocol
-    from app.main import create_app
+    with importing():
+        from app.http.protocol import protocol
+        from app.main import create_app, tune_garbage_collection
 
+        application = create_app(settings, database).gateway
+    tune_garbage_collection()
     return uvicorn.Config(
-        create_app(settings, database).gateway,
+        application,
         host=settings.host,
         port=settings.port,
         http=protocol(settings.header_timeout_seconds),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from pathlib import Path
 
@@ -11,15 +12,16 @@ import typer
 
 from app import startup
 from app.cli.server import lock
+from app.cli.server.growth import growing
 from app.cli.server.migrations import migrate
 from app.database.backups import postgresql, sqlite
-from app.database.backups.contents import BackupError, Contents
+from app.database.backups.contents import BackupError, Contents, partial
 from app.database.engine import normalised_url
 from app.settings import Settings
 from app.startup import StartupError
 
 
-def backup(data: Path | None, file: Path, *, force: bool) -> None:
+def backup(data: Path | None, file: Path, *, force: bool, as_json: bool) -> None:
     """Write all that the database holds to a file.
 
     Raises:
@@ -29,20 +31,27 @@ def backup(data: Path | None, file: Path, *, force: bool) -> None:
     startup.check_database(settings, creates=False)
     url = normalised_url(settings.database_url)
     try:
-        if url.get_backend_name() == "sqlite":
-            found = sqlite.backup(Path(url.database or ""), file, force=force)
-        else:
-            found = postgresql.backup(url, file, force=force)
+        embedded = url.get_backend_name() == "sqlite"
+        with growing("backup", [partial(file)], Path(url.database or "").stat().st_size if embedded else None):
+            if embedded:
+                found = sqlite.backup(Path(url.database or ""), file, force=force)
+            else:
+                found = postgresql.backup(url, file, force=force)
     except BackupError as error:
         raise StartupError(f"no backup was made: {error}") from error
-    typer.echo(f"{file}: {file.stat().st_size:,} bytes, revision {found.revision}{_counted(found)}")
+    size = file.stat().st_size
+    if as_json:
+        document = {"file": str(file), "bytes": size, "revision": found.revision, "rows": dict(found.rows)}
+        typer.echo(json.dumps(document))
+        return
+    typer.echo(f"{file}: {size:,} bytes, revision {found.revision}{_counted(found)}")
 
 
 def _counted(found: Contents) -> str:
     return "".join(f"\n  {table:18}{rows:>12,} rows" for table, rows in found.rows.items() if rows)
 
 
-def restore(data: Path | None, file: Path, *, force: bool) -> None:
+def restore(data: Path | None, file: Path, *, force: bool, as_json: bool) -> None:
     """Put what a file holds into the database, and bring it to this version.
 
     Raises:
@@ -58,7 +67,10 @@ def restore(data: Path | None, file: Path, *, force: bool) -> None:
     except BackupError as error:
         raise StartupError(f"nothing was restored: {error}") from error
     migrate(settings)
-    typer.echo(f"{file} is restored; `steward serve` goes on from it")
+    if as_json:
+        typer.echo(json.dumps({"file": str(file)}))
+    else:
+        typer.echo(f"{file} is restored; `steward serve` goes on from it")
 
 
 def _restore(settings: Settings, file: Path, force: bool) -> None:
@@ -72,10 +84,13 @@ def _restore(settings: Settings, file: Path, force: bool) -> None:
     if filled and not force:
         raise BackupError("the database is not empty; name another, or replace all that it holds with --force")
     if embedded:
-        _check_unused(Path(url.database or ""))
-        sqlite.restore(file, Path(url.database or ""))
+        database = Path(url.database or "")
+        _check_unused(database)
+        with growing("restore", [database, database.with_name(f"{database.name}-wal")], file.stat().st_size):
+            sqlite.restore(file, database)
     else:
-        postgresql.restore(file, url, clean=filled)
+        with growing("restore", [], None):
+            postgresql.restore(file, url, clean=filled)
 
 
 def _check_unused(database: Path) -> None:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from pathlib import Path
 
 import typer
+from rich.console import Console
 
 from app import startup
+from app.cli.nouns.contract import Column
+from app.cli.remote.nouns.tables import table
 from app.database.engine import Database
 from app.processes import child_command
-from app.retention.prune import Due, plan
+from app.retention.prune import plan
+
+COLUMNS = (Column("workload", "workload"), Column("what", "noun"), Column("rows", "rows"))
 
 
-def say(data: Path | None) -> int:
+def say(data: Path | None, *, as_json: bool) -> int:
     """Print what would be deleted now."""
     settings = startup.load_settings(data_dir=data)
     startup.check_database(settings, creates=False)
@@ -23,17 +29,14 @@ def say(data: Path | None) -> int:
         found = plan(database, settings)
     finally:
         database.dispose()
-    typer.echo(table(found))
+    if as_json:
+        for one in found:
+            typer.echo(json.dumps(one._asdict()))
+    elif found:
+        Console().print(table(COLUMNS, [one._asdict() for one in found]))
+    else:
+        typer.echo("nothing would be deleted")
     return 0
-
-
-def table(found: list[Due]) -> str:
-    """One line per workload and noun."""
-    if not found:
-        return "nothing would be deleted"
-    wide = max(len("workload"), *(len(one.workload) for one in found))
-    rows = [f"{one.workload or '-':{wide}}  {one.noun:16}  {one.rows:>12,}" for one in found]
-    return "\n".join([f"{'workload':{wide}}  {'what':16}  {'rows':>12}", *rows])
 
 
 def go(data: Path | None) -> int:

@@ -25,6 +25,11 @@ class Contents(NamedTuple):
     rows: Mapping[str, int]
 
 
+def partial(file: Path) -> Path:
+    """Where this process writes a file until it is whole."""
+    return file.with_name(f".{file.name}.{os.getpid()}")
+
+
 @contextmanager
 def written(file: Path, *, force: bool) -> Iterator[Path]:
     """A place to write a file to, which is there under its name only once it is whole and on disk.
@@ -34,16 +39,16 @@ def written(file: Path, *, force: bool) -> Iterator[Path]:
     """
     if file.exists() and not force:
         raise BackupError(f"{file} is there already; choose another name, or replace it with --force")
-    partial = file.with_name(f".{file.name}.{os.getpid()}")
+    beside = partial(file)
     try:
-        yield partial
-        with partial.open("rb") as handle:
+        yield beside
+        with beside.open("rb") as handle:
             os.fsync(handle.fileno())
-        partial.replace(file)
+        beside.replace(file)
     except OSError as error:
         raise BackupError(f"{file}: {error.strerror or error}") from error
     finally:
-        partial.unlink(missing_ok=True)
+        beside.unlink(missing_ok=True)
     handle_of_folder = os.open(file.absolute().parent, os.O_RDONLY)
     try:
         os.fsync(handle_of_folder)

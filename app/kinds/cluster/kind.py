@@ -15,6 +15,7 @@ from app.kinds.cluster.prediction import PARAMETERS, ClusterPrediction, predict
 from app.kinds.cluster.samples.codec import ClusterSamples
 from app.kinds.cluster.samples.schemas import ClusterExecution
 from app.kinds.cluster.spec import ClusterSpec
+from app.kinds.cluster.views import ClusterViews
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.kind import Description, Parameter, Prediction, TrainingOptions
 from app.kinds.contract.views import Views
@@ -34,7 +35,7 @@ class ClusterKind:
     training = TrainingOptions(experts=(WITH_MODEL,))
     simulated = True
     example = EXAMPLE
-    views: Views | None = None
+    views: Views | None = ClusterViews()
 
     def layout(self, spec: ClusterSpec) -> Layout:
         """See ``Kind``."""

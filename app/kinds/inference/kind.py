@@ -19,6 +19,7 @@ from app.kinds.inference.queue.report import InferenceReport
 from app.kinds.inference.samples.codec import InferenceSamples
 from app.kinds.inference.samples.schemas import InferenceExecution
 from app.kinds.inference.spec import InferenceSpec
+from app.kinds.inference.views import InferenceViews
 from app.policies.artifact import Artifact
 
 
@@ -34,7 +35,7 @@ class InferenceKind:
     training = TrainingOptions(own=(ALGORITHM,), online=True, held_out=("executions", "users"))
     simulated = True
     example = EXAMPLE
-    views: Views | None = None
+    views: Views | None = InferenceViews()
 
     def layout(self, spec: InferenceSpec) -> Layout:
         """See ``Kind``."""

@@ -187,7 +187,4 @@ def _kept(layout: Layout, rate: Floats, delay: Floats) -> Floats:
     grid, left = layout.falling
     share = rate * layout.quality.weight + LEAST_RATE
     mean = (share / share.sum(axis=1, keepdims=True)) @ left  # [B, grid]
-    place = np.clip(np.searchsorted(grid, delay, side="right") - 1, 0, len(grid) - 2)
-    part = np.clip((delay - grid[place]) / (grid[place + 1] - grid[place]), 0.0, 1.0)
-    rows = np.arange(len(rate)).reshape(-1, *[1] * (delay.ndim - 1))
-    return np.asarray((1 - part) * mean[rows, place] + part * mean[rows, place + 1])
+    return np.stack([np.interp(of_run, grid, values) for of_run, values in zip(delay, mean, strict=True)])

@@ -17,6 +17,7 @@ from app.kinds.workflow.queue.report import QueueReport
 from app.kinds.workflow.samples.codec import TraceSamples
 from app.kinds.workflow.samples.schemas import TraceExecution
 from app.kinds.workflow.spec import WorkflowSpec
+from app.kinds.workflow.views import WorkflowViews
 from app.policies.artifact import Artifact
 
 
@@ -32,7 +33,7 @@ class WorkflowKind:
     training = TrainingOptions(("auto",), ("seeds", "executor", "backend", "start_from", "imitate"))
     simulated = False
     example = EXAMPLE
-    views: Views | None = None
+    views: Views | None = WorkflowViews()
 
     def layout(self, spec: WorkflowSpec) -> Layout:
         """See ``Kind``."""

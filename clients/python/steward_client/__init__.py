@@ -6,17 +6,48 @@
 ``Client`` with the functions below ``steward_client.generated.api`` is the whole API, generated from its schema.
 """
 
-from .epochs import Epoch
-from .errors import StewardError, Unreachable
-from .frames import RejectedRows, Uploaded, upload
-from .generated import AuthenticatedClient, Client
-from .iterative import Run
-from .jobs import Job, JobFailed, evaluate, fit, train
-from .journal import JournalError
-from .policy import CarriedRun, Policy, carry
-from .queue import QueueRun
-from .retry import Retry
-from .training import EpochRun, Epochs, run
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .epochs import Epoch
+    from .errors import StewardError, Unreachable
+    from .frames import RejectedRows, Uploaded, upload
+    from .generated import AuthenticatedClient, Client
+    from .iterative import Run
+    from .jobs import Job, JobFailed, evaluate, fit, train
+    from .journal import JournalError
+    from .policy import CarriedRun, Policy, carry
+    from .queue import QueueRun
+    from .retry import Retry
+    from .training import EpochRun, Epochs, run
+
+_HOMES = {
+    "Epoch": "epochs",
+    "StewardError": "errors",
+    "Unreachable": "errors",
+    "RejectedRows": "frames",
+    "Uploaded": "frames",
+    "upload": "frames",
+    "AuthenticatedClient": "generated",
+    "Client": "generated",
+    "Run": "iterative",
+    "Job": "jobs",
+    "JobFailed": "jobs",
+    "evaluate": "jobs",
+    "fit": "jobs",
+    "train": "jobs",
+    "JournalError": "journal",
+    "CarriedRun": "policy",
+    "Policy": "policy",
+    "carry": "policy",
+    "QueueRun": "queue",
+    "Retry": "retry",
+    "EpochRun": "training",
+    "Epochs": "training",
+    "run": "training",
+}
+"""Which module has what: it is imported when it is asked for, so that commands of this package start at once."""
 
 __all__ = [
     "AuthenticatedClient",
@@ -43,3 +74,9 @@ __all__ = [
     "train",
     "upload",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_HOMES[name]}", __name__), name)

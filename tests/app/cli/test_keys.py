@@ -44,10 +44,13 @@ def test_the_first_key_opens_the_service_to_its_holder(folder: Path, settings: S
     assert (listed["tenant"], listed["scopes"], listed["name"]) == ("blue", ["read", "train"], "CI")
     left = datetime.fromisoformat(listed["expires_at"]) - datetime.now(UTC)
     assert timedelta(days=1.9) < left < timedelta(days=2)
-    assert made.stdout.strip() not in steward(folder, "key", "list").stdout
-    assert steward(folder, "key", "revoke", listed["id"]).exit_code == 0
+    told = steward(folder, "key", "list").stdout
+    assert made.stdout.strip() not in told
+    assert all(len(line) <= 80 for line in told.splitlines())
+    assert told.splitlines()[1].startswith(f"{listed['id']}  blue")
+    assert steward(folder, "key", "delete", listed["id"]).exit_code == 0
     assert "revoked" in steward(folder, "key", "list").stdout
-    assert steward(folder, "key", "revoke", "nothing").exit_code == 1
+    assert steward(folder, "key", "delete", "nothing").exit_code == 5
 
 
 @pytest.mark.parametrize(
@@ -66,7 +69,7 @@ def test_the_first_key_opens_the_service_to_its_holder(folder: Path, settings: S
 def test_what_makes_no_key_is_refused(folder: Path, options: list[str]) -> None:
     refused = steward(folder, "key", "create", *options)
     assert refused.exit_code == 2
-    assert steward(folder, "key", "list").stdout == ""
+    assert steward(folder, "key", "list", "--json").stdout == ""
 
 
 def test_the_audit_is_printed(folder: Path) -> None:

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+import typer
+import uvicorn
 from fastapi.testclient import TestClient
+from steward_client.launcher import main as launcher
+from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from app import queue
 from app.cli.main import cli
 from app.cli.nouns import catalogue
 from app.cli.nouns.contract import KEYS, Action, Noun
+from app.cli.nouns.names import names_of
 from app.cli.remote.nouns import perform
 from app.cli.remote.service import Service
 from app.database.engine import Database
@@ -24,7 +34,9 @@ from app.main import create_app
 from app.settings import Settings
 from tests.app.domain_models.published import publish_agent, publish_model
 from tests.app.evaluations.published import publish_evaluation
+from tests.servers import clean_environment, free_port, wait_until
 
+ROOT = Path(__file__).parents[3]
 SAMPLES = "execution,iteration,allocation.gpus,metric.iteration_seconds,feature.batch\none,0,1,9.5,8\none,1,1,9.25,8\n"
 OTHERS = ("feature.batch=8", "metric.iteration_seconds=3")
 LONG = "a-workload-whose-name-is-as-long-as-names-may-be-and-no-letter-"[:62] + "z"
@@ -32,8 +44,13 @@ NOUNS = [noun for noun in vars(catalogue).values() if isinstance(noun, Noun)]
 LISTS = [(noun, action) for noun in NOUNS for action in noun.actions if action.columns]
 
 
+COMMAND = get_command(cli)
+
+
 def steward(*arguments: str, **more: Any) -> Result:
-    return CliRunner().invoke(cli, list(arguments), catch_exceptions=False, **more)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("typer.testing._get_command", lambda _: COMMAND)  # made once: it is large
+        return CliRunner().invoke(cli, list(arguments), catch_exceptions=False, **more)
 
 
 def done(*arguments: str, **more: Any) -> str:
@@ -164,6 +181,26 @@ def test_pages_are_followed_as_far_as_is_asked_for(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(perform, "PAGE", 1)
     assert len(documents("workload", "list", "--all")) == 2
     assert len(documents("workload", "list", "--limit", "1")) == 1
+    assert done("workload", "list", "--limit", "1").splitlines()[-1] == "the first 1; --all has all"
+
+
+def test_what_has_ended_is_watched_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.cli.remote.nouns.perform.time.sleep", lambda _: pytest.fail("waited for what has ended"))
+    (run,) = documents("run", "start", "resnet18")
+    done("run", "finish", run["id"])
+    assert "state: finished" in done("run", "show", run["id"], "--watch")
+
+
+@pytest.mark.parametrize(("status", "ends", "told"), [(401, 6, "set STEWARD_API_KEY"), (403, 6, "key create --scopes")])
+def test_who_may_not_is_told_what_helps(
+    status: int, ends: int, told: str, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = {"title": "No", "status": status, "detail": "not so"}
+    monkeypatch.setattr(client, "request", lambda *_, **__: httpx.Response(status, json=problem))
+    found = steward("workload", "list")
+    assert (found.exit_code, found.stdout) == (ends, "")
+    assert found.stderr.startswith("steward: No: not so; ")
+    assert told in found.stderr
 
 
 def test_what_is_promoted_is_told_and_its_policy_kept(tmp_path: Path, database: Database) -> None:
@@ -266,3 +303,72 @@ def test_what_is_watched_is_told_again_when_it_has_changed(monkeypatch: pytest.M
 def test_every_place_of_a_path_is_a_key_or_a_number() -> None:
     named = {name for noun in NOUNS for action in noun.actions for name in action.arguments}
     assert named - KEYS.keys() == {"iteration"}
+
+
+@pytest.fixture(scope="module")
+def address(client: TestClient) -> Iterator[str]:
+    """Where the same application listens, for commands in processes of their own."""
+    server = uvicorn.Server(uvicorn.Config(client.app, port=free_port(), log_level="warning", lifespan="off"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    wait_until(lambda: server.started, what="the service to listen")
+    yield f"http://127.0.0.1:{server.config.port}"
+    server.should_exit = True
+    thread.join(30)
+
+
+def begun(address: str, *arguments: str, **settings: str) -> subprocess.Popen[str]:
+    environment = clean_environment({"STEWARD_URL": address, "STEWARD_ALLOWED_HOSTS": "testserver", **settings})
+    command = [sys.executable, "-m", "app.cli", *arguments]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=ROOT
+    )
+
+
+def test_whoever_reads_no_further_and_whoever_interrupts_is_not_answered_by_a_traceback(address: str) -> None:
+    closed = begun(address, "workload", "show", "resnet18")
+    assert closed.stdout is not None
+    closed.stdout.close()
+    watched = begun(address, "workload", "show", "resnet18", "--watch")
+    assert watched.stdout is not None
+    assert watched.stdout.readline().startswith("id: ")
+    watched.send_signal(signal.SIGINT)
+    assert (watched.communicate(timeout=60)[1], watched.returncode) == ("interrupted\n", 130)
+    assert closed.stderr is not None
+    assert (closed.stderr.read(), closed.wait(60)) == ("", 1)
+    closed.stderr.close()
+
+
+def test_a_shell_completes_verbs_and_names(address: str) -> None:
+    words = {"_STEWARD_COMPLETE": "complete_bash", "COMP_WORDS": "steward workload show res", "COMP_CWORD": "3"}
+    told, complaints = begun(address, **words).communicate(timeout=60)
+    assert (told.split(), complaints) == (["resnet18"], "")
+
+
+def test_versions_are_completed_of_the_workload_before_and_silence_is_no_failure(address: str) -> None:
+    versions = names_of("/workloads/{workload}/agents", "version", ("newest", "champion"))
+    context = typer.Context(COMMAND)
+    context.params = {"workload": "resnet18", "url": address}
+    assert "1" in versions(context, "")
+    assert versions(context, "ch") == ["champion"]
+    for away in ("http://127.0.0.1:1", "file:///etc", f"{address}/nowhere"):
+        context.params = {"workload": "no one's", "url": away}
+        assert versions(context, "") == ["newest", "champion"]
+
+
+def test_what_is_no_verb_of_runs_is_launched(monkeypatch: pytest.MonkeyPatch) -> None:
+    launched: list[list[str]] = []
+
+    def launch(said: Sequence[str], _program: str) -> int:
+        launched.append([*said])
+        return 7
+
+    monkeypatch.setattr(launcher, "main", launch)
+    for said in (
+        ["--", "list", "x"],
+        ["--learn", "--deadline", "30m", "--", "python", "-c", "1"],
+        ["launch", "--help"],
+    ):
+        assert steward("run", *said).exit_code == 7
+    assert launched == [["--", "list", "x"], ["--learn", "--deadline", "30m", "--", "python", "-c", "1"], ["--help"]]
+    assert "`steward run -- COMMAND` launches one" in " ".join(done("run", "--help").split())

@@ -30,7 +30,14 @@ REPORT = {"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 31.5}, "fe
 SAMPLE = {"execution": "e", "reports": [REPORT]}
 NOTICE = Notice("iteration_seconds", "up", 1.3, 9, 4, "2026-01-01T00:00:00Z", 21.0, 20.0, 1, "slower")
 OTHERS = "others"
-PUBLIC = {"GET /healthz", "GET /readyz", "GET /ui/static/{digest}/{name}"}
+PUBLIC = {
+    "GET /healthz",
+    "GET /readyz",
+    "GET /ui/static/{digest}/{name}",
+    "GET /ui/sign-in",
+    "POST /ui/sign-in",
+    "POST /ui/sign-out",
+}
 UNLISTED = {
     *(operation for operation in TABLE if " /ui/" in operation),
     "GET /",

@@ -168,7 +168,7 @@ def test_a_browsers_password_writes_nothing(client: TestClient, key: MakeKey) ->
     basic = {"Authorization": f"Basic {base64.b64encode(f'x:{text}'.encode()).decode()}"}
     assert client.get("/", headers=basic).status_code == 200
     assert client.post("/keys", json={}, headers=basic).status_code == 401
-    challenge = client.get("/", headers={"accept": "text/html"}).headers["www-authenticate"]
+    challenge = client.get("/docs", headers={"accept": "text/html"}).headers["www-authenticate"]
     assert challenge.startswith('Basic realm="Steward", Bearer')
 
 
@@ -192,3 +192,36 @@ def test_keys_are_asked_for_from_the_start_where_that_is_required(settings: Sett
     client = TestClient(create_app(settings.model_copy(update={"authentication": "required"}), database))
     assert client.get("/workloads").status_code == 401
     assert client.get("/healthz").status_code == 200
+
+
+def signed_in(made_app: FastAPI, key: str) -> TestClient:
+    client = TestClient(made_app, follow_redirects=False)
+    answer = client.post("/ui/sign-in", data={"key": key}, headers={"sec-fetch-site": "same-origin"})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    assert "HttpOnly" in answer.headers["set-cookie"]
+    assert "SameSite=strict" in answer.headers["set-cookie"]
+    return client
+
+
+def test_people_sign_in_with_a_key_and_may_do_what_it_may(made_app: FastAPI, key: MakeKey) -> None:
+    text = key("default", "read")["Authorization"].removeprefix("Bearer ")
+    client = signed_in(made_app, text)
+    own = {"sec-fetch-site": "same-origin"}
+    assert client.get("/", headers={"accept": "text/html"}).status_code == 200
+    assert client.post("/ui/examples/iterative", headers=own).status_code == 403
+    client = signed_in(made_app, key("default", "read", "train")["Authorization"].removeprefix("Bearer "))
+    assert client.post("/ui/examples/iterative").status_code == 401  # nothing says that one of the pages makes it
+    assert client.post("/ui/examples/iterative", headers={"sec-fetch-site": "cross-site"}).status_code == 403
+    assert client.post("/ui/examples/iterative", headers=own).status_code == 204
+    client.post("/ui/sign-out", headers=own)
+    assert client.get("/", headers={"accept": "text/html"}).headers["location"] == "/ui/sign-in"
+
+
+def test_what_is_no_key_signs_nobody_in(client: TestClient, key: MakeKey) -> None:
+    right = key()["Authorization"].removeprefix("Bearer ")
+    for wrong in ("", "x", right[:-1], right + "0", "stw_0123456789abcdef_wrong", "k" * 10_000):
+        answer = client.post("/ui/sign-in", data={"key": wrong})
+        assert (answer.status_code, "set-cookie" in answer.headers) == (403, False)
+    assert client.get("/", headers={"cookie": f"steward-key={right}x"}).status_code == 401
+    assert client.get("/", headers={"cookie": 'steward-key="'}).status_code == 401
+    assert client.get("/ui/sign-in").status_code == 200

@@ -72,6 +72,12 @@ class TestSlurm(QuickKit):
             assert self.same(actuator.current(), self.first)
             assert updates(slurm) == []
 
+    def test_slurm_is_not_asked_as_often_as_the_actuator_is(self, make: Make, slurm: Path) -> None:
+        with self.started(make, self.running()) as actuator:
+            for _ in range(1_000):
+                assert actuator.wait(0) is None
+            assert len((slurm / "calls").read_text().splitlines()) < 300
+
     def test_nodes_are_given_back_while_it_runs(self, slurm: Path) -> None:
         actuator = registry.create("slurm", {"nodes": Range(1, 4), "workers": Range(1, 8)})
         actuator.start(Launch(self.running(), {"nodes": 4, "workers": 4}))

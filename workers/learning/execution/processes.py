@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from app.processes import child_command
 from workers.learning.algorithms.config import Config, encode
 from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.execution.actor import Job, ring_fields
@@ -40,7 +41,7 @@ class Actor:
         os.write(self.free, bytes(range(job.slots)))  # they fit into the pipe: nobody need be there yet
         given = (job_file, buffer.shared.file, self.ring.file, free_end, filled_end)
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "workers.learning.execution.actor", *map(str, given)],
+            child_command("workers.learning.execution.actor", *map(str, given)),
             pass_fds=given,
             stdin=subprocess.DEVNULL,
             stdout=sys.stderr.fileno() if _is_file(sys.stderr) else subprocess.DEVNULL,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -18,6 +17,8 @@ from app.cli.remote.nouns.tree import tree
 from app.cli.remote.progress_bar import Bar, progress
 from app.cli.remote.sample_file import GZIP_MAGIC, PIECE
 from app.cli.remote.service import Json, Service
+from app.database.backups.contents import BackupError
+from app.database.backups.contents import written as whole
 
 FORMATS = {
     "csv": "text/csv",
@@ -85,16 +86,12 @@ def written(out: Path, pieces: Iterable[bytes]) -> None:
     Raises:
         typer.BadParameter: it can't be written.
     """
-    beside = out.with_name(f".{out.name}.{os.getpid()}")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        with beside.open("wb") as file:
+        with whole(out, force=True) as beside, beside.open("wb") as file:
             file.writelines(pieces)
-        beside.replace(out)
-    except OSError as error:
-        raise typer.BadParameter(f"{out}: {error.strerror}") from error
-    finally:
-        beside.unlink(missing_ok=True)
+    except (OSError, BackupError) as error:
+        raise typer.BadParameter(f"{out}: {getattr(error, 'strerror', None) or error}") from error
 
 
 def _pieces(file: Path, bar: Bar) -> Iterator[bytes]:
@@ -103,7 +100,8 @@ def _pieces(file: Path, bar: Bar) -> Iterator[bytes]:
         while piece := handle.read(PIECE):
             yield piece
             sent += len(piece)
-            bar.update(min(sent / max(size, 1), 1.0), f"{sent / 1e6:,.1f} MB")
+            done = min(sent / max(size, 1), 1.0)
+            bar.update(done, ", ".join(filter(None, (f"{sent / 1e6:,.1f} MB", bar.left(done)))))
 
 
 def _media_type(file: Path, format_: str | None) -> str:

@@ -59,10 +59,9 @@ def _listed(service: Service, action: Action, path: str, content: Json, said: Js
         yield from (json.dumps(item) for item in items)
         return
     rows = list(items)
-    if not rows:
-        yield Text("none")
-        return
-    yield table(action.columns, rows)
+    yield table(action.columns, rows) if rows else Text("none")
+    if not said["all"] and len(rows) == said["limit"]:
+        yield Text(f"the first {len(rows):,}; --all has all")
 
 
 def _items(service: Service, path: str, content: Json, most: int | None) -> Iterator[Json]:
@@ -80,6 +79,7 @@ def _items(service: Service, path: str, content: Json, most: int | None) -> Iter
 
 
 def _shown(answer: Json, said: Json) -> Iterator[Any]:
+    said["ended"] = answer.get("finished_at") is not None
     if said["as_json"]:
         yield json.dumps(answer)
     else:
@@ -114,12 +114,16 @@ def _watched(said: Json, output: Console, parts: Callable[[], Iterator[Any]]) ->
         with Live(console=output, auto_refresh=False) as live:
             while True:
                 live.update(Group(*parts()), refresh=True)
+                if said.get("ended"):
+                    return
                 time.sleep(WATCH_SECONDS)
     before: list[str] = []
     while True:
         found = [*_rendered(output, parts())]
         for line in found if found != before else ():
             _print(output, Text(line))
+        if said.get("ended"):
+            return
         before = found
         time.sleep(WATCH_SECONDS)
 

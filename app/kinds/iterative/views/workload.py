@@ -41,7 +41,8 @@ def figures(compiled: Compiled, learnt: Learnt) -> Iterator[Figure]:
     projector = compiled.projector
     samples = np.concatenate([*learnt.samples]) if learnt.samples else None
     slices = [_slice(projector.layout, position) for position in range(len(projector.layout.resources))]
-    for one in slices:
+    known = samples is not None or projector.table.informed
+    for one in slices if known else ():
         for metric in range(len(projector.layout.metrics)):
             yield _response(projector, one, metric, samples)
     if learnt.report is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -92,8 +91,8 @@ class Governed:
         """The command was ended from outside, with that status: tell the service."""
         self.watched.status, self.watched.ended = status, time.monotonic()
         if self.run.id:
-            with suppress(StewardError, Unreachable):
-                self.run.fail()
+            ended = RuntimeError("the command was ended")
+            self.run.__exit__(RuntimeError, ended, None)  # briefly: somebody waits for the end
 
     def close(self) -> None:
         """Close the connection."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from steward_client.errors import StewardError, Unreachable
 
-from . import arguments, summary
+from . import arguments, plot, summary
 from .actuators import registry
 from .actuators.contract import GRACE_SECONDS, Actuator, ActuatorError
 from .governed import Governed, targets
@@ -28,6 +28,7 @@ def main(said: Sequence[str] | None = None, program: str = PROGRAM) -> int:
     """Read the command line and do it; the command's exit status, or one of the above."""
     try:
         wishes = arguments.read(program, sys.argv[1:] if said is None else said)
+        plot.check(wishes.plot)
         with interruptible():
             return launch(wishes)
     except Misuse as error:
@@ -116,6 +117,7 @@ def _driven(governed: Governed, actuator: Actuator) -> int:
             with undisturbed():
                 status = actuator.stop(9, 0.0)
         with undisturbed():
+            actuator.close()
             governed.interrupted(status)
         return SIGNALLED + error.number if status is None else status
 
@@ -127,6 +129,9 @@ def _conclude(governed: Governed, wishes: Wishes) -> None:
     if not wishes.quiet:
         for line in summary.picture(governed, plain=plain):
             say(line)
+    if wishes.plot is not None and governed.rows:
+        plot.draw(governed, wishes.plot, wishes.deadline)
+        say(f"picture: {wishes.plot}")
 
 
 def _listen() -> None:

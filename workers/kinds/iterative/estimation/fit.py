@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
@@ -225,7 +225,7 @@ def _offsets(layout: Layout, flat: Flat, fits: list[MetricFit], believed: Member
     if _lacking_to_judge(layout, flat) is None:
         marginal = np.array([f.selection.offsets[:2] for f in fits])
         return marginal, np.array([run_bounds(f.spreads, flat.groups[f.used], LEVEL) for f in fits])
-    reach, both = float(student.ppf((1 + LEVEL) / 2, FREEDOM)), np.array([-1.0, 1.0])
+    reach, both = float(stdtrit(FREEDOM, (1 + LEVEL) / 2)), np.array([-1.0, 1.0])
     noise = believed.usual_noise_sd
     return reach * np.hypot(noise, believed.effect_sd)[:, None] * both, reach * noise[:, None] * both
 

@@ -188,11 +188,11 @@ def _ahead(losses: Seconds, others: Seconds, tests: int) -> bool:
     """Whether the mean loss is less, with 95 % confidence over all of so many ``tests`` (Bonferroni); [N] each."""
     if len(losses) < 2:
         return False
-    from scipy import stats
+    from scipy.special import stdtrit
 
     differences = losses - others
     error = float(differences.std(ddof=1)) / len(differences) ** 0.5
-    bound = float(stats.t.ppf(1.0 - 0.05 / tests, len(differences) - 1))
+    bound = float(stdtrit(len(differences) - 1, 1.0 - 0.05 / tests))
     return mean_interval(differences)["mean"] + bound * error < 0.0
 
 

@@ -37,6 +37,7 @@ class DockerContainer(Remote):
     """
 
     name = "docker"
+    look_seconds = 0.25
 
     def __init__(self, wanted: Mapping[str, Range], image: str = "", host: str = "", user: str = "") -> None:
         if not image:

@@ -1,8 +1,8 @@
 """PyTorch Elastic on this machine: as many agents of ``torchrun`` as there are to be workers.
 
 Agents find one another by a rendezvous; when one comes or goes, all workers are started anew, and go on from a
-checkpoint of their own. The first agent holds the rendezvous, and is the last to go. ``torchrun`` ends with status 1
-whatever status a worker failed with.
+checkpoint of their own. That one has gone the others notice by a collective operation that fails. The first agent holds
+the rendezvous, and is the last to go. ``torchrun`` ends with status 1 whatever status a worker failed with.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from .local import LocalProcesses
 from .remote import PARTING_SECONDS, Remote
 
 LAST_CALL_SECONDS, RESTART_SECONDS = 2, 10.0
-KEEP_ALIVE = "keep_alive_interval=1,keep_alive_max_attempt=3"
+OWN_STORE = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+"""Else an agent that was there before tells a newcomer no address, and it waits in vain (seen with PyTorch 2.13)."""
 MOST_RESTARTS = 1_000  # an agent that goes ends a round by a failure of its peers
 
 
@@ -32,6 +33,7 @@ class ElasticTorch(Remote):
     """
 
     name = "elastic"
+    look_seconds = 0.05
     shares_files = True
 
     def __init__(self, wanted: Mapping[str, Range], torchrun: str = "torchrun", port: str = "") -> None:
@@ -51,8 +53,9 @@ class ElasticTorch(Remote):
             "--rdzv-backend=c10d",
             f"--rdzv-endpoint=127.0.0.1:{port or _free_port()}",
             f"--rdzv-id=steward-{secrets.token_hex(8)}",
-            f"--rdzv-conf=last_call_timeout={LAST_CALL_SECONDS},{KEEP_ALIVE}",
+            f"--rdzv-conf=last_call_timeout={LAST_CALL_SECONDS}",
             f"--max-restarts={MOST_RESTARTS}",
+            "--local-addr=127.0.0.1",  # else each looks up its name, for as long as that takes
             "--monitor-interval=0.2",
             "--no-python",
         ]
@@ -64,7 +67,8 @@ class ElasticTorch(Remote):
 
     def _begin(self, launch: Launch, allocation: Allocation) -> None:
         command = [*self._torchrun, *launch.command]
-        self._launch = Launch(command, {}, launch.environment, launch.folder, launch.output, launch.name)
+        environment = {**launch.environment, **OWN_STORE}
+        self._launch = Launch(command, {}, environment, launch.folder, launch.output, launch.name)
         try:
             self._grow(round(allocation.get("workers", 1)))
         except ActuatorError:

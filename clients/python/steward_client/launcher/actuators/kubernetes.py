@@ -14,7 +14,7 @@ from typing import Any
 from steward_client.kubernetes import KubernetesApi, KubernetesError, quantity
 
 from .contract import UNITS, ActuatorError, Allocation, CannotSet, Launch, Range, Settable, Sink, Unavailable
-from .remote import KILLED, LONGEST_PAUSE_SECONDS, Remote
+from .remote import FIRST_PAUSE_SECONDS, KILLED, LONGEST_PAUSE_SECONDS, Remote
 
 CONTAINER, LABEL = "steward", "steward-run"
 IN_PLACE = "resize of the pod, in place"
@@ -121,6 +121,10 @@ class KubernetesPod(Remote):
 
     def _remove(self) -> None:
         self._delete(0)
+
+    def close(self) -> None:
+        """See `Actuator`."""
+        super().close()
         self._api.close()
 
     def _delete(self, seconds: int) -> None:
@@ -132,7 +136,7 @@ class KubernetesPod(Remote):
 
     def _follow(self, sink: Sink) -> None:
         """Kubernetes keeps one log for both streams; there is none until the container has started."""
-        seen = 0
+        seen, pause = 0, FIRST_PAUSE_SECONDS
         while True:
             ended = self._status is not None or self._closed
             try:
@@ -145,7 +149,8 @@ class KubernetesPod(Remote):
                 return
             if ended:
                 return
-            time.sleep(min(0.1, LONGEST_PAUSE_SECONDS))
+            time.sleep(pause)
+            pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
 
 
 def connected(api: str) -> KubernetesApi:

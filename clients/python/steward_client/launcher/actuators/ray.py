@@ -22,7 +22,7 @@ from .contract import UNITS, ActuatorError, Allocation, Launch, Range, Settable,
 from .remote import KILLED, PARTING_SECONDS, Remote
 
 ADDRESS = "http://127.0.0.1:8265"
-TIMEOUT_SECONDS, TAIL_SECONDS = 30.0, 0.2
+TIMEOUT_SECONDS, TAIL_SECONDS, TAIL_SHARE = 30.0, 0.2, 0.05
 HOW = "ray.autoscaler.sdk.request_resources"
 REQUEST = (
     "import json, os, ray; from ray.autoscaler.sdk import request_resources; ray.init(address='auto'); "
@@ -60,7 +60,11 @@ class RayJob(Remote):
 
     def _begin(self, launch: Launch, allocation: Allocation) -> None:
         self._request(allocation)
-        self._submit(self._job, shlex.join(launch.command), launch.environment, {"name": launch.name})
+        try:
+            self._submit(self._job, shlex.join(launch.command), launch.environment, {"name": launch.name})
+        except ActuatorError:
+            self._request({})
+            raise
 
     def _set(self, allocation: Allocation) -> None:
         self._request({**self._current, **allocation})
@@ -115,10 +119,10 @@ class RayJob(Remote):
         self._http.close()
 
     def _follow(self, sink: Sink) -> None:
-        """Ray keeps one log for both streams, and gives all of it each time."""
+        """Ray keeps one log for both streams, and gives all of it each time: the longer it takes, the seldomer."""
         seen, ended = 0, False
         while not ended:
-            ended = self._status is not None
+            ended, began = self._status is not None, time.monotonic()
             try:
                 logs = str(self._call("GET", f"/api/jobs/{self._job}/logs").json()["logs"]).encode()
             except ActuatorError:
@@ -126,7 +130,8 @@ class RayJob(Remote):
             if len(logs) > seen:
                 sink("stdout", logs[seen:])
                 seen = len(logs)
-            time.sleep(0 if ended else TAIL_SECONDS)
+            took = time.monotonic() - began
+            time.sleep(0 if ended else max(TAIL_SECONDS, took / TAIL_SHARE))
 
     def _call(self, method: str, path: str, body: Any = None) -> httpx.Response:
         try:

@@ -11,6 +11,8 @@ from threading import Thread
 
 from .contract import GRACE_SECONDS, ActuatorError, Allocation, CannotSet, Launch, Range, Settable, Sink
 
+SHARE = 0.1
+"""Of the time that a command has run for, after which it is looked at again."""
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.02, 2.0
 PARTING_SECONDS = 30.0
 """For which a command that was killed is waited for, and the rest of its output."""
@@ -32,6 +34,8 @@ class Remote(ABC):
 
     name: str
     shares_files = False
+    look_seconds = 1.0
+    """Between two looks at a command, however often it is asked for; at its start, and while it ends, they are less."""
 
     def __init__(self, settable: Mapping[str, Settable], wanted: Mapping[str, Range]) -> None:
         for name, asked in wanted.items():
@@ -44,6 +48,7 @@ class Remote(ABC):
         self._status: int | None = None
         self._started = self._closed = False
         self._ending: int = signal.SIGTERM
+        self._since, self._due = 0.0, 0.0
         self._follower: Thread | None = None
 
     @abstractmethod
@@ -91,7 +96,7 @@ class Remote(ABC):
             raise ActuatorError("an actuator starts one command: this one has started already")
         allocation = self._checked(launch.allocation)
         self._begin(launch, allocation)
-        self._started, self._current = True, allocation
+        self._started, self._current, self._since = True, allocation, time.monotonic()
         if launch.output is not None:
             self._follower = Thread(target=self._follow, args=(launch.output,), daemon=True, name=f"{self.name} output")
             self._follower.start()
@@ -106,7 +111,7 @@ class Remote(ABC):
             try:
                 self._set(changed)
             except ActuatorError:
-                if self.wait(0) is None:  # else it has just ended: nothing is wrong
+                if self._now() is None:  # else it has just ended: nothing is wrong
                     raise
             else:
                 self._current |= changed
@@ -123,10 +128,7 @@ class Remote(ABC):
         """See `Actuator`."""
         began, pause = time.monotonic(), FIRST_PAUSE_SECONDS
         while self._started and self._status is None:
-            try:
-                self._status = self._look()
-            except ActuatorError as error:
-                logger.debug("%s", error)  # nobody answers: that is no end
+            self._look_if_due()
             left = LONGEST_PAUSE_SECONDS if seconds is None else began + seconds - time.monotonic()
             if self._status is not None or left <= 0:
                 break
@@ -134,17 +136,32 @@ class Remote(ABC):
             pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
         return self._status
 
+    def _look_if_due(self) -> None:
+        now = time.monotonic()
+        if now < self._due:
+            return
+        try:
+            self._status = self._look()
+        except ActuatorError as error:
+            logger.debug("%s", error)  # nobody answers: that is no end
+        self._due = now + min(self.look_seconds, SHARE * (now - self._since))
+
+    def _now(self) -> int | None:
+        """The exit status by a look that is taken whatever the last one was."""
+        self._due = 0.0
+        return self.wait(0)
+
     def stop(self, number: int = signal.SIGTERM, seconds: float = GRACE_SECONDS) -> int | None:
         """See `Actuator`."""
-        if not self._started or self.wait(0) is not None:
+        if not self._started or self._now() is not None:
             return self._status
-        self._ending = number
+        self._ending, self._since = number, time.monotonic()
         try:
             self._signal(number, seconds)
             if self.wait(seconds) is None:
                 self._kill()
         except ActuatorError:
-            if self.wait(0) is None:  # else it has ended meanwhile
+            if self._now() is None:  # else it has ended meanwhile
                 raise
         return self.wait(PARTING_SECONDS)
 

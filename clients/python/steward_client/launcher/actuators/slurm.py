@@ -54,6 +54,7 @@ class SlurmJob(Remote):
     """
 
     name = "slurm"
+    look_seconds = 5.0
 
     def __init__(self, wanted: Mapping[str, Range], shared: str = "no", partition: str = "", sbatch: str = "") -> None:
         missing = [program for program in PROGRAMS if shutil.which(program) is None]

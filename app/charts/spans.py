@@ -1,0 +1,157 @@
+"""What went on over time, be it seconds or hours: curves, counts, who had what, and when each task ran where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from app.charts.figure import Figure, Json, coloured, layer, layered, quantity
+
+Course = Sequence[tuple[float, float]]
+LANE = 14  # pixels
+MOST_NAMES = 12
+"""That colours can tell apart; others share one."""
+OTHERS = "others"
+
+
+class Bar(NamedTuple):
+    """A task that ran from a moment to another in a lane; ``open``: it still runs."""
+
+    name: str
+    lane: str
+    start: float
+    end: float
+    open: bool = False
+
+
+def time(field: str = "at", title: str | None = "seconds") -> Json:
+    """The axis of time."""
+    return quantity(field, title, zero=False, scale={"nice": False}, axis={"grid": False})
+
+
+def courses(title: str, axis: str, series: Mapping[str, Course], told: str, *, steps: bool = False) -> Figure:
+    """A curve for each name."""
+    rows = [{"name": name, "at": at, "value": value} for name, course in series.items() for at, value in course]
+    encoding = {
+        "x": time(),
+        "y": quantity("value", axis, axis={"tickMinStep": 1} if steps else {}),
+        "tooltip": _tips("value", axis),
+    }
+    if len(series) > 1:
+        encoding["color"] = coloured("name", list(series))
+    mark = {"interpolate": "step-after"} if steps else {}
+    spec = layered(layer("line", "series" if len(series) > 1 else "measured", rows, encoding, **mark))
+    return Figure(title, told, spec, ["of", "seconds", axis], [[r["name"], r["at"], r["value"]] for r in rows])
+
+
+def counts(title: str, axis: str, counted: Mapping[str, Course], width: float, told: str) -> Figure:
+    """Bars of one width in seconds, those of several names on top of one another."""
+    rows = _stacked(counted, width)
+    encoding = {
+        "x": time(),
+        "x2": {"field": "until"},
+        "y": quantity("low", axis),
+        "y2": {"field": "high"},
+        "color": coloured("name", list(counted)),
+        "tooltip": _tips("count", axis),
+    }
+    spec = layered(layer("rect", "block", rows, encoding))
+    return Figure(title, told, spec, ["of", "seconds", axis], [[r["name"], r["at"], r["count"]] for r in rows])
+
+
+def _stacked(counted: Mapping[str, Course], width: float) -> list[Json]:
+    tops: dict[float, float] = {}
+    rows: list[Json] = []
+    for name, course in counted.items():
+        for at, count in course:
+            low = tops.get(at, 0.0)
+            tops[at] = low + count
+            if count:
+                rows.append(
+                    {"name": name, "at": at, "until": at + width, "low": low, "high": low + count} | {"count": count}
+                )
+    return rows
+
+
+def shares(
+    title: str, axis: str, moments: Sequence[tuple[float, Mapping[str, float]]], whole: float | None, told: str
+) -> Figure:
+    """Who had how much from one moment to the next, one on top of the other; the last moment ends it."""
+    names = list(dict.fromkeys(name for _, had in moments for name in had))
+    shown = names if len(names) <= MOST_NAMES else names[: MOST_NAMES - 1]
+    legend = shown if len(names) <= MOST_NAMES else [*shown, OTHERS]
+    rows: list[Json] = []
+    for (at, had), (until, _) in pairwise(_changed(moments)):
+        low = 0.0
+        for name in names:
+            high = low + had.get(name, 0.0)
+            if high > low and until > at:
+                group = name if name in shown else OTHERS
+                rows.append({"name": name, "group": group, "at": at, "until": until, "low": low, "high": high})
+            low = high
+    encoding = {
+        "x": time(),
+        "x2": {"field": "until"},
+        "y": quantity("low", axis),
+        "y2": {"field": "high"},
+        "color": coloured("group", legend),
+        "tooltip": [{"field": "name", "type": "nominal", "title": "of"}, *_tips("high", "up to")[1:]],
+    }
+    limit = {} if whole is None else layer("rule", "target", [{"whole": whole}], {"y": quantity("whole", axis)})
+    spec = layered(layer("rect", "block", rows, encoding), limit)
+    table = [[r["name"], r["at"], r["until"], r["high"] - r["low"]] for r in rows]
+    return Figure(title, told, spec, ["of", "from", "to", axis], table)
+
+
+def _changed(moments: Sequence[tuple[float, Mapping[str, float]]]) -> list[tuple[float, Mapping[str, float]]]:
+    """Those at which somebody has more or less than before, and the last."""
+    found = [*moments[:1]]
+    found += [after for before, after in pairwise(moments) if after[1] != before[1]]
+    return found if found[-1:] == [*moments[-1:]] else [*found, moments[-1]]
+
+
+def gantt(title: str, bars: Sequence[Bar], told: str) -> Figure:
+    """When each task ran, lane by lane; a lane has as many rows as tasks ran in it at a time."""
+    rows, labels = [], dict[int, str]()
+    for row, bar in _rows(bars):
+        labels.setdefault(row, bar.lane)
+        rows.append(bar._asdict() | {"row": row, "below": row + 1})
+    height = LANE * (max(labels, default=0) + 1)
+    y = quantity("row", None, scale={"nice": False, "reverse": True}, axis=None)
+    lanes = list(dict.fromkeys(bar.lane for bar in bars))
+    encoding = {
+        "x": time("start"),
+        "x2": {"field": "end"},
+        "y": y,
+        "y2": {"field": "below"},
+        "color": coloured("lane", lanes),
+        "opacity": {"condition": {"test": "datum.open", "value": 0.55}, "value": 1},
+        "tooltip": [
+            {"field": "name", "type": "nominal", "title": "task"},
+            *_tips("start", "start"),
+            *_tips("end", "end")[1:],
+        ],
+    }
+    spec = layered(layer("rect", "block", rows, encoding), height=max(80, min(height, 420)))
+    table = [[bar.name, bar.lane, bar.start, None if bar.open else bar.end] for bar in bars]
+    return Figure(title, told, spec, ["task", "on", "start", "end"], table)
+
+
+def _rows(bars: Sequence[Bar]) -> list[tuple[int, Bar]]:
+    """The first row of its lane that is free when a bar starts; lanes below one another."""
+    found: list[tuple[int, Bar]] = []
+    first = 0
+    for lane in sorted({bar.lane for bar in bars}):
+        free: list[float] = []
+        for bar in sorted((bar for bar in bars if bar.lane == lane), key=lambda bar: bar.start):
+            at = next((row for row, until in enumerate(free) if until <= bar.start), len(free))
+            free[at : at + 1] = [bar.end]
+            found.append((first + at, bar))
+        first += len(free)
+    return found
+
+
+def _tips(field: str, title: str) -> list[Any]:
+    name = {"field": "lane" if field in ("start", "end") else "name", "type": "nominal", "title": "of"}
+    return [name, {"field": field, "type": "quantitative", "title": title, "format": ".4~g"}]

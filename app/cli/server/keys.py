@@ -1,0 +1,32 @@
+"""`steward key list`: keys as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from app.cli.nouns.contract import Column
+from app.cli.remote.nouns.tables import table
+from app.keys.schemas import KeyRead
+
+COLUMNS = (
+    Column("id", "id", whole=True),
+    Column("tenant", "tenant"),
+    Column("scopes", "scopes"),
+    Column("state", "state"),
+    Column("name", "name"),
+)
+
+
+def show(keys: Sequence[KeyRead]) -> None:
+    """Print a line for each."""
+    Console().print(
+        "none" if not keys else table(COLUMNS, [{**key.model_dump(), "state": _state(key)} for key in keys])
+    )
+
+
+def _state(key: KeyRead) -> str:
+    if key.revoked_at:
+        return f"revoked {key.revoked_at:%Y-%m-%d}"
+    return f"until {key.expires_at:%Y-%m-%d %H:%M}" if key.expires_at else "valid"

@@ -1,0 +1,53 @@
+"""Signing in with a key, where keys are asked for: the browser keeps it in a cookie until it is closed."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qs
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import RedirectResponse
+
+from app.dashboard.rendering import page
+from app.keys import secrets
+from app.keys.cookie import LONGEST, NAME
+from app.keys.ring import KeyRing
+
+router = APIRouter(include_in_schema=False)
+WRONG = "This is no key of this service, or it was revoked or has expired."
+
+
+@router.get("/ui/sign-in")
+async def form() -> Response:
+    """The form."""
+    return page("sign_in.html", section="", wrong="")
+
+
+@router.post("/ui/sign-in")
+async def sign_in(request: Request) -> Response:
+    """Keep the key that was typed in, if it is one."""
+    given = parse_qs((await request.body()).decode("utf-8", "replace"), max_num_fields=4).get("key", [""])[0].strip()
+    if len(given) > LONGEST // 2 or not await _is_valid(request.app.state.keys, given):
+        return page("sign_in.html", status=403, section="", wrong=WRONG)
+    answer = RedirectResponse("/", status_code=303)
+    secure = request.url.scheme == "https"
+    answer.set_cookie(NAME, given, httponly=True, samesite="strict", secure=secure, path="/")
+    return answer
+
+
+async def _is_valid(keys: KeyRing, text: str) -> bool:
+    given = secrets.parse(text)
+    if given is None or given.of_run:
+        return False
+    if keys.get(given.id) is None:
+        await keys.look_again()
+    entry = keys.get(given.id)
+    right = secrets.matches(given.secret, entry and entry.digest)
+    return right and entry is not None and not entry.has_expired
+
+
+@router.post("/ui/sign-out")
+async def sign_out() -> Response:
+    """Forget it."""
+    answer = RedirectResponse("/ui/sign-in", status_code=303)
+    answer.delete_cookie(NAME, httponly=True, samesite="strict", path="/")
+    return answer

@@ -1,0 +1,1 @@
+"""What the kind adds to the `steward` command."""

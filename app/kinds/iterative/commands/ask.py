@@ -1,0 +1,125 @@
+"""The parts of a spec by question and answer, on a terminal or from a pipe: what is left empty is as proposed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+from rich.console import Console
+from rich.prompt import Confirm, FloatPrompt, IntPrompt, Prompt
+
+from app.kinds.contract.inputs import FieldIssue, InvalidInput
+from app.kinds.iterative.spec import SECONDS, Feature, Resource
+
+T = TypeVar("T")
+DEADLINE, PACE, NOTHING = "deadline", "pace", "nothing"
+
+
+class Questions:
+    """Asks one after the other; where the answers end, all further ones are as proposed."""
+
+    def __init__(self, console: Console) -> None:
+        self._console, self._ended = console, False
+
+    def text(self, question: str, default: str, choices: list[str] | None = None) -> str:
+        """A word."""
+        return self._asked(Prompt.ask, question, default, choices=choices)
+
+    def number(self, question: str, default: float) -> float:
+        """A number; whole ones without a point."""
+        found = self._asked(FloatPrompt.ask, question, float(default))
+        return int(found) if float(found).is_integer() else found
+
+    def count(self, question: str, default: int) -> int:
+        """A whole number of 1 or more."""
+        while (found := self._asked(IntPrompt.ask, question, default)) < 1:
+            self.refuse("must be 1 or more")
+        return found
+
+    def agreed(self, question: str) -> bool:
+        """Yes, or (as proposed) no."""
+        return self._asked(Confirm.ask, question, False)
+
+    def refuse(self, words: str) -> None:
+        """What was wrong with an answer, which is then asked for again.
+
+        Raises:
+            InvalidInput: there are no more answers.
+        """
+        if self._ended:
+            raise InvalidInput([FieldIssue("", words, None)])
+        self._console.print(words, style="red", markup=False, highlight=False, soft_wrap=True)
+
+    def _asked(self, ask: Callable[..., T], question: str, default: T, **more: Any) -> T:
+        try:
+            return ask(question, console=self._console, default=default, **more)
+        except EOFError:
+            self._ended = True
+            self._console.print(f" {default}", markup=False, highlight=False)
+            return default
+
+
+def ask(questions: Questions, iterations: int | None, deadline: float | None) -> dict[str, Any]:
+    """The parts of a spec."""
+    resources = [_resource(questions, "cpu")]
+    while questions.agreed("Is there another resource?"):
+        resources.append(_resource(questions, "memory"))
+    given: dict[str, Any] = {"resources": resources}
+    given["iterations"] = iterations or questions.count("How many iterations has a run?", 100)
+    given["metrics"] = [_seconds(questions, deadline)]
+    given["features"] = []
+    while questions.agreed("Does an iteration's time depend on another known number, such as a batch size?"):
+        given["features"].append(_feature(questions))
+    return given
+
+
+def _resource(questions: Questions, name: str) -> dict[str, Any]:
+    """Asked again, with what was said as the proposal, until it can be right."""
+    found: dict[str, Any] = {"name": name, "minimum": 1, "maximum": 8, "step": 1, "price_per_hour": 1}
+    while True:
+        found["name"] = questions.text("What is allocated?", found["name"])
+        found["minimum"] = questions.number(f"The least of {found['name']}?", found["minimum"])
+        found["maximum"] = questions.number(f"The most of {found['name']}?", found["maximum"])
+        found["step"] = questions.number("In steps of?", found["step"])
+        found["price_per_hour"] = questions.number("What does one cost an hour?", found["price_per_hour"])
+        if _valid(questions, Resource, found):
+            return found
+
+
+def _seconds(questions: Questions, deadline: float | None) -> dict[str, Any]:
+    metric: dict[str, Any] = {"name": SECONDS, "unit": "s"}
+    if deadline is not None:
+        return {**metric, "target": deadline, "goal": "at_most", "scope": "run"}
+    what = questions.text("What is to be met: a deadline of the run, a pace of iterations, nothing?", DEADLINE, _GOALS)
+    if what == NOTHING:
+        return metric
+    scope, unit, proposed = ("run", "run", 1800) if what == DEADLINE else ("iteration", "iteration", 10)
+    while (target := questions.number(f"Seconds that a whole {unit} may take?", proposed)) <= 0:
+        questions.refuse("must be more than 0")
+    return {**metric, "target": target, "goal": "at_most", "scope": scope}
+
+
+_GOALS = [DEADLINE, PACE, NOTHING]
+
+
+def _feature(questions: Questions) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": "batch", "minimum": 1, "maximum": 1024}
+    while True:
+        found["name"] = questions.text("What is it called?", found["name"])
+        found["minimum"] = questions.number("Its least value?", found["minimum"])
+        found["maximum"] = questions.number("Its largest value?", found["maximum"])
+        if _valid(questions, Feature, found):
+            return found
+
+
+def _valid(questions: Questions, model: type[Resource | Feature], found: dict[str, Any]) -> bool:
+    try:
+        model.model_validate(found)
+    except ValidationError as error:
+        issues = [
+            ": ".join([*map(str, one["loc"]), one["msg"].removeprefix("Value error, ")]) for one in error.errors()
+        ]
+        questions.refuse("; ".join(issues))
+        return False
+    return True

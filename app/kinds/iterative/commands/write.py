@@ -1,0 +1,85 @@
+"""``steward init``: the spec put together, checked, and written; then what to do next."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+from rich.console import Console
+
+from app.kinds.contract.inputs import FieldIssue, InvalidInput
+from app.kinds.iterative.commands.ask import Questions, ask
+from app.kinds.iterative.commands.guess import guess, read
+from app.kinds.iterative.spec import IterativeSpec
+
+
+class Given(NamedTuple):
+    """What the command line says, and is not asked for."""
+
+    name: str | None
+    log: Path | None
+    iterations: int | None
+    deadline: float | None
+
+
+def write(given: Given, out: Path, *, force: bool, as_json: bool, notes: Console | None = None) -> None:
+    """Write a spec to a file, with what is said about it on standard error.
+
+    Raises:
+        InvalidInput: the log can't be right, the file is there already, or the whole is no spec.
+    """
+    notes = notes or Console(stderr=True)
+    if out.exists() and not force:
+        raise InvalidInput(
+            [FieldIssue(f"/{out}", "is there already; name another with --out, or replace it with --force", None)]
+        )
+    spec = _checked(_from_log(given, given.log, notes) if given.log is not None else _from_answers(given, notes))
+    text = json.dumps(spec, indent=2)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(text + "\n")
+    except OSError as error:
+        raise InvalidInput([FieldIssue(f"/{out}", str(error.strerror), None)]) from error
+    if as_json:
+        Console().print(json.dumps(spec), soft_wrap=True, markup=False, highlight=False)
+    _say(notes, f"wrote {out}; next:")
+    _say(notes, f"  steward workload create {out}")
+    if given.log is not None:
+        _say(notes, f"  steward samples upload {spec['name']} {given.log}")
+
+
+def _say(notes: Console, words: str) -> None:
+    notes.print(words, markup=False, highlight=False, soft_wrap=True)
+
+
+def _from_log(given: Given, log: Path, notes: Console) -> dict[str, Any]:
+    found = guess(read(log), given.iterations, given.deadline)
+    for reason in found.reasons:
+        _say(notes, reason)
+    return {"name": given.name or _slug(log.name.partition(".")[0]), "kind": "iterative", **found.spec}
+
+
+def _from_answers(given: Given, notes: Console) -> dict[str, Any]:
+    questions = Questions(notes)
+    name = given.name or questions.text("Name of the workload?", "my-training")
+    return {"name": _slug(name), "kind": "iterative", **ask(questions, given.iterations, given.deadline)}
+
+
+def _slug(name: str) -> str:
+    """As names of workloads may be."""
+    return re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-._")[:63] or "my-training"
+
+
+def _checked(spec: dict[str, Any]) -> dict[str, Any]:
+    try:
+        IterativeSpec.model_validate(spec)
+    except ValidationError as error:
+        issues = [
+            FieldIssue("/" + "/".join(map(str, one["loc"])), one["msg"].removeprefix("Value error, "), None)
+            for one in error.errors(include_url=False)
+        ]
+        raise InvalidInput(issues) from error
+    return spec

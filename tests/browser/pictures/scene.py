@@ -1,0 +1,156 @@
+"""A service with something on every page: each kind's example, fitted, and a run of it that is played here."""
+
+from __future__ import annotations
+
+import heapq
+import random
+import time
+from typing import Any, NamedTuple
+
+import httpx
+
+from app.kinds.registry import KINDS
+
+Json = dict[str, Any]
+NEIGHBOUR = range(30, 48)
+"""Iterations of the training in which another takes its share of what it runs on."""
+
+
+class Scene(NamedTuple):
+    """Names and ids of what there is to be shown."""
+
+    workload: str
+    runs: dict[str, str]
+    training: str
+
+
+def scene(api: httpx.Client) -> Scene:
+    """Load all examples, fit and train, and play a run of each."""
+    for kind in KINDS:
+        api.post(f"/ui/examples/{kind}").raise_for_status()
+    _settled(api)
+    asked = {"algorithm": "dueling_double_dqn", "budget": 1_000_000}
+    training = api.post("/workloads/resnet18/agents", json=asked).raise_for_status().json()["id"]
+    for seed in range(3):
+        api.patch(f"/runs/{_training(api, seed, 90)}", json={"state": "finished"}).raise_for_status()
+    _settled(api)
+    time.sleep(2)  # the champion is obeyed within a second
+    runs = {"iterative": _training(api, 7, 72), "workflow": _queue(api), "inference": _serving(api)}
+    return Scene("resnet18", {**runs, "cluster": _sharing(api)}, training)
+
+
+def _settled(api: httpx.Client, seconds: float = 300.0) -> None:
+    """Wait until no job waits or runs.
+
+    Raises:
+        TimeoutError: it takes too long.
+    """
+    ends = time.monotonic() + seconds
+    while time.monotonic() < ends:
+        if all(job["state"] not in ("queued", "running") for job in api.get("/jobs").json()["items"]):
+            return
+        time.sleep(0.5)
+    raise TimeoutError(f"jobs have not ended in {seconds:g} s")
+
+
+def _start(api: httpx.Client, workload: str, **more: Any) -> tuple[str, Json]:
+    made = api.post("/runs", json={"workload": workload, **more}).raise_for_status().json()
+    return made["id"], made["decision"]
+
+
+def _report(api: httpx.Client, run: str, number: int, body: Json) -> Json:
+    answer = api.put(f"/runs/{run}/iterations/{number}", json=body)
+    if answer.is_error:
+        raise ValueError(answer.text)
+    decision: Json = answer.json()
+    return decision
+
+
+def _training(api: httpx.Client, seed: int, iterations: int) -> str:
+    """A training that takes 2 s and 56 GPU-seconds at a batch of 128, and longer beside its neighbour."""
+    rng = random.Random(seed)
+    run, decision = _start(api, "resnet18", targets={"iteration_seconds": 1150}, features={"batch": 128})
+    for number in range(iterations):
+        gpus = decision["allocation"]["gpus"]
+        slower = 1.45 if number in NEIGHBOUR else 1.0
+        seconds = (2 + 56 / gpus) * rng.lognormvariate(0, 0.03) * slower
+        body = {"allocation": {"gpus": gpus}, "metrics": {"iteration_seconds": seconds}, "features": {"batch": 128}}
+        decision = _report(api, run, number, body)
+    return run
+
+
+def _queue(api: httpx.Client) -> str:
+    """Batch jobs of some minutes on nodes of 16 processors."""
+    rng, (run, _) = random.Random(3), _start(api, "cluster")
+    events: list[tuple[float, str, Json]] = []
+    started: list[Json] = []
+    at = 0.0
+    for task in range(60):
+        at += rng.expovariate(1 / 45)
+        asked = {"id": f"job-{task}", "processors": rng.choice((2, 4, 4, 8, 16)), "estimate": rng.uniform(120, 900)}
+        heapq.heappush(events, (at, f"queued {task:03}", asked))
+    for number in range(130):
+        if not events:
+            break
+        now, what, given = heapq.heappop(events)
+        running = [one for one in started if one["id"] != given.get("id")]
+        body: Json = {"now": now, "delta": True, "running": running, what.split()[0]: [given]}
+        decision = _report(api, run, number, body)
+        started = [{"id": one["task"], "node": one["node"], "start": now} for one in decision["placements"]]
+        for one in decision["placements"]:
+            ends = now + rng.uniform(0.3, 1.0) * 600
+            done = {"id": one["task"], "end": ends, "node": one["node"], "start": now}
+            heapq.heappush(events, (ends, f"finished {one['task']}", done))
+        for node in decision["nodes"]["start"]:
+            heapq.heappush(events, (now + 90, f"nodes {node}", {"name": node, "state": "up"}))
+    return run
+
+
+def _serving(api: httpx.Client) -> str:
+    """Requests of two users, the first in bursts."""
+    rng, (run, decision) = random.Random(5), _start(api, "vision")
+    events: list[tuple[float, str, Json]] = []
+    for user, pace in (("shop", 9.0), ("archive", 4.0)):
+        at = 0.0
+        while at < 20:
+            at += rng.expovariate(pace * (4 if user == "shop" and 8 < at < 12 else 1))
+            heapq.heappush(events, (at, f"arrived {user} {at}", {"user": user, "at": at}))
+    for number in range(290):
+        if not events:
+            break
+        now, what, given = heapq.heappop(events)
+        decision = _report(api, run, number, {"at": now, what.split()[0]: [given]})
+        for one in decision["start"]:
+            ends = now + rng.lognormvariate(0, 0.1) * (0.03 if one["variant"] == "resnet18" else 0.08) * (
+                0.4 + 0.6 * len(one["requests"])
+            )
+            heapq.heappush(events, (ends, f"finished {one['server']} {ends}", {"server": one["server"], "at": ends}))
+    return run
+
+
+def _sharing(api: httpx.Client) -> str:
+    """Trainings that share eight GPUs, learn less and less, and end."""
+    rng, (run, _) = random.Random(9), _start(api, "training")
+    came = {f"job-{n}": (60 * 4 * n, rng.randint(15, 45)) for n in range(9)}
+    done: dict[str, float] = {}
+    held: dict[str, int] = {}
+    for number in range(60):
+        at = 60.0 * (number + 1)
+        new = [name for name, (when, _) in came.items() if at - 60 <= when < at]
+        for name in list(held):
+            done[name] += held[name] * 0.5
+        ended = [name for name in held if done[name] >= came[name][1]]
+        progress = [
+            {"job": n, "iteration": done[n], "loss": 0.4 + 2 / (1 + 0.15 * done[n])} for n in held if n not in ended
+        ]
+        submitted = [
+            {"job": n, "application": rng.choice(("bert", "resnet50")), "gpus": rng.choice((2, 4)), "maximum": 8}
+            | {"iterations": came[n][1], "queue": "urgent" if rng.random() < 0.3 else "batch"}
+            for n in new
+        ]
+        body = {"at": at, "submitted": submitted, "progressed": progress, "ended": [{"job": n} for n in ended]}
+        decision = _report(api, run, number, body)
+        held = {name: gpus for name, gpus in held.items() if name not in ended} | dict.fromkeys(new, 0)
+        done |= dict.fromkeys(new, 0.0)
+        held |= {change["job"]: change["gpus"] for change in decision["changes"]}
+    return run
