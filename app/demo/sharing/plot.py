@@ -8,7 +8,7 @@ from pathlib import Path
 from app.charts import drawing
 from app.charts.figure import Figure
 from app.charts.ranking import Ranked, ranking
-from app.charts.spans import courses, shares
+from app.charts.spans import courses, lasting, shares
 from app.demo.sharing.play import Played
 from app.demo.sharing.workload import JOBS, SLICES
 
@@ -20,10 +20,12 @@ def save(played: Sequence[Played], folder: Path) -> list[Path]:
 
 def figures(played: Sequence[Played]) -> Iterator[Figure]:
     """Who had what in each run, what Steward's jobs learnt meanwhile, and how long each job took."""
+    last = max(one.seconds for one in played)
     for one in played:
         moments = [(at, {job.name: float(slices.get(job.name, 0)) for job in JOBS}) for at, slices in one.given]
         told = "Slices of each job, one on top of the other. Dashed: all there are."
-        yield shares(f"Who had what, {one.name}", "slices", [*moments, (one.seconds, {})], SLICES, told)
+        given = shares(f"Who had what, {one.name}", "slices", [*moments, (one.seconds, {})], SLICES, told)
+        yield lasting(given, last)
     learnt = {job.name: [(at, accuracy) for at, of, accuracy in played[0].learnt if of == job] for job in JOBS}
     told = "On digits that were not trained on."
     yield courses(f"Accuracy, {played[0].name}", "accuracy", learnt, told, steps=True)
