@@ -33,11 +33,9 @@ def time(field: str = "at", title: str | None = "seconds") -> Json:
 def courses(title: str, axis: str, series: Mapping[str, Course], told: str, *, steps: bool = False) -> Figure:
     """A curve for each name."""
     rows = [{"name": name, "at": at, "value": value} for name, course in series.items() for at, value in course]
-    encoding = {
-        "x": time(),
-        "y": quantity("value", axis, axis={"tickMinStep": 1} if steps else {}),
-        "tooltip": _tips("value", axis),
-    }
+    counted = all(float(value).is_integer() for course in series.values() for _, value in course)
+    y = quantity("value", axis, axis={"tickMinStep": 1} if counted else {})
+    encoding = {"x": time(), "y": y, "tooltip": _tips("value", axis)}
     if len(series) > 1:
         encoding["color"] = coloured("name", list(series))
     mark = {"interpolate": "step-after"} if steps else {}
@@ -109,6 +107,14 @@ def _changed(moments: Sequence[tuple[float, Mapping[str, float]]]) -> list[tuple
     found = [*moments[:1]]
     found += [after for before, after in pairwise(moments) if after[1] != before[1]]
     return found if found[-1:] == [*moments[-1:]] else [*found, moments[-1]]
+
+
+def lasting(figure: Figure, until: float) -> Figure:
+    """A figure whose time goes from 0 to a moment, so that several can be compared."""
+    (spans, *over) = figure.spec["layer"]
+    x = {**spans["encoding"]["x"], "scale": {"domain": [0, until], "nice": False}}
+    moved = {**spans, "encoding": {**spans["encoding"], "x": x}}
+    return figure._replace(spec={**figure.spec, "layer": [moved, *over]})
 
 
 def gantt(title: str, bars: Sequence[Bar], told: str) -> Figure:

@@ -77,6 +77,32 @@ def allocated(title: str, axis: str, series: Sequence[Series], told: str) -> Fig
     return _lines(title, axis, series, told, {}, interpolate="step-after")
 
 
+class Beside(NamedTuple):
+    """What stands behind and over lines that are compared: a band, a target, and where something disturbed."""
+
+    band: Sequence[Expected] = ()
+    target: float | None = None
+    stress: tuple[float, float] | None = None
+
+
+def compared(
+    title: str, axis: str, series: Sequence[Series], told: str, beside: Beside, *, steps: bool = False
+) -> Figure:
+    """The courses of several runs; the band is of the first."""
+    drawn = _lines(title, axis, series, told, rule(beside.target, axis), **({"interpolate": "step"} if steps else {}))
+    shade = [] if beside.stress is None else [dict(zip(("start", "end"), beside.stress, strict=True))]
+    under = [
+        layer("rect", "stress", shade, {"x": span("start"), "x2": {"field": "end"}}),
+        layer(
+            "area",
+            "expected",
+            [one._asdict() for one in beside.band],
+            {"x": span("iteration"), "y": quantity("low", axis), "y2": {"field": "high"}},
+        ),
+    ]
+    return drawn._replace(spec=layered(*under, *drawn.spec["layer"]))
+
+
 def _lines(title: str, axis: str, series: Sequence[Series], told: str, over: Json, **mark: str) -> Figure:
     names = [one.name for one in series]
     rows = [{"name": one.name, "iteration": at, "value": value} for one in series for at, value in one.points]

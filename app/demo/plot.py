@@ -1,83 +1,58 @@
 """The demo's picture: PNG and HTML from one definition, made without a network."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
-import altair as alt
-
+from app.charts import drawing
+from app.charts.figure import Figure
+from app.charts.timeline import Beside, Expected, Point, Series, compared
 from app.demo.drive import Row, Run
-
-WIDTH = 760
-COLOURS = ["#0b7285", "#868e96", "#e8590c"]
 
 
 def save(runs: Sequence[Run], folder: Path) -> list[Path]:
     """Write ``demo.png`` and ``demo.html`` (all it needs inside it); the first run is Steward's."""
-    chart = picture(runs)
-    folder.mkdir(parents=True, exist_ok=True)
-    png, html = folder / "demo.png", folder / "demo.html"
-    chart.save(str(png), scale_factor=1.5)
-    chart.save(str(html), inline=True)
-    return [png, html]
+    return drawing.save(figures(runs), folder, "demo")
 
 
-def picture(runs: Sequence[Run]) -> alt.VConcatChart:
+def figures(runs: Sequence[Run]) -> list[Figure]:
     """Seconds per iteration with the predicted band, then the allocation, then the way to the deadline."""
-    colour = alt.Color(
-        "run:N", title=None, sort=[run.name for run in runs], legend=alt.Legend(orient="top", labelLimit=400)
-    )
-    colour = colour.scale(domain=[run.name for run in runs], range=COLOURS[: len(runs)])
-    data = alt.InlineData(values=[_point(run, row) for run in runs for row in run.rows])
-    base = alt.Chart(data).encode(x=_iteration(), color=colour)
-    panels = [
-        alt.layer(_shade(runs[0]), _band(runs[0]), base.mark_line(point=True).encode(y=_axis("seconds", "seconds"))),
-        alt.layer(_shade(runs[0]), base.mark_line(interpolate="step").encode(y=_axis("percent", "CPU, % of a core"))),
-        alt.layer(_shade(runs[0]), base.mark_line().encode(y=_axis("elapsed", "seconds gone by")), _deadline(runs[0])),
+    disturbed = [row.measured.iteration for row in runs[0].rows if row.disturbed]
+    beside = Beside(stress=(disturbed[0] - 0.5, disturbed[-1] + 0.5) if disturbed else None)
+    return [
+        compared(
+            "How long each iteration took",
+            "seconds",
+            _series(runs, lambda row: row.measured.seconds),
+            "The band is what Steward predicted for its own run (90 %).",
+            beside._replace(band=_band(runs[0])),
+        ),
+        compared(
+            "What was allocated",
+            "CPU, % of a core",
+            _series(runs, lambda row: row.measured.percent),
+            "Shaded: a neighbour takes CPU under the same limit.",
+            beside,
+            steps=True,
+        ),
+        compared(
+            "The way to the deadline",
+            "seconds gone by",
+            _series(runs, lambda row: row.elapsed),
+            "Dashed: the deadline.",
+            beside._replace(target=runs[0].deadline),
+        ),
     ]
-    titles = [
-        "How long each iteration took; the band is what Steward predicted for its own run (90 %)",
-        "What was allocated",
-        "The way to the deadline (dashed); shaded: a neighbour takes CPU under the same limit",
+
+
+def _series(runs: Sequence[Run], of: Callable[[Row], float]) -> list[Series]:
+    return [Series(run.name, [Point(row.measured.iteration, round(of(row), 4)) for row in run.rows]) for run in runs]
+
+
+def _band(run: Run) -> list[Expected]:
+    return [
+        Expected(row.measured.iteration, row.advice.low, row.advice.high)
+        for row in run.rows
+        if row.advice.low is not None and row.advice.high is not None
     ]
-    sized = [
-        panel.properties(width=WIDTH, height=170, title=title) for panel, title in zip(panels, titles, strict=True)
-    ]
-    return alt.vconcat(*sized).configure_title(anchor="start", fontSize=13).configure_view(stroke=None)
-
-
-def _axis(field: str, title: str) -> alt.Y:
-    return alt.Y(f"{field}:Q", title=title)
-
-
-def _point(run: Run, row: Row) -> dict[str, Any]:
-    return {
-        "run": run.name,
-        "iteration": row.measured.iteration,
-        "seconds": round(row.measured.seconds, 4),
-        "percent": row.measured.percent,
-        "elapsed": round(row.elapsed, 4),
-    }
-
-
-def _band(run: Run) -> alt.Chart:
-    known = [row for row in run.rows if row.advice.low is not None]
-    values = [{"iteration": r.measured.iteration, "low": r.advice.low, "high": r.advice.high} for r in known]
-    marked = alt.Chart(alt.InlineData(values=values)).mark_area(opacity=0.2, color=COLOURS[0])
-    return marked.encode(x=_iteration(), y=_axis("low", "seconds"), y2="high:Q")
-
-
-def _shade(run: Run) -> alt.Chart:
-    disturbed = [row.measured.iteration for row in run.rows if row.disturbed]
-    values = [{"from": disturbed[0] - 0.5, "to": disturbed[-1] + 0.5}] if disturbed else []
-    marked = alt.Chart(alt.InlineData(values=values)).mark_rect(opacity=0.15, color="#fab005")
-    return marked.encode(x=_iteration("from"), x2="to:Q")
-
-
-def _deadline(run: Run) -> alt.Chart:
-    data = alt.InlineData(values=[{"deadline": run.deadline}])
-    return alt.Chart(data).mark_rule(strokeDash=[6, 4], color="#c92a2a").encode(y=_axis("deadline", "seconds gone by"))
-
-
-def _iteration(field: str = "iteration") -> alt.X:
-    return alt.X(f"{field}:Q", title="iteration", scale=alt.Scale(nice=False), axis=alt.Axis(tickMinStep=1))

@@ -1,0 +1,36 @@
+"""Figures as files, drawn without a browser or a network by what the extra ``worker`` installs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from app.charts import style
+from app.charts.figure import SCHEMA, Figure, Json
+
+WIDTH, PANEL = 760, 170
+SCALE = 1.5
+
+
+def stacked(figures: Sequence[Figure], height: int = PANEL) -> Json:
+    """Figures below one another under their titles, with what their marks mean."""
+    panels = [
+        {**{name: part for name, part in one.spec.items() if name != "$schema"}}
+        | {"width": WIDTH, "height": height, "title": {"text": one.title, "subtitle": one.told}}
+        for one in figures
+    ]
+    independent = {"scale": {"color": "independent"}}
+    config = {**style.config(), "background": "white"}
+    return {"$schema": SCHEMA, "vconcat": panels, "resolve": independent, "config": config}
+
+
+def save(figures: Sequence[Figure], folder: Path, name: str) -> list[Path]:
+    """Write a PNG, and an HTML that holds all it needs; their paths."""
+    import vl_convert
+
+    spec = stacked(figures)
+    folder.mkdir(parents=True, exist_ok=True)
+    png, html = folder / f"{name}.png", folder / f"{name}.html"
+    png.write_bytes(vl_convert.vegalite_to_png(spec, scale=SCALE))
+    html.write_text(vl_convert.vegalite_to_html(spec, bundle=True))
+    return [png, html]
