@@ -153,15 +153,17 @@ def test_ctrl_c_is_passed_on_and_all_is_undone(
             time.sleep(0.02)
         os.kill(os.getpid(), signal.SIGINT)
 
-    until = time.monotonic() + 60
+    url = serve().url
+    until, before = time.monotonic() + 60, set(psutil.Process().children())  # servers that other tests share
     timer = threading.Thread(target=interrupt)
     timer.start()
-    assert run(serve().url, "--option", "cpu_method=duty", "--", *command) == 130
+    assert run(url, "--option", "cpu_method=duty", "--", *command) == 130
     timer.join()
     out = capfd.readouterr().err
     assert "SIGINT: passed on to the command" in out
     assert "KeyboardInterrupt" in out
-    assert psutil.Process().children(recursive=True) == []
+    assert set(psutil.Process().children()) == before
+    assert not [one for one in psutil.process_iter(["cmdline"]) if str(folder) in " ".join(one.info["cmdline"] or [])]
     assert [one["state"] for one in runs(client)] == ["failed"]
 
 
