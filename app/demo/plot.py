@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from app.charts import drawing
 from app.charts.figure import Figure
 from app.charts.timeline import Beside, Expected, Point, Series, compared
+from app.demo import drawing
 from app.demo.drive import Row, Run
 
 
 def save(runs: Sequence[Run], folder: Path) -> list[Path]:
     """Write ``demo.png`` and ``demo.html`` (all it needs inside it); the first run is Steward's."""
-    return drawing.save(figures(runs), folder, "demo")
+    return drawing.save(figures(runs), folder / "demo.png")
 
 
 def figures(runs: Sequence[Run]) -> list[Figure]:

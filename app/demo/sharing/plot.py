@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from app.charts import drawing
 from app.charts.figure import Figure
 from app.charts.ranking import Ranked, ranking
 from app.charts.spans import courses, lasting, shares
+from app.demo import drawing
 from app.demo.sharing.play import Played
 from app.demo.sharing.workload import JOBS, SLICES
 
 
 def save(played: Sequence[Played], folder: Path) -> list[Path]:
     """Write ``cluster.png`` and ``cluster.html`` (all it needs inside it); the first run is Steward's."""
-    return drawing.save(list(figures(played)), folder, "cluster")
+    return drawing.save(list(figures(played)), folder / "cluster.png")
 
 
 def figures(played: Sequence[Played]) -> Iterator[Figure]:

@@ -39,7 +39,7 @@ def started(name: str, wanted: Range, program: str, first: float, method: str = 
 
 def family() -> list[psutil.Process]:
     """The command's processes, the guard's left out."""
-    (guard,) = psutil.Process().children()
+    (guard,) = (one for one in psutil.Process().children() if "launcher.limits.guard" in " ".join(one.cmdline()))
     return guard.children(recursive=True)
 
 

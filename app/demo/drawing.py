@@ -24,13 +24,13 @@ def stacked(figures: Sequence[Figure], height: int = PANEL) -> Json:
     return {"$schema": SCHEMA, "vconcat": panels, "resolve": independent, "config": config}
 
 
-def save(figures: Sequence[Figure], folder: Path, name: str) -> list[Path]:
-    """Write a PNG, and an HTML that holds all it needs; their paths."""
+def save(figures: Sequence[Figure], png: Path) -> list[Path]:
+    """Write a PNG, and beside it an HTML that holds all it needs; their paths."""
     import vl_convert
 
     spec = stacked(figures)
-    folder.mkdir(parents=True, exist_ok=True)
-    png, html = folder / f"{name}.png", folder / f"{name}.html"
+    png.parent.mkdir(parents=True, exist_ok=True)
+    html = png.with_suffix(".html")
     png.write_bytes(vl_convert.vegalite_to_png(spec, scale=SCALE))
     html.write_text(vl_convert.vegalite_to_html(spec, bundle=True))
     return [png, html]
