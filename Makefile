@@ -26,9 +26,10 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[$(EXTRAS)]' -e clients/python
 	@touch $@
 
-# Tests run side by side, and arrays are small: threads of their own would only wait for one another.
+# Tests run side by side, and arrays are small: threads of their own would only wait for one another. A third of the
+# processes waits for servers at any time, so there is one more of them than cores.
 test: setup
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadgroup $(ARGS)
 
 # Would the tests notice a fault? `make mutants ARGS="guard lease --most 20 --seed 3"`; takes hours in full.
 mutants: setup

@@ -77,7 +77,7 @@ class Governed:
         if self._actuator.shares_files:
             self.run.start()
             return
-        begun = self._service.call("POST", "/runs", {**self._begun, "token": True})
+        begun = self._service.call("POST", "/runs", {**self._begun, "token": True})  # nosec B105
         self.run.take_up(begun["id"])
         self._followed = self.watched.follow(Followed(self._service, self.run.id))
         self._remote = {"STEWARD_URL": self._service.url, "STEWARD_RUN": self.run.id, "STEWARD_TOKEN": begun["token"]}
