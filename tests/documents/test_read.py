@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 from jsonschema import Draft202012Validator
+from typer._click.exceptions import UsageError
 
 from tests.documents.blocks import ALL, NOT_HERE, ROOT, Block
 from tests.documents.shell import accept, commands
@@ -49,7 +50,7 @@ def test_every_command_is_there(block: Block) -> None:
     ["steward trane x", "ls; steward train --sedes 3 w", "make tset", "python -m nobody", "curl localhost:8080/rnus"],
 )
 def test_a_command_that_is_not_there_is_noticed(script: str) -> None:
-    with pytest.raises((Exception, AssertionError)):
+    with pytest.raises((UsageError, AssertionError)):
         test_every_command_is_there(Block("", 0, "sh", "", "", script))
 
 

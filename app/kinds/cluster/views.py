@@ -8,7 +8,7 @@ from typing import Any
 from app.charts.figure import Figure
 from app.charts.spans import courses, shares
 from app.kinds.contract.text import number
-from app.kinds.contract.views import Alternative, Fact, Learnt, Shown
+from app.kinds.contract.views import Fact, Shown, Views
 
 Json = Mapping[str, Any]
 Course = list[tuple[float, float]]
@@ -16,10 +16,8 @@ MOST_JOBS = 8
 GIVEN_BACK = "shrunk"
 
 
-class ClusterViews:
+class ClusterViews(Views):
     """See ``app.kinds.contract.views.Views``."""
-
-    thinned = False
 
     def facts(self, compiled: Any, shown: Shown) -> Sequence[Fact]:
         """See ``Views``."""
@@ -49,22 +47,6 @@ class ClusterViews:
         if learning:
             found.append(courses("What jobs have learnt", "loss or metric", learning, "As reported, by job."))
         return found
-
-    def alternatives(self, compiled: Any, shown: Shown) -> Sequence[Alternative]:  # noqa: ARG002
-        """See ``Views``: not known at once."""
-        return []
-
-    def workload(self, compiled: Any, learnt: Learnt) -> Sequence[Figure]:  # noqa: ARG002
-        """See ``Views``: nothing yet."""
-        return []
-
-    def policy(self, compiled: Any) -> Sequence[Figure]:  # noqa: ARG002
-        """See ``Views``: situations are too many for a map."""
-        return []
-
-    def on_target(self, compiled: Any, decision: Json) -> bool | None:  # noqa: ARG002
-        """See ``Views``: decisions don't tell it."""
-        return None
 
 
 def _changes(shown: Shown) -> list[Json]:

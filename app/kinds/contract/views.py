@@ -69,13 +69,13 @@ class Alternative(NamedTuple):
 
 
 class Views(Protocol):
-    """What a kind shows; ``compiled`` is what its engine made of the workload.
+    """What a kind shows; ``compiled`` is what its engine made of the workload. Kinds extend it.
 
     Attributes:
         thinned: whether some of a run's reports tell of all of them; else pages give the last ones.
     """
 
-    thinned: bool
+    thinned: bool = False
 
     def facts(self, compiled: Any, shown: Shown) -> Sequence[Fact]:
         """How a run stands, in a few figures."""
@@ -87,16 +87,16 @@ class Views(Protocol):
 
     def alternatives(self, compiled: Any, shown: Shown) -> Sequence[Alternative]:
         """What other policies would decide now; empty where that is not known at once."""
-        ...
+        return []
 
     def workload(self, compiled: Any, learnt: Learnt) -> Sequence[Figure]:
         """What was measured and what the domain model makes of it."""
-        ...
+        return []
 
     def policy(self, compiled: Any) -> Sequence[Figure]:
         """What answers in which situation."""
-        ...
+        return []
 
     def on_target(self, compiled: Any, decision: Mapping[str, Any]) -> bool | None:
         """Whether a run is, or was at its end, on target by its last decision as stored; None: that can't be told."""
-        ...
+        return None

@@ -9,17 +9,15 @@ from typing import Any
 from app.charts.figure import Figure
 from app.charts.spans import counts, courses
 from app.kinds.contract.text import number
-from app.kinds.contract.views import Alternative, Fact, Learnt, Shown
+from app.kinds.contract.views import Fact, Shown, Views
 
 Json = Mapping[str, Any]
 Course = list[tuple[float, float]]
 BINS = 40
 
 
-class InferenceViews:
+class InferenceViews(Views):
     """See ``app.kinds.contract.views.Views``."""
-
-    thinned = False
 
     def facts(self, compiled: Any, shown: Shown) -> Sequence[Fact]:  # noqa: ARG002
         """See ``Views``."""
@@ -62,22 +60,6 @@ class InferenceViews:
             courses("Quality", "mean quality", _each(shown, "quality"), "Of each user’s answers lately; 1 is best."),
         ]
         return [figure for figure in found if figure.rows]
-
-    def alternatives(self, compiled: Any, shown: Shown) -> Sequence[Alternative]:  # noqa: ARG002
-        """See ``Views``: not known at once."""
-        return []
-
-    def workload(self, compiled: Any, learnt: Learnt) -> Sequence[Figure]:  # noqa: ARG002
-        """See ``Views``: nothing yet."""
-        return []
-
-    def policy(self, compiled: Any) -> Sequence[Figure]:  # noqa: ARG002
-        """See ``Views``: situations are too many for a map."""
-        return []
-
-    def on_target(self, compiled: Any, decision: Json) -> bool | None:  # noqa: ARG002
-        """See ``Views``: decisions don't tell it."""
-        return None
 
 
 def _binned(events: Iterable[tuple[float, str]], first: float, width: float) -> dict[str, Course]:

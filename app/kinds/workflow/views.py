@@ -8,7 +8,7 @@ from typing import Any
 from app.charts.figure import Figure
 from app.charts.spans import Bar, courses, gantt
 from app.kinds.contract.text import number
-from app.kinds.contract.views import Alternative, Fact, Learnt, Shown, Step
+from app.kinds.contract.views import Fact, Shown, Step, Views
 
 Json = Mapping[str, Any]
 
@@ -54,10 +54,8 @@ class _Queue:
         return sum(self.processors.get(task, 1) for task in self.running)
 
 
-class WorkflowViews:
+class WorkflowViews(Views):
     """See ``app.kinds.contract.views.Views``."""
-
-    thinned = False
 
     def facts(self, compiled: Any, shown: Shown) -> Sequence[Fact]:  # noqa: ARG002
         """See ``Views``."""
@@ -91,19 +89,3 @@ class WorkflowViews:
             courses("Busy processors", "processors", {"busy": used}, f"Of {most:,} at most.", steps=True),
             courses("Tasks that wait", "tasks", {"waiting": waits}, "After each decision.", steps=True),
         ]
-
-    def alternatives(self, compiled: Any, shown: Shown) -> Sequence[Alternative]:  # noqa: ARG002
-        """See ``Views``: what others would start takes another simulation."""
-        return []
-
-    def workload(self, compiled: Any, learnt: Learnt) -> Sequence[Figure]:  # noqa: ARG002
-        """See ``Views``: nothing yet."""
-        return []
-
-    def policy(self, compiled: Any) -> Sequence[Figure]:  # noqa: ARG002
-        """See ``Views``: situations are too many for a map."""
-        return []
-
-    def on_target(self, compiled: Any, decision: Json) -> bool | None:  # noqa: ARG002
-        """See ``Views``: decisions don't tell it."""
-        return None

@@ -74,7 +74,8 @@ def test_a_script_is_governed(
     serve: Serve, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     command = [sys.executable, script(folder, PRINTS), "6", "0.02"]  # one more than the workload has
-    assert run(serve().url, "--deadline", "60s", "--", *command) == 0
+    assert run(serve().url, "--deadline", "60s", "--plot", "run.svg", "--", *command) == 0
+    assert "the deadline" in Path("run.svg").read_text()
     said = capfd.readouterr()
     assert said.out == "".join(f"epoch {n}: loss={1 / (n + 1):.3f}\n" for n in range(6))
     for part in (

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.charts.figure import Figure
-from app.kinds.contract.views import Alternative, Fact, Learnt, Shown
+from app.kinds.contract.views import Alternative, Fact, Learnt, Shown, Views
 from app.kinds.iterative.decisions.compiled import Compiled
 from app.kinds.iterative.views import policy, run, workload
 
 LIKELY = 0.5
 
 
-class IterativeViews:
+class IterativeViews(Views):
     """Metrics beside what was expected, allocations, the way to targets; curves by resource; a map of the policy."""
 
     thinned = True

@@ -75,7 +75,7 @@ def _line(values: list[float], **mark: str) -> Json:
     data = [{"iteration": number, "value": value} for number, value in enumerate(values)]
     return {
         "data": {"values": data},
-        "mark": {"type": "line", "color": MEASURED, "point": True, **mark},
+        "mark": {"type": "line", "color": MEASURED, "point": {"color": MEASURED}, **mark},
         "encoding": {"x": _x(), "y": _y("value")},
     }
 
