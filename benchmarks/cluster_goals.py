@@ -4,9 +4,10 @@
 train at their best batches and what they need is known.
 
 **priorities**: logs drawn hour by hour from workloads 3 and 4, once and twice their load, a tenth or a quarter of the
-jobs urgent, in a queue whose weight is the largest of 2, 3, 4, 8, … 64 by which the others' goal is met on logs of
-workloads 1 and 2. Mean completion times of the urgent and of the other jobs, over those of the same jobs in one queue,
-log by log.
+jobs urgent, in a queue whose weight is the largest of ``WEIGHTS`` by which the others' goal is met on logs of workloads
+1 and 2. Mean completion times of the urgent and of the other jobs, over those of the same jobs in one queue, by log.
+Beside the urgent jobs stands what they take alone on the cluster: no priority is worth more. Beside the others stands
+what they take where that is nearly so: urgent jobs strictly first.
 **data**: jobs of one application alone, with a quarter to four times the data that was measured (and iterations); rank
 correlation of a job's data with the GPUs that it has on average while it runs. Under the mean completion time (power 0)
 short jobs go first, and larger data has fewer GPUs at a time; ``data_power`` 1 weighs jobs by their data.
@@ -37,8 +38,10 @@ from workers.kinds.cluster.simulator.simulator import Settings
 
 PARTS = ("priorities", "data")
 DRAWS, HIGH, LOW = 64, 0.6, 1.3
-WEIGHTS = {(1.0, 0.1): 16.0, (1.0, 0.25): 4.0, (2.0, 0.1): 8.0, (2.0, 0.25): 3.0}
-"""Of the urgent queue, by load and share of urgent jobs."""
+CASES = tuple((load, share) for load in (1.0, 2.0) for share in (0.1, 0.25))
+"""Load, and share of urgent jobs."""
+WEIGHTS, STRICT = np.round(2.0 ** np.arange(1.0, 6.1, 0.25), 1), 1e6
+"""Of the urgent queue; the last one puts its jobs first in everything."""
 SIZES, JOBS, LOGS, CORRELATED = 2.0 ** np.linspace(-2, 2, 9), 100, 4, 0.5
 SETTINGS = Settings()
 Row = dict[str, Any]
@@ -61,36 +64,63 @@ def _folder() -> Path:
 
 
 def _priorities() -> Iterator[Row]:
-    for (load, share), weight in WEIGHTS.items():
-        for urgent, found in zip((True, False), ratios(WORKLOADS[2:], load, share, weight), strict=True):
-            yield _told(load, share, found, urgent=urgent)
+    for load, share in CASES:
+        known, judged = (Priorities(of, load, share) for of in (WORKLOADS[:2], WORKLOADS[2:]))
+        weight = known.heaviest()
+        high, low = judged.ratios(weight)
+        of = f"load {load:g}, {share:.0%} of jobs urgent with weight {weight:g}, {len(high)} logs"
+        yield _told(f"{of}: urgent jobs", high, HIGH, ("alone on the cluster", judged.alone()))
+        yield _told(f"{of}: other jobs", low, LOW, ("urgent jobs strictly first", judged.ratios(STRICT)[1]))
 
 
-def ratios(workloads: Sequence[str], load: float, share: float, weight: float) -> tuple[Floats, Floats]:
-    """Mean completion times with priorities over those without, by log, of urgent and of other jobs, [DRAWS] each."""
-    sources = [read_log(_folder() / "workloads" / f"{name}.csv") for name in workloads]
-    logs = [draw(sources, load, np.random.default_rng(seed)) for seed in range(DRAWS)]
-    rules = tabled(applications(), SETTINGS)
-    plain, queued = (clusters(logs, [*applications()], SETTINGS) for _ in range(2))
-    urgent = np.random.default_rng(0).random(plain.time.shape) < share
-    queued = queued._replace(queue=(~urgent).astype(np.int64))
-    play(rules, plain)
-    play(rules._replace(weight=np.array([weight, 1.0]), ageing=np.full(2, np.inf)), queued)
-    high, low = (_means(queued, own) / _means(plain, own) for own in (urgent, ~urgent))
-    return high, low
+class Priorities:
+    """Logs of workloads at a load, a share of their jobs urgent; ``plain``: their completion times in one queue."""
+
+    def __init__(self, workloads: Sequence[str], load: float, share: float) -> None:
+        sources = [read_log(_folder() / "workloads" / f"{name}.csv") for name in workloads]
+        self._logs = [draw(sources, load, np.random.default_rng(seed)) for seed in range(DRAWS)]
+        self._rules, self.plain = tabled(applications(), SETTINGS), self._begun()
+        self.urgent = np.random.default_rng(0).random(self.plain.time.shape) < share
+        play(self._rules, self.plain)
+
+    def _begun(self) -> Clusters:
+        return clusters(self._logs, [*applications()], SETTINGS)
+
+    def ratios(self, weight: float) -> tuple[Floats, Floats]:
+        """Mean completion times with priorities over those without, by log, of urgent and of other jobs."""
+        queued = self._begun()._replace(queue=(~self.urgent).astype(np.int64))
+        play(self._rules._replace(weight=np.array([weight, 1.0]), ageing=np.full(2, np.inf)), queued)
+        high, low = (_means(queued, own) / _means(self.plain, own) for own in (self.urgent, ~self.urgent))
+        return high, low
+
+    def alone(self) -> Floats:
+        """Of urgent jobs that have the cluster to themselves, over theirs in one queue, by log."""
+        each = zip(self._logs, self.urgent, strict=True)
+        only = [[job for job, urgent in zip(log, of, strict=False) if urgent] for log, of in each]
+        played = clusters(only, [*applications()], SETTINGS)
+        play(self._rules, played)
+        return np.asarray(np.nanmean(played.completed, axis=1) / _means(self.plain, self.urgent), np.float64)
+
+    def heaviest(self) -> float:
+        """The largest weight by which the others' goal is met, by bisection: they only lose by it."""
+        low, high = 0, len(WEIGHTS)
+        while high - low > 1:
+            middle = (low + high) // 2
+            met = mean_interval(self.ratios(float(WEIGHTS[middle]))[1])["high"] <= LOW
+            low, high = (middle, high) if met else (low, middle)
+        return float(WEIGHTS[low])
 
 
 def _means(played: Clusters, which: np.ndarray[Any, np.dtype[np.bool_]]) -> Floats:
     return np.asarray(np.nanmean(np.where(which, played.completed, np.nan), axis=1), np.float64)
 
 
-def _told(load: float, share: float, found: Floats, *, urgent: bool) -> Row:
-    mean, most = mean_interval(found), HIGH if urgent else LOW
-    bounds = f"{mean['low']:.3f}–{mean['high']:.3f}"
-    of = f"load {load:g}, {share:.0%} of jobs urgent with weight {WEIGHTS[load, share]:g}, {len(found)} logs"
-    name = f"{of}: {'urgent' if urgent else 'other'} jobs ({bounds})"
+def _told(name: str, found: Floats, most: float, beside: tuple[str, Floats]) -> Row:
+    mean, peer = mean_interval(found), mean_interval(beside[1])
     goal = f"≤ {most:g} with 95 %: {'met' if mean['high'] <= most else 'missed'}"
-    return _row(name, mean["mean"], "× without priorities", goal)
+    row = _row(f"{name} ({mean['low']:.3f}–{mean['high']:.3f})", mean["mean"], "× without priorities", goal)
+    bounds = f"{beside[0]} ({peer['low']:.3f}–{peer['high']:.3f})"
+    return {**row, "peer": bounds, "peer_value": peer["mean"], "ratio": mean["mean"] / peer["mean"]}
 
 
 def _data() -> Iterator[Row]:

@@ -11,6 +11,7 @@ from app.kinds.cluster.allocation.fairness import goodput
 from app.kinds.cluster.allocation.levels import in_levels
 from app.kinds.cluster.allocation.optimus import optimus
 from app.kinds.cluster.allocation.priority import prioritised
+from app.kinds.cluster.allocation.rollout import rolled_out
 from app.kinds.cluster.allocation.shares import equal_share, fifo, srtf
 from app.kinds.cluster.allocation.situation import Rule
 from app.kinds.cluster.allocation.slaq import slaq
@@ -20,6 +21,8 @@ from app.kinds.cluster.spec import ClusterSpec
 WITHOUT_MODEL = "priority"
 """What answers while there is no domain model: it asks nothing of an outlook."""
 WITH_MODEL = "soonest"
+AHEAD = "rollout"
+"""What answers in its stead while nobody is expected to come: it looks until the end of those that are there."""
 WEIGHED = "weighed"
 """What answers by an agent: ``WITH_MODEL``, with weights of jobs that the agent changes."""
 LEVELLED: Mapping[str, Rule] = {
@@ -39,4 +42,5 @@ def rules(spec: ClusterSpec) -> dict[str, Rule]:
     weights = [queue.weight for queue in spec.queues]
     levelled = {name: in_levels(rule, ageing, patience) for name, rule in LEVELLED.items()}
     known = {WITHOUT_MODEL: prioritised(ageing, patience), WITH_MODEL: completing(weights, ageing, patience)}
+    known[AHEAD] = rolled_out(weights, ageing, patience, spec.interval_seconds)
     return known | levelled

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from app.kinds.cluster.policies import load
-from app.kinds.cluster.portfolio import WITH_MODEL
+from app.kinds.cluster.portfolio import AHEAD, WITH_MODEL
 from workers.inputs import Conditions, Workload
 from workers.kinds.contract import Fitted
 from workers.kinds.simulated import SimulatedKind
@@ -65,11 +65,11 @@ class LearnedCluster(SimulatedKind):
         return super().trainer(workload, replace(request, imitate=WITH_MODEL) if begins else request, champion)
 
     def baselines(self, workload: Workload) -> Mapping[str, Policy]:
-        """See ``LearnedKind``: every rule, that first which answers without an agent."""
+        """See ``LearnedKind``: every rule, as jobs come, that first which answers without an agent."""
         from workers.kinds.cluster.world.answering import Ruled
 
         names = sorted(self.layout(workload.spec).rules, key=lambda name: name != WITH_MODEL)
-        return {name: Ruled(name) for name in names}
+        return {name: Ruled(name) for name in names if name != AHEAD}
 
     def load(self, artifact: bytes, spec: Any) -> Policy:
         """See ``SimulatedKind``."""

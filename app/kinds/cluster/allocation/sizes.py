@@ -25,7 +25,10 @@ def grid(situation: Situation) -> Integers:
 
 
 def thinned(capacity: Integers) -> Integers:
-    """Numbers that fit nodes, from 0 on, of many multiples of nodes few, [R]."""
-    sizes, node = fitting(capacity), max(1, int(capacity.max(initial=0)))
+    """Numbers that fit nodes, from 0 on, of many multiples of nodes few, [R]; on a single small node any fits."""
+    node = max(1, int(capacity.max(initial=0)))
+    if len(capacity) == 1 and node <= MOST_MULTIPLES:
+        return np.arange(int(capacity.sum()) + 1)
+    sizes = fitting(capacity)
     multiples = sizes // node
     return sizes[(multiples <= MOST_MULTIPLES) | (multiples & (multiples - 1) == 0)]

@@ -18,7 +18,7 @@ from app.kinds.cluster.live.members import deadlines
 from app.kinds.cluster.live.outlook import BelievedOutlook
 from app.kinds.cluster.live.state import ClusterState
 from app.kinds.cluster.model import ClusterModel
-from app.kinds.cluster.portfolio import WEIGHED, WITH_MODEL, WITHOUT_MODEL
+from app.kinds.cluster.portfolio import AHEAD, WEIGHED, WITH_MODEL, WITHOUT_MODEL
 from app.kinds.contract.engine import Snapshot
 from app.policies.base import Published
 
@@ -80,10 +80,20 @@ class Compiled:
         return BelievedOutlook(self._beliefs, state.jobs, state.records, int(state.capacity.sum()))
 
     def rule(self, policy: Published | None, now: datetime) -> tuple[str, Rule]:
-        """By which a policy, or without one the heuristic, decides at a time; and its name."""
+        """By which a policy, or without one the heuristic, decides at a time; and its name.
+
+        Where nobody is expected to come the heuristic looks ahead: until those that are there have ended.
+        """
         if policy is None or self._beliefs is None:
-            return self.heuristic, self.layout.rules[self.heuristic]
+            name = AHEAD if self._closed(now) else self.heuristic
+            return name, self.layout.rules[name]
         return WEIGHED, self.layout.weighing(policy, self.coming(self._beliefs, now.timestamp()))
+
+    def _closed(self, now: datetime) -> bool:
+        """Whether nobody is expected to come to those that are there, and none of them has a deadline."""
+        if self._beliefs is None or self._members:
+            return False
+        return self.coming(self._beliefs, now.timestamp()) <= 0
 
     def coming(self, beliefs: Beliefs, now: float) -> float:
         """GPUs that are expected to be asked for within an hour: by the forecast, where what came was counted lately.

@@ -11,11 +11,12 @@ from app.kinds.cluster.allocation.fairness import fitting
 from app.kinds.cluster.allocation.marginal import marginal
 from app.kinds.cluster.allocation.placement import place
 from app.kinds.cluster.allocation.priority import urgency
+from app.kinds.cluster.allocation.rollout import rolled_out
 from app.kinds.cluster.allocation.situation import Rule, Situation
 from tests.app.kinds.cluster.situations import Planted, situations
 
 AGEING = np.array([np.inf, 5_000.0])
-RULES = [soonest, completing([4.0, 1.0], AGEING.tolist())]
+RULES = [soonest, completing([4.0, 1.0], AGEING.tolist()), rolled_out([4.0, 1.0], AGEING.tolist())]
 
 
 def cluster(seconds: list[float], left: list[float], held: list[int], queue: list[int] | None = None) -> Situation:
@@ -30,7 +31,7 @@ def cluster(seconds: list[float], left: list[float], held: list[int], queue: lis
     return empty._replace(jobs=jobs._replace(held=on))
 
 
-@pytest.mark.parametrize(("rule", "queues"), [(RULES[0], 1), (RULES[1], 2)])
+@pytest.mark.parametrize(("rule", "queues"), [(RULES[0], 1), (RULES[1], 2), (RULES[2], 2)])
 @given(situations())
 def test_no_node_gives_more_than_it_has_and_no_job_gets_less_than_it_can_use(
     rule: Rule, queues: int, situation: Situation

@@ -8,6 +8,7 @@ from app.kinds.cluster.allocation.completion import completing
 from app.kinds.cluster.allocation.levels import in_levels
 from app.kinds.cluster.allocation.placement import place
 from app.kinds.cluster.allocation.priority import LATE, urgency
+from app.kinds.cluster.allocation.rollout import rolled_out
 from app.kinds.cluster.allocation.situation import Rule, Situation
 from app.kinds.cluster.portfolio import LEVELLED, rules
 from app.kinds.cluster.spec import ClusterSpec
@@ -26,7 +27,9 @@ SPEC = ClusterSpec.model_validate(
 
 
 WITHIN = {name: in_levels(rule, AGEING, PATIENCE) for name, rule in LEVELLED.items()}
-PRIORITISED = {"soonest": completing([4.0, 1.0], AGEING, PATIENCE), **WITHIN}
+WEIGHTS = [4.0, 1.0]
+BEYOND = {"soonest": completing(WEIGHTS, AGEING, PATIENCE), "rollout": rolled_out(WEIGHTS, AGEING, PATIENCE)}
+PRIORITISED = {**BEYOND, **WITHIN}
 
 
 @pytest.mark.parametrize("rule", PRIORITISED.values(), ids=[*PRIORITISED])

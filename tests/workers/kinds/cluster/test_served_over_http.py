@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -12,13 +14,17 @@ from app.agents import service as agents
 from app.agents.service import Trained
 from app.database.engine import Database
 from app.domain_models import service as domain_models
+from app.kinds.cluster import arrivals
 from app.kinds.cluster.allocation.placement import place
+from app.kinds.cluster.decisions.compiled import Compiled
 from app.kinds.cluster.example import SPEC as EXAMPLE
 from app.kinds.cluster.layout import Layout
+from app.kinds.cluster.model import ClusterModel
 from app.kinds.cluster.policies import Network
 from app.kinds.cluster.samples.codec import JSON
 from app.kinds.cluster.samples.example import SAMPLES
 from app.kinds.cluster.spec import ClusterSpec
+from app.kinds.contract.engine import Snapshot
 from app.main import create_app
 from app.policies.artifact import save
 from app.policies.base import Arrays
@@ -89,6 +95,14 @@ class Launcher:
         ended = [{"job": str(job)} for job in sorted(self._there - there)]
         self._came, self._there = came, there
         return {"at": float(clusters.now[0]), "submitted": submitted, "progressed": on, "ended": ended}
+
+
+def test_where_nobody_is_expected_to_come_it_looks_ahead(model: bytes) -> None:
+    known = ClusterModel.from_bytes(model)
+    silent = replace(known, arrivals=arrivals.none(len(LAYOUT.queues)))
+    for of, name in ((known, "soonest"), (silent, "rollout")):
+        snapshot = Snapshot("w", SPEC.name, 1, SPEC, LAYOUT, of, 1, None, None, 1)
+        assert Compiled(snapshot).rule(None, datetime(2026, 1, 1, tzinfo=UTC))[0] == name
 
 
 @pytest.mark.parametrize("who", ["soonest", "weighed"])
