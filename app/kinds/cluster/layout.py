@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from app.kinds.cluster.allocation.situation import Rule, Situation, Wanted
+from app.kinds.cluster.allocation.sizes import thinned
 from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.observation import ENTRIES, observe
 from app.kinds.cluster.policies import FACTORS, factors
@@ -50,6 +51,11 @@ class Layout:
     def known_nodes(self) -> str:
         """What the name of a node must be, in words."""
         return ", ".join(f"{one.name}-0 to {one.name}-{one.count - 1}" for one in self.spec.nodes)
+
+    @cached_property
+    def sizes(self) -> Integers:
+        """Numbers of GPUs that jobs are given, as long as every node is there, [R]; see ``thinned``."""
+        return thinned(self.capacity)
 
     @cached_property
     def rules(self) -> dict[str, Rule]:

@@ -44,6 +44,7 @@ class Progress(NamedTuple):
         half: of its 90 % interval.
         gpus: that they have.
         floor: GPUs below which they are not shrunk.
+        sizes: numbers of GPUs to which they are, ascending from 0, [R]; any, where there are none.
     """
 
     level: Floats
@@ -51,6 +52,7 @@ class Progress(NamedTuple):
     half: Floats
     gpus: Integers
     floor: Integers
+    sizes: Integers = np.zeros(0, np.int64)
 
 
 class Tolerance(NamedTuple):
@@ -87,9 +89,9 @@ def join(converging: Converging, jobs: int) -> Converging:
 def judged(converging: Converging, progress: Progress, now: float | Floats, tolerance: Tolerance) -> Converging:
     """Ceilings after what is known now; all arrays may have any other shape, and ``now`` one that goes with it.
 
-    A job is halved where what is left to gain, with its doubt, is below the tolerance, and a window has passed since it
-    was halved last. It is restored for good where more is left than ``REVIVED`` tolerances, or where it has come
-    further than was expected at most when it was first shrunk.
+    A job is halved, or has less where half doesn't fit nodes, where what is left to gain, with its doubt, is below the
+    tolerance, and a window has passed since it was halved last. It is restored for good where more is left than
+    ``REVIVED`` tolerances, or where it has come further than was expected at most when it was first shrunk.
     """
     scale = np.maximum(np.abs(progress.level), 1e-12)
     with np.errstate(invalid="ignore"):
@@ -99,7 +101,7 @@ def judged(converging: Converging, progress: Progress, now: float | Floats, tole
         large = progress.gain > REVIVED * tolerance.gain * scale
     shrunk = converging.ceiling < UNLIMITED
     revived = shrunk & (further | large)
-    lower = np.maximum(progress.gpus // 2, progress.floor)
+    lower = np.maximum(_largest(progress.gpus // 2, progress.sizes), progress.floor)
     due = now - converging.since >= tolerance.window_seconds
     halved = small & due & ~converging.restored & ~revived & (lower < np.minimum(progress.gpus, converging.ceiling))
     first = halved & ~shrunk
@@ -109,6 +111,11 @@ def judged(converging: Converging, progress: Progress, now: float | Floats, tole
         expected=np.where(first, progress.level + progress.gain + progress.half, converging.expected),
         restored=converging.restored | revived,
     )
+
+
+def _largest(gpus: Integers, sizes: Integers) -> Integers:
+    """The largest of ``sizes`` that are no more than ``gpus``, of any shape."""
+    return sizes[np.searchsorted(sizes, gpus, side="right") - 1] if len(sizes) else gpus
 
 
 def limited(rule: Rule, converging: Converging) -> Rule:

@@ -113,7 +113,7 @@ class Compiled:
             return state
         model, told = self._beliefs.model, state.records
         classes = [model.curve_class(*key) for key in zip(told.application.tolist(), told.rises.tolist(), strict=True)]
-        expecting = Expecting(model.curves, np.array(classes, np.int64), told.iterations)
+        expecting = Expecting(model.curves, np.array(classes, np.int64), told.iterations, self.layout.sizes)
         tolerance = Tolerance(convergence.tolerance, convergence.doubt, convergence.window_seconds)
         return state._replace(learning=converged(state.learning, expecting, state.jobs, state.now, tolerance))
 

@@ -74,11 +74,13 @@ class Expecting(NamedTuple):
         curves: of the domain model.
         classes: of the jobs among them, −1: none, [J].
         until: iteration at which each is finished, NaN: not known, [J].
+        sizes: see ``Progress``.
     """
 
     curves: LearningCurves
     classes: Integers
     until: Floats
+    sizes: Integers
 
 
 def converged(learning: Learning, expecting: Expecting, jobs: Jobs, now: float, tolerance: Tolerance) -> Learning:
@@ -89,7 +91,7 @@ def converged(learning: Learning, expecting: Expecting, jobs: Jobs, now: float, 
     seen = Seen(learning.iteration[at], learning.value[at])
     left = ahead(expecting.curves, expecting.classes[at], seen, expecting.until[at])
     own = Converging._make(column[at] for column in learning.converging)
-    after = judged(own, Progress(*left, jobs.gpus[at], jobs.minimum[at]), now, tolerance)
+    after = judged(own, Progress(*left, jobs.gpus[at], jobs.minimum[at], expecting.sizes), now, tolerance)
     columns = [column.copy() for column in learning.converging]
     for column, values in zip(columns, after, strict=True):
         column[at] = values

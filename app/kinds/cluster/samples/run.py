@@ -20,7 +20,11 @@ Report = Mapping[str, Any]
 def collected(layout: Layout, reports: Sequence[Report]) -> Collector:
     """All that was reported, and can be a sample; of more rows of a form than ``MOST_ROWS`` the last."""
     collector = Collector(layout)
-    for form, rows in (("seconds", steps(reports)), ("iteration", curves(reports)), ("time", arrivals(reports))):
+    for form, rows in (
+        ("seconds", steps(reports, layout.spec.members)),
+        ("iteration", curves(reports)),
+        ("time", arrivals(reports)),
+    ):
         columns = {name: [row.get(name) for row in rows[-MOST_ROWS:]] for name in FORMS[form]}
         _add_sound(collector, Rows(columns, str), form)
     return collector
@@ -66,13 +70,17 @@ def first_seen(reports: Sequence[Report]) -> dict[str, tuple[Report, Report]]:
     return found
 
 
-def steps(reports: Sequence[Report]) -> list[Row]:
-    """Steps whose seconds were told with the GPUs, of jobs whose application and batch size are known."""
+def steps(reports: Sequence[Report], members: Sequence[str] = ()) -> list[Row]:
+    """Steps whose seconds were told with the GPUs, of jobs whose application and batch size are known.
+
+    Members know their batch sizes themselves: where none is told, a step counts as a sample on each GPU.
+    """
     known, rows = first_seen(reports), list[Row]()
     for one in _progressed(reports):
         job = known[one["job"]][0] if one["job"] in known else {}
         application, batch = _application(job), one.get("batch") or job.get("batch")
         seconds, gpus, beside = one.get("seconds"), one.get("gpus"), one.get("beside") or ()
+        batch = gpus if not batch and application in members else batch
         if not (application and batch and seconds and gpus and all(map(is_name, beside))):
             continue
         told = {"gpus": gpus, "seconds": seconds, "beside": [*beside], "application": application, "batch": batch}

@@ -42,6 +42,13 @@ def test_it_is_halved_window_by_window_down_to_its_floor() -> None:
     assert seen == [4, 4, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2]
 
 
+def test_it_is_shrunk_to_what_fits_nodes() -> None:
+    fits = np.array([0, 1, 2, 4, 8, 12])
+    for gpus, fewer in ((12, 4), (8, 4), (4, 2), (2, 1)):
+        seen = progress(0.001, gpus)._replace(sizes=fits)
+        assert judged(none(1), seen, 0.0, TOLERANCE).ceiling.tolist() == [fewer]
+
+
 def test_what_is_in_doubt_is_not_small() -> None:
     assert judged(none(1), progress(0.001, 8, half=0.1), 0.0, TOLERANCE).ceiling[0] == UNLIMITED
     assert judged(none(1), progress(float("nan"), 8), 0.0, TOLERANCE).ceiling[0] == UNLIMITED

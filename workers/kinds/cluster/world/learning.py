@@ -92,7 +92,8 @@ def limited(
     tolerance = Tolerance(convergence.tolerance, convergence.doubt, convergence.window_seconds)
     runs = clusters.gpus > 0
     level, gain, half = (np.where(runs, column, np.nan) for column in left)
-    progress = Progress(level, gain, half, clusters.gpus, np.full_like(clusters.gpus, layout.spec.minimum))
+    floor = np.full_like(clusters.gpus, layout.spec.minimum)
+    progress = Progress(level, gain, half, clusters.gpus, floor, layout.sizes)
     after = judged(before, progress, clusters.now[:, None], tolerance)
     clusters.ceiling[:] = after.ceiling
     return after

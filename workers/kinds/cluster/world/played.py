@@ -8,7 +8,6 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from app.kinds.cluster.allocation.situation import Situation
-from app.kinds.cluster.allocation.sizes import thinned
 from app.kinds.cluster.arrivals import HOUR_SECONDS, HOURS
 from app.kinds.cluster.beliefs import UNKNOWN, Beliefs
 from app.kinds.cluster.jobs import Floats, Integers
@@ -45,7 +44,7 @@ class PlayedSource:
         self._courses = np.concatenate([courses(*one) for one in known])
         self._learning = foreseen_of(known) if spec.convergence else None
         self._most = min(spec.maximum or self._total, self._total)
-        sizes = np.clip(thinned(layout.capacity)[1:], spec.minimum, self._most)
+        sizes = np.clip(layout.sizes[1:], spec.minimum, self._most)
         self.rules = Rules(
             sizes=np.unique([0, *sizes]),
             rate=np.concatenate([self._rates(one) for one in beliefs]),

@@ -21,6 +21,7 @@ from app.kinds.cluster.samples.check import MOST_NAMES
 from app.kinds.cluster.samples.codec import CSV, JSON, NDJSON, ClusterSamples
 from app.kinds.cluster.samples.content import BATCH, BESIDE, COMPUTING, ITERATION, NODES, QUEUE, TIME, VALUE, Content
 from app.kinds.cluster.samples.example import SAMPLES
+from app.kinds.cluster.samples.run import steps
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.contract.reading import Refused, Sample
@@ -217,6 +218,14 @@ def test_a_run_becomes_arrivals_steps_and_curves() -> None:
     assert told.applications == ("r", "s")
     assert_array_equal(told.steps[:, BESIDE : BESIDE + 2], [[-1, -1], [1, 0]])
     assert codec.of_run("run", [{"at": 1.0}]) is None
+
+
+def test_a_step_of_a_member_needs_no_batch_size() -> None:
+    on = {"job": "a", "iteration": 1, "seconds": 0.5, "gpus": 4, "beside": ["r"]}
+    reports = [{"at": 1.0, "submitted": [{"job": "a", "gpus": 4, "application": "m"}]}, {"at": 2.0, "progressed": [on]}]
+    assert not steps(reports)
+    (row,) = steps(reports, ["m"])
+    assert (row["application"], row["batch"], row["seconds"], row["beside"]) == ("m", 4, 0.5, ["r"])
 
 
 @pytest.mark.parametrize(
