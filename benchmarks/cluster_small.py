@@ -100,13 +100,13 @@ def _optimum(made: Integers, need: Integers, never: int) -> float:
             index % (need[2] + 1),
         )
         for x, y, z in np.ndindex((g if a else 1, g if b else 1, g if c else 1)):
-            if x + y + z <= GPUS and never not in (x, y, z):
-                value[a, b, c, x, y, z] = _best(made, value, (a, b, c), (x, y, z))
+            if x + y + z <= GPUS:
+                value[a, b, c, x, y, z] = _best(made, value, (a, b, c), (x, y, z), never)
     return float(value[need[0], need[1], need[2], 0, 0, 0])
 
 
 @numba.njit(cache=False, error_model="numpy")
-def _best(made: Integers, value: Floats, left: tuple[int, int, int], had: tuple[int, int, int]) -> float:
+def _best(made: Integers, value: Floats, left: tuple[int, int, int], had: tuple[int, int, int], never: int) -> float:
     """The least that is to come from here on."""
     found, g = np.inf, GPUS + 1
     for x in range(g if left[0] else 1):
@@ -115,7 +115,7 @@ def _best(made: Integers, value: Floats, left: tuple[int, int, int], had: tuple[
             second, b = _interval(made[1], left[1], had[1], y)
             for z in range(g - x - y if left[2] else 1):
                 third, c = _interval(made[2], left[2], had[2], z)
-                if x + y + z:
+                if x + y + z and never not in (x, y, z):
                     after = value[a, b, c, x if a else 0, y if b else 0, z if c else 0]
                     found = min(found, first + second + third + after)
     return found
