@@ -108,6 +108,7 @@ def test_answers_are_as_documented(app: FastAPI, service: schemathesis.BaseSchem
         conforms()
 
 
+@pytest.mark.timeout(0 if MORE_EXAMPLES else 300)
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_what_breaks_the_schema_is_answered_as_documented(
     app: FastAPI, whole: schemathesis.BaseSchema, group: int

@@ -29,8 +29,8 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The root of a tree; this process is in ``/user/shell``, which hands nothing down."""
     root, made, removed = tmp_path / "cgroup", Path.mkdir, Path.rmdir
 
-    def mkdir(self: Path, *given: int, parents: bool = False, exist_ok: bool = False) -> None:
-        made(self, *given, parents=parents, exist_ok=exist_ok)
+    def mkdir(self: Path, mode: int = 0o777, parents: bool = False, exist_ok: bool = False) -> None:
+        made(self, mode, parents, exist_ok)
         if self.is_relative_to(root):
             handed = (self.parent / "cgroup.subtree_control").read_text() if self != root else "cpu memory"
             fill(self, handed)

@@ -85,6 +85,8 @@ def read(program: str, arguments: Sequence[str]) -> Wishes:
     for name in ("iterations", "profile_iterations", "budget"):
         if (number := getattr(said, name)) is not None and number < 1:
             raise Misuse(f"--{name.replace('_', '-')} {number}: a number above 0 is accepted")
+    if not said.url.startswith(("http://", "https://")):
+        raise Misuse(f"--url {said.url}: http://HOST:PORT is accepted")
     if said.workload and said.resource:
         raise Misuse("--resource: a workload has its own; only --learn registers another")
     return Wishes(
