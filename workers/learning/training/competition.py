@@ -14,7 +14,7 @@ from workers.learning.training.driver import Stage, TrainedAgent
 from workers.learning.training.problem import Planned, TrainingProblem
 from workers.learning.training.request import PLANNER, Request, entries
 from workers.learning.training.trial import Candidate, Trial
-from workers.learning.training.yardsticks import yardsticks
+from workers.learning.training.yardsticks import worthwhile, yardsticks
 
 JUDGING_SECONDS = 2.0  # about what that takes
 
@@ -54,9 +54,10 @@ class Competition:
         """See `Trainer`: to plan, where a plan competes or is imitated, to see what others are paid, and to learn."""
         plans = self.request.plans or self.request.imitate == PLANNER
         planning = [Stage("planning", 0.0, self._plan, lambda: 0.0)] if plans else []
-        measuring = Stage("measuring", 0.0, self._measure, lambda: 0.0)
-        learning = Stage("learning", 1.0, self._learn, lambda: self._learned)
-        return (*planning, *((measuring, learning) if self.trials else ()))
+        if not self.trials:
+            return planning
+        measuring = [Stage("measuring", 0.0, self._measure, lambda: 0.0)] if worthwhile(self.request) else []
+        return (*planning, *measuring, Stage("learning", 1.0, self._learn, lambda: self._learned))
 
     @property
     def learner(self) -> Executor | None:

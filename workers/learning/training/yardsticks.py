@@ -24,6 +24,11 @@ WORTH_STEPS = 50_000
 """A shorter training is over before anyone has looked."""
 
 
+def worthwhile(request: Request) -> bool:
+    """Whether a training lasts so long that somebody will look at it."""
+    return (request.budget or STEPS) >= WORTH_STEPS
+
+
 def yardsticks(
     problem: TrainingProblem,
     request: Request,
@@ -31,7 +36,7 @@ def yardsticks(
     clock: Callable[[], float] = process_time,
 ) -> dict[str, float]:
     """Mean returns by name; those that can't play in the simulator, or came too late, are left out."""
-    if (request.budget or STEPS) < WORTH_STEPS:
+    if not worthwhile(request):
         return {}
     simulator: Any = problem.simulator(EPISODES, request.seed).make_any()
     if isinstance(simulator, JointSimulator) or not hasattr(type(simulator), "situation"):
