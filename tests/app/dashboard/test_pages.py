@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import re
 from html.parser import HTMLParser
 from importlib.resources import files
 from typing import Any
@@ -29,6 +30,19 @@ VENDORED = {
 
 
 REPORT = {"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 31.5}, "features": {"batch": 128}}
+
+
+BUNDLED = [
+    "vega",
+    "vega-lite",
+    "vega-embed",
+    "vega-themes",
+    "vega-tooltip",
+    "d3-array",
+    "d3-geo-projection",
+    "delaunator",
+]
+BUNDLED += ["delaunator", "topojson-client", "fast-json-patch", "json-stringify-pretty-compact", "semver"]
 
 
 class Texts(HTMLParser):
@@ -230,6 +244,8 @@ def test_what_comes_from_others_is_as_they_made_it() -> None:
     for name, version in VENDORED.items():
         digest = hashlib.sha256((static / name).read_bytes()).hexdigest()
         assert f"{name} {version} sha256:{digest}" in notices
+    words = set(re.split(r"[\s,(]+", notices))
+    assert set(BUNDLED) <= words
 
 
 def test_runs_of_any_length_show_few_reports() -> None:
