@@ -128,6 +128,14 @@ def _changed(moments: Sequence[tuple[float, Mapping[str, float]]]) -> list[tuple
     return found if found[-1:] == [*moments[-1:]] else [*found, moments[-1]]
 
 
+def shaded(figure: Figure, start: float, end: float) -> Figure:
+    """A figure with a part of its time shaded: where something disturbed."""
+    spans, *over = figure.spec["layer"]
+    x = {**spans["encoding"]["x"], "field": "start"}
+    shade = layer("rect", "stress", [{"start": start, "end": end}], {"x": x, "x2": {"field": "end"}})
+    return figure._replace(spec={**figure.spec, "layer": [shade, spans, *over]})
+
+
 def lasting(figure: Figure, until: float) -> Figure:
     """A figure whose time goes from 0 to a moment, so that several can be compared."""
     (spans, *over) = figure.spec["layer"]

@@ -18,6 +18,7 @@ from app.dashboard.assets import NAMES, address
 from app.dashboard.rendering import cell, duration, page
 from app.dashboard.shown import MOST_STEPS, numbers
 from app.database.engine import Database
+from tests.app.both import on_both
 from tests.app.domain_models.published import publish_agent, publish_model
 from tests.app.evaluations.published import publish_evaluation
 from tests.app.runs.test_queue import POOL
@@ -159,6 +160,7 @@ def test_older_decisions_come_when_they_are_asked_for(client: TestClient, worklo
     assert "Older" not in older
 
 
+@on_both
 def test_a_workload_shows_curve_agents_and_map(client: TestClient, workload: str, backend: Database) -> None:
     publish_model(backend, workload)
     publish_agent(backend, workload, promote=True)
@@ -200,8 +202,10 @@ def test_an_example_is_not_loaded_by_a_page_of_another_site(client: TestClient) 
     assert client.get("/workloads").json()["items"] == []
 
 
+@on_both
 def test_every_link_answers(client: TestClient, workload: str, backend: Database) -> None:
-    run = reported(client, workload, 1)
+    run, ended = reported(client, workload, 1), reported(client, workload, 1)
+    assert client.patch(f"/runs/{ended}", json={"state": "finished"}).status_code == 200
     publish_evaluation(backend, workload)
     client.post(f"/workloads/{workload}/samples", content=b"")
     pages = ["/", f"/ui/workloads/{workload}", f"/ui/runs/{run}", "/ui/runs", "/ui/jobs", "/ui/evaluations"]
