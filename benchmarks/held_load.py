@@ -2,9 +2,11 @@
 
 ``python -m benchmarks held_load:sqlite-1-iterative`` — database, API processes, kind. A thousand runs report in an open
 loop (``benchmarks.open_loop``): latency counts from the moment that a report was due. The rate rises until p99 exceeds
-``LIMIT_MS``, or reports are refused; the last rate that held is told. Then come ``BEYOND`` times as many for some
-seconds, and then half as many, which must be in time again. One API process and the load have a core each; two API
-processes have one each, and the load runs beside them.
+``LIMIT_MS``, or reports are refused; the last rate that held is told. A rate holds where it does in two of three steps:
+a disk that others use stalls now and then, whatever the rate, and what a small write costs on it alone is told beside.
+Every run has reported twice before: a service reads a run once. Then come ``BEYOND`` times as many for some seconds,
+and then half as many, which must be in time again. One API process and the load have a core each; two API processes
+have one each, and the load runs beside them.
 
 ``held_load:sqlite-beside``: p99 at ``BESIDE_RATE`` while nothing else is done, and while a fit and a training are, by a
 worker of the same service on the same cores. ``held_load:soak``: all kinds at once for half an hour
@@ -38,7 +40,7 @@ from benchmarks.open_loop import Measured, Plan, Run
 from tests.servers import clean_environment, free_port, postgres_server, stop, wait_until
 
 RUNS, LIMIT_MS, BEYOND = 1_000, 25.0, 2.0
-STEP_SECONDS, GROWTH, SEARCH_SECONDS = 3.0, 1.25, 30.0
+STEP_SECONDS, GROWTH, SEARCH_SECONDS, WARM_RATE = 3.0, 1.25, 90.0, 300.0
 BESIDE_RATE, BESIDE_SECONDS, BESIDE_GOAL = 300.0, 8.0, 2.0
 SOAK_SECONDS, SOAK_RATE, SOAK_RUNS, SAMPLE_SECONDS = 1_800.0, 100.0, 400, 5.0
 ROOT = Path(__file__).parent.parent
@@ -128,37 +130,61 @@ def _answers(port: int) -> bool:
     return True
 
 
-def held(measured: Measured, rate: float, seconds: float) -> bool:
+def held(measured: Measured, rate: float) -> bool:
     """Whether p99 is in time, nothing was refused, and as many were taken as came."""
-    return measured.p99 <= LIMIT_MS and not measured.refused and measured.taken >= 0.9 * rate * seconds
+    return measured.p99 <= LIMIT_MS and not measured.refused and measured.taken >= 0.9 * rate * STEP_SECONDS
+
+
+def step(here: Service, runs: list[Run], rate: float) -> tuple[bool, Measured]:
+    """Whether a rate holds, two of three times, and what was measured in the slower of those that say so."""
+    tried = dict[bool, list[Measured]]({False: [], True: []})
+    while True:
+        plan = Plan(runs, rate, STEP_SECONDS, seed=int(rate) + sum(map(len, tried.values())))
+        measured = open_loop.run(plan, here.load_core)
+        alike = tried[held(measured, rate)]
+        alike.append(measured)
+        if len(alike) == 2:
+            return alike is tried[True], max(alike, key=lambda one: one.p99)
 
 
 def highest(here: Service, runs: list[Run], rate: float) -> tuple[float, Measured | None]:
     """The highest rate that held, of those that were tried, and what was measured there; 0 where none did."""
     best: tuple[float, Measured | None] = (0.0, None)
     failed, until = float("inf"), time.monotonic() + SEARCH_SECONDS
-    while time.monotonic() < until:
-        measured = open_loop.run(Plan(runs, rate, STEP_SECONDS, seed=int(rate)), here.load_core)
-        if held(measured, rate, STEP_SECONDS):
+    while time.monotonic() < until and failed >= GROWTH * max(best[0], 1.0) and failed >= 20:
+        holds, measured = step(here, runs, rate)
+        if holds:
             best = rate, measured
         else:
             failed = rate
-        if failed < GROWTH * max(best[0], 1.0) or failed < 20:
-            break
         rate = best[0] * GROWTH if failed == float("inf") else (best[0] * failed) ** 0.5 if best[0] else failed / 2
     return best
+
+
+def disk_milliseconds(seconds: float = 3.0) -> float:
+    """The 99th percentile of what a small durable write takes where databases are, with nothing else at it."""
+    taken, until = list[float](), time.monotonic() + seconds
+    with tempfile.TemporaryFile(prefix="steward-bench-") as file:
+        while time.monotonic() < until:
+            begun = time.perf_counter()
+            file.write(bytes(8_192))
+            file.flush()
+            os.fdatasync(file.fileno())
+            taken.append(time.perf_counter() - begun)
+    return 1e3 * float(np.quantile(taken, 0.99))
 
 
 def under_load(database: str, processes: int, kind: str) -> list[Row]:
     """The highest rate, and what happens beyond."""
     with service(database, processes, [kind]) as here:
-        runs = here.start(kind, RUNS)
-        open_loop.run(Plan(runs, GUESSES[kind] / 2, 2.0), here.load_core)  # caches are warm from then on
+        runs, disk = here.start(kind, RUNS), disk_milliseconds()
+        open_loop.run(Plan(runs, WARM_RATE, 2 * RUNS / WARM_RATE), here.load_core)
         rate, measured = highest(here, runs, GUESSES[kind])
         flood = open_loop.run(Plan(runs, BEYOND * max(rate, 100.0), STEP_SECONDS), here.load_core)
         after = open_loop.run(Plan(runs, max(rate, 20.0) / 2, STEP_SECONDS, warm_up=1.5), here.load_core)
     name = f"{database}, {processes} API process{'es' if processes > 1 else ''}, {kind}"
     told = {"p50_ms": round(measured.p50, 1), "p99_ms": round(measured.p99, 1)} if measured else {}
+    told["disk_p99_ms"] = round(disk, 1)
     beyond = {"refused_beyond": round(flood.refused, 3), "longest_beyond_ms": round(flood.longest)}
     return [
         _row(f"{name}: highest rate with p99 <= {LIMIT_MS:g} ms, {RUNS:,} runs", round(rate), "1/s") | told | beyond,

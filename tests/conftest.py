@@ -38,6 +38,14 @@ OTHERS = 2
 StartSteward = Callable[..., StewardServer]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What clients keep for themselves is not the user's who runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 def group(nodeid: str) -> str:
     """Tests of one group are sent to one process: those of a file share what is costly, a training or a server."""
     place = nodeid.partition("::")[0].removeprefix("tests/")

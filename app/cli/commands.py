@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+import errno
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
+from typer._click.exceptions import NoArgsIsHelpError, UsageError
 from typer.core import TyperGroup
 from typer.main import get_group
 
-from app.cli.failures import RefusedError, UnreachableError, exit_status
-from app.cli.options import INTERRUPTED
+from app.cli.failures import RefusedError, UnreachableError, exit_status, misuse
+from app.cli.options import INTERRUPTED, MISUSED, REFUSED
 from app.startup import EXIT_STATUS, StartupError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUP = "steward.commands"
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class Commands(TyperGroup):
@@ -28,19 +32,15 @@ class Commands(TyperGroup):
 
     _complete = False
 
+    def make_context(self, *given: Any, **named: Any) -> Any:
+        """Read the options that stand before a command's name."""
+        with _told():
+            return super().make_context(*given, **named)
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command that is asked for."""
-        try:
+        with _told():
             return super().invoke(ctx)
-        except StartupError as error:
-            typer.echo(f"steward: {error}", err=True)
-            raise typer.Exit(EXIT_STATUS) from error
-        except (RefusedError, UnreachableError) as error:
-            typer.echo(f"steward: {error}", err=True)
-            raise typer.Exit(exit_status(error)) from error
-        except KeyboardInterrupt:
-            typer.echo("interrupted", err=True)
-            raise typer.Exit(INTERRUPTED) from None
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of that name; None if nobody has it."""
@@ -62,6 +62,32 @@ class Commands(TyperGroup):
         for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
             for name, command in _added(point).items():
                 _join(self.commands.setdefault(name, command), command)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Tell what goes wrong in a line, and end by its exit status."""
+    try:
+        yield
+    except NoArgsIsHelpError:
+        raise
+    except UsageError as error:
+        _end(misuse(error), MISUSED, error)
+    except StartupError as error:
+        _end(f"steward: {error}", EXIT_STATUS, error)
+    except (RefusedError, UnreachableError) as error:
+        _end(f"steward: {error}", exit_status(error), error)
+    except KeyboardInterrupt:
+        _end("interrupted", INTERRUPTED, None)
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        _end(f"steward: {error.filename or 'what was to be printed'}: {error.strerror}", REFUSED, error)
+
+
+def _end(line: str, status: int, error: BaseException | None) -> NoReturn:
+    typer.echo(line, err=True)
+    raise typer.Exit(status) from error
 
 
 def _join(kept: Any, other: Any) -> None:

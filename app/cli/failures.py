@@ -43,6 +43,14 @@ class UnreachableError(RuntimeError):
     """Nobody answers at the service's address."""
 
 
+def misuse(error: Any) -> str:
+    """What a command line lacks, in a line, and where it is told what is accepted."""
+    path = error.ctx.command_path if error.ctx is not None else "steward"
+    told = re.sub(r"is not a valid (?:int|integer)(?: range)?", "is no whole number", error.format_message())
+    told = re.sub(r"^Invalid value: |^Invalid value for '(.*?)'(?: \(env var: '.*?'\))?(: )", r"\1\2", told)
+    return f"{path}: {told.rstrip('.')}; `{path} --help` tells what is accepted"
+
+
 def exit_status(error: RefusedError | UnreachableError) -> int:
     """How a command ends by it."""
     if isinstance(error, UnreachableError):
@@ -56,9 +64,10 @@ def _detail(problem: Json) -> str:
     told = "; ".join(map(_field, fields[:MOST_FIELDS])) or str(problem.get("detail", problem))
     told += f"; and {len(fields) - MOST_FIELDS} more" if len(fields) > MOST_FIELDS else ""
     status = problem.get("status")
-    absent = re.match(r"no (\w+)", told) if status == 404 else None
-    if absent and absent[1] in LISTS:
-        return f"{told.partition(';')[0]}; `steward {LISTS[absent[1]]}` tells which there are"
+    absent = re.match(r"(?:workload '(?P<of>[^']+)' has )?no (?P<noun>\w+)", told) if status == 404 else None
+    if absent and absent["noun"] in LISTS and (absent["of"] is None or "; " not in told or "POST /" in told):
+        which = LISTS[absent["noun"]].replace("WORKLOAD", absent["of"] or "WORKLOAD")
+        return f"{told.partition(';')[0]}; `steward {which}` tells which there are"
     return "; ".join(filter(None, (told, REMEDIES.get(status or 0))))
 
 

@@ -18,20 +18,23 @@ if TYPE_CHECKING:
 
 TenantName = Annotated[str, typer.Option("--tenant", help="Whose it is: lower-case letters, digits, . _ -")]
 
+LISTED = "`steward key list` tells which there are"
+
 
 def register(cli: typer.Typer) -> None:
     """Add the commands about keys to the ``steward`` command."""
-    key = typer.Typer(help="API keys: made, listed, revoked.", no_args_is_help=True)
+    key = typer.Typer(help="API keys: made, listed, shown, revoked.", no_args_is_help=True)
     cli.add_typer(key, name="key")
     key.callback()(_keys)
     key.command()(create)
     key.command("list")(listed)
+    key.command()(show)
     key.command()(delete)
     cli.command()(audit)
 
 
 def _keys() -> None:
-    """API keys: made, listed, revoked."""
+    """API keys: made, listed, shown, revoked."""
 
 
 def _moment(text: str | None) -> datetime | None:
@@ -129,6 +132,24 @@ def listed(data: DataDir = None, as_json: AsJson = False) -> None:
     show(found)
 
 
+def show(
+    key: Annotated[str, typer.Argument(help="The key's id.")], data: DataDir = None, as_json: AsJson = False
+) -> None:
+    """Show a key; never its secret.
+
+    Exit status: 0 done, 2 the database can't be had, 5 there is none of that id.
+    """
+    from app.cli.remote.nouns.tree import tree
+    from app.keys import service
+
+    with _database(data) as database:
+        found = next((one for one in service.every(database) if one.id == key), None)
+    if found is None:
+        typer.echo(f"steward key: no key {key!r}; {LISTED}", err=True)
+        raise typer.Exit(ABSENT)
+    typer.echo(found.model_dump_json() if as_json else "\n".join(tree(found.model_dump(mode="json"))))
+
+
 def delete(
     key: Annotated[str, typer.Argument(help="The key's id.")], data: DataDir = None, as_json: AsJson = False
 ) -> None:
@@ -143,7 +164,7 @@ def delete(
         try:
             service.revoke(database, None, key)
         except NotFound as error:
-            typer.echo(f"steward key: {error}", err=True)
+            typer.echo(f"steward key: {error}; {LISTED}", err=True)
             raise typer.Exit(ABSENT) from error
     typer.echo(json.dumps({"id": key}) if as_json else f"key {key} is revoked", err=not as_json)
 

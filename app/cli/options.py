@@ -37,7 +37,20 @@ def drawable(file: Path | None) -> Path | None:
 
 
 Plot = Annotated[Path | None, typer.Option(callback=drawable, help="File to draw its report to: .html, .svg or .png.")]
-Url = Annotated[str, typer.Option(envvar="STEWARD_URL", help="Address of the service.")]
+
+
+def address(url: str) -> str:
+    """A service's address.
+
+    Raises:
+        typer.BadParameter: it is none.
+    """
+    if not url.startswith(("http://", "https://")):
+        raise typer.BadParameter(f"{url!r} is no address of a service: http://HOST:PORT is")
+    return url
+
+
+Url = Annotated[str, typer.Option(envvar="STEWARD_URL", callback=address, help="Address of the service.")]
 Margin = Annotated[
     float | None,
     typer.Option(

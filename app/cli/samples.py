@@ -23,7 +23,8 @@ def register(cli: typer.Typer) -> None:
     """Add the commands about samples to the ``steward`` command."""
     samples = group(SAMPLES)
     cli.add_typer(samples)
-    samples.command()(upload)
+    samples.command("create")(upload)
+    samples.command("upload", help="The same as create.")(upload)
     samples.command()(export)
 
 

@@ -2,9 +2,10 @@
 
 ``python -m benchmarks.hostile [--cases 10000] [--seed 0] [name …]`` sends mutations of sound files (bits flipped,
 pieces missing, repeated and moved, odd numbers and characters, nesting, lines of 100 kB, packed bodies and bombs) to
-the application in this process. It prints for each format how many were refused and accepted, how many ended otherwise
-(a 5xx, or another exception than the one that is documented), the slowest by processor time per kB (of what was sent,
-or 16 MiB of a bomb; at least 1 kB), and how much memory the process took meanwhile. The same seed sends the same bytes.
+the application in this process, and dumps of PostgreSQL, where its programs are, to what checks them before they are
+restored. It prints for each format how many were refused and accepted, how many ended otherwise (a 5xx, or another
+exception than the one that is documented), the slowest by processor time per kB (of what was sent, or 16 MiB of a bomb;
+at least 1 kB), and how much memory the process took meanwhile. The same seed sends the same bytes.
 Processor time is the process's own, so that other processes of the machine hardly enter it.
 ``python -m benchmarks hostile`` records it.
 """

@@ -9,9 +9,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.hostile import CASES
-from benchmarks.hostile.formats import ACCEPTED, FAILED, REFUSED, every
+from benchmarks.hostile.formats import ACCEPTED, FAILED, REFUSED, dumped, every
 from benchmarks.hostile.run import Found, tried
 from benchmarks.hostile.service import Service
+from migrations.runner import upgrade
+from tests.servers import postgres_program, postgres_server
+
+DUMPS = "PostgreSQL backup"
 
 
 def all_tried(cases: int, seed: int, names: Sequence[str]) -> Iterator[tuple[str, Found]]:
@@ -23,6 +27,10 @@ def all_tried(cases: int, seed: int, names: Sequence[str]) -> Iterator[tuple[str
             if not names or any(name in form.name for name in names):
                 yield form.name, tried(form, cases, seed)
         service.close()
+        if (not names or any(name in DUMPS for name in names)) and postgres_program("initdb"):
+            with postgres_server() as server:
+                upgrade(server.url())
+                yield DUMPS, tried(dumped(server.url(), Path(folder)), cases, seed)
 
 
 def main() -> None:

@@ -9,8 +9,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from app.database.backups import sqlite
+from app.database.backups import postgresql, sqlite
 from app.database.backups.contents import BackupError
+from app.database.engine import normalised_url
 from app.kinds.contract.inputs import IncompatibleModel
 from app.kinds.registry import KINDS, load_artifact
 from app.policies.base import IncompatibleArtifact
@@ -54,7 +55,7 @@ def every(service: Service, folder: Path) -> Iterator[Format]:
     """All of them, on a service where one workload of each kind is registered."""
     for known in KINDS.values():
         service.call("POST", "/workloads", json.dumps(known.example.spec).encode(), JSON)
-    yield Format("SQLite backup", [_backup(folder)], _restored(folder))
+    yield Format("SQLite backup", [_backup(folder)], _restored(folder, sqlite.check))
     for kind in KINDS:
         example = KINDS[kind].example
         for media in example.samples:
@@ -131,11 +132,18 @@ def _backup(folder: Path) -> bytes:
     return file.read_bytes()
 
 
-def _restored(folder: Path) -> Callable[[bytes], tuple[str, str]]:
+def dumped(url: str, folder: Path) -> Format:
+    """Dumps of a PostgreSQL database that holds Steward's tables."""
+    file = folder / "seed.dump"
+    postgresql.backup(normalised_url(url), file, force=True)
+    return Format("PostgreSQL backup", [file.read_bytes()], _restored(folder, postgresql.check))
+
+
+def _restored(folder: Path, check: Callable[[Path], object]) -> Callable[[bytes], tuple[str, str]]:
     file = folder / "hostile.backup"
 
-    def check(content: bytes) -> None:
+    def read(content: bytes) -> None:
         file.write_bytes(content)
-        sqlite.check(file)
+        check(file)
 
-    return _read(check, BackupError)
+    return _read(read, BackupError)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import schemathesis
 from fastapi import FastAPI
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck, Phase, given
 from hypothesis import settings as hypothesis_settings
+from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.core.result import Ok
 from schemathesis.specs.openapi.checks import (
@@ -59,6 +61,7 @@ def app(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     publish_agent(database, str(EXAMPLE["name"]), promote=True)
     key = keys.create(database, TENANT, KeyRequest(scopes={"admin"}), "test").key
     made = create_app(settings, database)
+    made.state.embedded = request.param == "sqlite"
     made.state.authorised = {"Authorization": f"Bearer {key}"}
     yield made
     database.dispose()
@@ -73,6 +76,15 @@ def service(app: FastAPI) -> schemathesis.BaseSchema:
     return found.exclude(path_regex=APART).exclude(method="DELETE")
 
 
+@pytest.fixture(scope="module")
+def whole(app: FastAPI) -> schemathesis.BaseSchema:
+    """The schema, with what deletes."""
+    found = schemathesis.openapi.from_asgi("/openapi.json", app, headers=app.state.authorised)
+    return found.exclude(path_regex=APART)
+
+
+MORE_EXAMPLES = int(os.environ.get("STEWARD_HOSTILE_EXAMPLES", "0"))
+FEW_EXAMPLES = 6
 GROUPS = 4
 """Operations are tested in so many groups: one test of all would take long on a slow machine."""
 
@@ -92,6 +104,36 @@ def test_answers_are_as_documented(app: FastAPI, service: schemathesis.BaseSchem
             case.validate_response(response, checks=CHECKS)
             assert response.status_code < 500
             assert response.status_code not in (401, 403)
+
+        conforms()
+
+
+@pytest.mark.timeout(0 if MORE_EXAMPLES else 300)
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_what_breaks_the_schema_is_answered_as_documented(
+    app: FastAPI, whole: schemathesis.BaseSchema, group: int
+) -> None:
+    """Few examples of each operation, unless ``STEWARD_HOSTILE_EXAMPLES`` says how many; then on both databases."""
+    if not MORE_EXAMPLES and not app.state.embedded:
+        pytest.skip("on PostgreSQL where STEWARD_HOSTILE_EXAMPLES is set")
+    operations = [result.ok() for result in whole.get_all_operations() if isinstance(result, Ok)]
+    operations = [one for one in operations if one.path_parameters or one.query or one.headers or one.body]
+    assert len(operations) > 40
+    for operation in operations[group::GROUPS]:
+
+        @hypothesis_settings(
+            max_examples=MORE_EXAMPLES or FEW_EXAMPLES,
+            derandomize=True,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            database=None,
+            phases=[Phase.generate],
+        )
+        @given(case=operation.as_strategy(generation_mode=GenerationMode.NEGATIVE))
+        def conforms(case: schemathesis.Case[Any]) -> None:
+            response = case.call(headers=app.state.authorised)
+            case.validate_response(response, checks=CHECKS)
+            assert response.status_code < 500
 
         conforms()
 

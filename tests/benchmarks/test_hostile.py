@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.hostile.formats import ACCEPTED, FAILED, Format, every
+from benchmarks.hostile.formats import ACCEPTED, FAILED, Format, dumped, every
 from benchmarks.hostile.run import tried
 from benchmarks.hostile.service import Service
 
@@ -33,3 +33,14 @@ def test_sound_files_are_taken_and_whatever_becomes_of_them_nothing_fails(format
         assert {form.take(seed)[0] for seed in form.seeds} == {ACCEPTED}, form.name
         found = tried(form, CASES)
         assert (found.outcomes[FAILED], found.failures) == (0, []), form.name
+
+
+@pytest.mark.servers
+def test_dumps_of_postgresql_are_checked_or_refused(postgres_url: str, tmp_path: Path) -> None:
+    form = dumped(postgres_url, tmp_path)
+    assert form.take(form.seeds[0]) == (ACCEPTED, "")
+    named = form.seeds[0].replace(b"FK CONSTRAINT", b"\xc6K CONSTRAINT")  # is quoted in what pg_restore says
+    assert named != form.seeds[0]
+    assert form.take(named)[0] != FAILED
+    found = tried(form, CASES)
+    assert (found.outcomes[FAILED], found.failures) == (0, [])

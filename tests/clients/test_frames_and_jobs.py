@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import httpx
 import pandas as pd
 import pytest
 import steward_client as steward
@@ -62,6 +63,25 @@ def test_a_frame_is_sent_in_pieces_and_counted(
     assert found == steward.Uploaded(3, 0, 0, 9, [])
     assert [piece.count(b"\n") for piece in pieces] == [1 + 4, 4, 1]
     assert steward.upload(workload, make(columns(3)), through(forwarded)).duplicate == 3
+
+
+def test_a_frame_may_be_awaited_while_the_loop_goes_on(workload: str, forwarded: Handler, make: Make) -> None:
+    answered = asyncio.Event()
+
+    async def sent() -> tuple[steward.Uploaded, bool]:
+        loop = asyncio.get_running_loop()
+
+        def slowly(request: httpx.Request) -> httpx.Response:
+            asyncio.run_coroutine_threadsafe(_set(answered), loop).result(60)  # the loop must be free for it
+            return forwarded(request)
+
+        return await steward.upload_async(workload, make(columns(3)), through(slowly)), answered.is_set()
+
+    assert asyncio.run(sent()) == (steward.Uploaded(3, 0, 0, 9, []), True)
+
+
+async def _set(event: asyncio.Event) -> None:
+    event.set()
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,9 @@
 
 import importlib.util
 import json
+import re
+import sys
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
@@ -42,6 +45,14 @@ def test_the_client_is_not_stale(regenerate: ModuleType, tmp_path: Path) -> None
     warned = regenerate.generate(ROOT / "openapi.json", tmp_path / "generated")
     assert "WARNING" not in warned
     assert changed(sources(regenerate.GENERATED), sources(tmp_path / "generated")) == [], f"the client {STALE}"
+
+
+def test_the_client_declares_what_it_imports() -> None:
+    declared = tomllib.loads((ROOT / "clients/python/pyproject.toml").read_text())["project"]["dependencies"]
+    assert {re.split(r"[<>=]", one)[0] for one in declared} == {"attrs", "httpx"}
+    core = "".join(sources(ROOT / "clients/python/steward_client/generated").values())
+    packages = {found[1] for found in re.finditer(r"^ *(?:from|import) (\w+)", core, re.MULTILINE)}
+    assert packages - sys.stdlib_module_names == {"attrs", "httpx"}
 
 
 def test_the_schema_tells_its_version(regenerate: ModuleType) -> None:

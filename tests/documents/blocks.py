@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-PAGES = ["README.md"]
+PAGES = ["README.md", "clients/python/README.md"]
 PAGES += [str(path.relative_to(ROOT)) for folder in ("docs", "examples") for path in (ROOT / folder).rglob("*.md")]
 NOT_HERE = (
     "Takes minutes",

@@ -222,6 +222,7 @@ AGENT = Noun(
         ),
     ),
 )
+JOBS = {"fit": f"POST {W}/models", "train": f"POST {W}/agents", "evaluate": "POST /evaluations"}
 JOB = Noun(
     "job",
     "Jobs: fits, trainings and evaluations.",
@@ -287,7 +288,8 @@ RUN = Noun(
             ),
             newest=True,
         ),
-        Action("start", "POST /runs", "Start a run of a workload.", given=("workload",), fields=True),
+        Action("create", "POST /runs", "Start a run of a workload.", given=("workload",), fields=True),
+        Action("start", "POST /runs", "The same as create.", given=("workload",), fields=True),
         Action(
             "report",
             "PUT /runs/{run}/iterations/{iteration}",

@@ -33,7 +33,7 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
             path = f"/workloads/{options.workload}/agents"
             agent = service.call("GET", f"{path}/{meant(service, path, 'version', options.version)}")
     except (RefusedError, UnreachableError) as error:
-        notes.print(Text(str(error), "red"))
+        notes.print(Text(f"steward: {error}", "red"), soft_wrap=True)
         return exit_status(error)
     if options.as_json:
         output.print(json.dumps(agent), soft_wrap=True, markup=False, highlight=False)

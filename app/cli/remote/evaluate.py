@@ -42,7 +42,7 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
         notes.print("interrupted: the evaluation is cancelled")
         return INTERRUPTED
     except (RefusedError, UnreachableError) as error:
-        notes.print(Text(str(error), "red"))
+        notes.print(Text(f"steward: {error}", "red"), soft_wrap=True)
         return exit_status(error)
     show(found, options, output)
     notes.print(Text(f"report: {options.out}"))

@@ -39,7 +39,7 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
                 "GET", f"{path}/{meant(service, path, 'version', str(options.model or NEWEST))}/forecast"
             )
     except (RefusedError, UnreachableError) as error:
-        notes.print(Text(str(error), "red"))
+        notes.print(Text(f"steward: {error}", "red"), soft_wrap=True)
         return exit_status(error)
     if options.as_json:
         output.print(json.dumps(answer), soft_wrap=True, markup=False, highlight=False)

@@ -41,7 +41,7 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
         notes.print("interrupted: the training is cancelled")
         return INTERRUPTED
     except (RefusedError, UnreachableError) as error:
-        notes.print(Text(str(error), "red"))
+        notes.print(Text(f"steward: {error}", "red"), soft_wrap=True)
         return exit_status(error)
     if agent is None:
         notes.print(Text(f"no window brought a better agent; of the last one: {result['last']['reason']}"))

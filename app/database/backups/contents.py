@@ -39,6 +39,8 @@ def written(file: Path, *, force: bool) -> Iterator[Path]:
     """
     if file.exists() and not force:
         raise BackupError(f"{file} is there already; choose another name, or replace it with --force")
+    if not file.absolute().parent.is_dir():
+        raise BackupError(f"{file}: there is no folder {file.parent}")
     beside = partial(file)
     try:
         yield beside

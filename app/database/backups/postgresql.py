@@ -16,6 +16,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.database.backups.contents import BackupError, Contents, written
 
 MAGIC = b"PGDMP"
+MOST_BYTES = 1 << 20
+"""Of what is read of a dump's text: the table that names its revision has one row."""
 SCHEMA = "public"
 
 
@@ -50,8 +52,8 @@ def check(file: Path) -> Contents:
         BackupError: it is none, or it is damaged.
     """
     program = _program("pg_restore")
-    _output([program, "--file=/dev/null", str(file)], {})
-    text = _output([program, "--data-only", "--table=alembic_version", "--file=-", str(file)], {})
+    _do([program, "--file=/dev/null", str(file)], {})
+    text = _beginning([program, "--data-only", "--table=alembic_version", "--file=-", str(file)])
     found = re.search(r"^COPY public\.alembic_version .*\n(\S+)\n\\\.$", text, re.MULTILINE)
     if found is None:
         raise BackupError(f"{file} is a dump of PostgreSQL, but none of Steward's")
@@ -77,7 +79,7 @@ def _run(url: URL, name: str, options: Sequence[str]) -> None:
     """Run a program on a database; the password goes by the environment, which others don't see."""
     plain = url.set(drivername="postgresql", password=None).render_as_string(hide_password=False)
     secret = {} if url.password is None else {"PGPASSWORD": str(url.password)}
-    _output([_program(name), "--no-password", f"--dbname={plain}", *options], secret)
+    _do([_program(name), "--no-password", f"--dbname={plain}", *options], secret)
 
 
 def _program(name: str) -> str:
@@ -87,9 +89,18 @@ def _program(name: str) -> str:
     return found
 
 
-def _output(command: Sequence[str], environment: dict[str, str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **environment})
-    if done.returncode != 0:
-        said = done.stderr.strip().splitlines() or [f"ended with status {done.returncode}"]
+def _beginning(command: Sequence[str]) -> str:
+    """The first of what a program writes; a dump may hold a thousand times its bytes, packed."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        text = process.stdout.read(MOST_BYTES) if process.stdout is not None else b""
+        process.kill()
+    return text.decode(errors="replace")
+
+
+def _do(command: Sequence[str], environment: dict[str, str]) -> None:
+    done = subprocess.run(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False, env={**os.environ, **environment}
+    )
+    if done.returncode != 0:  # what it quotes of a damaged dump may be anything
+        said = done.stderr.decode(errors="replace").strip().splitlines() or [f"ended with status {done.returncode}"]
         raise BackupError(said[0])
-    return done.stdout

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .epochs import Epoch
     from .errors import StewardError, Unreachable
-    from .frames import RejectedRows, Uploaded, upload
+    from .frames import RejectedRows, Uploaded, upload, upload_async
     from .generated import AuthenticatedClient, Client
     from .iterative import Run
     from .jobs import Job, JobFailed, evaluate, fit, train
@@ -29,6 +29,7 @@ _HOMES = {
     "RejectedRows": "frames",
     "Uploaded": "frames",
     "upload": "frames",
+    "upload_async": "frames",
     "AuthenticatedClient": "generated",
     "Client": "generated",
     "Run": "iterative",
@@ -73,6 +74,7 @@ __all__ = [
     "run",
     "train",
     "upload",
+    "upload_async",
 ]
 
 

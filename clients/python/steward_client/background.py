@@ -11,6 +11,8 @@ from typing import NamedTuple
 from .channel import Numbers
 from .errors import StewardError
 from .iterative import Run
+from .orphans import hand_over_earlier
+from .spool import Kept, Origin, Spool
 
 logger = logging.getLogger("steward_client")
 
@@ -18,10 +20,7 @@ logger = logging.getLogger("steward_client")
 class Item(NamedTuple):
     """A report on its way to the thread."""
 
-    iteration: int
-    allocation: Numbers
-    metrics: Numbers
-    features: Numbers
+    report: Kept
     done: Future[None]
 
 
@@ -29,7 +28,8 @@ class Background:
     """A channel to a service: one thread sends, in order; what it can't send now it keeps, and tries again by itself.
 
     Between ``start`` and ``end`` the run is the thread's alone. Each report is sent until it is acknowledged, under its
-    number, so that it counts exactly once.
+    number, so that it counts exactly once. Until then it is in a file, too: who goes on after a crash sends it.
+    A run that a process began here and did not live to end is given what that process had kept, and ended as failed.
 
     Args:
         run: who sends; its ``wait_seconds`` hold up the thread, not the caller.
@@ -42,6 +42,7 @@ class Background:
         self._inbox: SimpleQueue[Item | None] = SimpleQueue()
         self._refused: StewardError | None = None
         self._next = 0
+        self._spool: Spool | None = None
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -49,6 +50,9 @@ class Background:
         if self._thread is None:
             self._run.start()
             self.id, self._next = self._run.id, self._run.iteration
+            self._spool = Spool.of(Origin(self.id, self._run.workload, self._run.service, self._owned))
+            for kept in self._spool.kept(self._next):
+                self._hand_over(kept)
             self._thread = threading.Thread(target=self._work, name=f"steward-{self.id}", daemon=True)
             self._thread.start()
 
@@ -75,9 +79,15 @@ class Background:
         """
         if self._refused is not None:
             raise self._refused
-        item = Item(iteration, allocation, metrics, features, Future())
+        kept = Kept(iteration, allocation, metrics, features)
+        if self._spool is not None:
+            self._spool.keep(kept)
+        return self._hand_over(kept)
+
+    def _hand_over(self, kept: Kept) -> Future[None]:
+        item = Item(kept, Future())
         self._inbox.put(item)
-        self._next = iteration + 1
+        self._next = kept.iteration + 1
         return item.done
 
     def end(self, *, failed: bool) -> None:
@@ -96,9 +106,11 @@ class Background:
             raise self._refused
 
     def close(self) -> None:
-        """End the thread, and close the connection where the run opened it."""
+        """End the thread, and close the connection where the run opened it; what was not sent stays in its file."""
         self._stop()
         self._run.close()
+        if self._spool is not None:
+            self._spool.close(done=not self._run.unsent and (self._run.ended or not self._owned))
 
     def _stop(self) -> None:
         if self._thread is not None:
@@ -108,6 +120,8 @@ class Background:
 
     def _work(self) -> None:
         rest: float | None = None
+        if self._owned:
+            hand_over_earlier(self._run)
         while True:
             try:
                 item = self._inbox.get(timeout=rest)
@@ -123,10 +137,13 @@ class Background:
         """Seconds until the rest is to be tried again; None where nothing is left."""
         try:
             if item is not None and self._refused is None:
-                self._run.report(item.iteration, item.allocation, item.metrics, item.features)
-            return self._run.deliver()
+                self._run.report(*item.report)
+            rest = self._run.deliver()
         except StewardError as error:
-            self._refused = error
+            self._refused, rest = error, None
         except Exception:
             logger.exception("run %s: a report could not be sent", self.id)
-        return None
+            rest = None
+        if rest is None and self._spool is not None and not self.unsent:
+            self._spool.acknowledged()
+        return rest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -104,6 +105,17 @@ def upload(
     if uploaded.rejected:
         raise RejectedRows(uploaded)
     return uploaded
+
+
+async def upload_async(
+    workload: str,
+    frame: Any,
+    client: Service = None,
+    *,
+    retry: Retry | None = None,
+) -> Uploaded:
+    """As ``upload``, in a thread of its own: the loop goes on meanwhile, and must not change the frame."""
+    return await asyncio.to_thread(upload, workload, frame, client, retry=retry)
 
 
 def _writer(frame: Any) -> Callable[[int, int], str]:

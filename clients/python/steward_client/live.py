@@ -37,6 +37,9 @@ D = TypeVar("D", bound=Numbered)
 class Live(Generic[D]):
     """A live run, as a context manager: it starts the run, and finishes it, or fails it on an exception.
 
+    Attributes:
+        client: as given.
+
     Args:
         client: the service's address, or a generated client (one with a key, for example).
         request: the body of ``POST /runs``.
@@ -56,7 +59,7 @@ class Live(Generic[D]):
         self._decision: D | None = None
         self._ended = False
         self._key = uuid4().hex  # the same for every attempt: one run, whatever gets lost
-        self._http = http_client(client)
+        self.client, self._http = client, http_client(client)
         self._owned = client is None or isinstance(client, str)
         self._retry = retry or Retry()
         self._request, self._decode = request, decode
@@ -97,6 +100,16 @@ class Live(Generic[D]):
                 raise Unreachable(f"PUT {path}: {error}") from error
             raise
         return self._decision
+
+    @property
+    def ended(self) -> bool:
+        """Whether the service has heard of the run's end."""
+        return self._ended
+
+    @property
+    def service(self) -> str:
+        """The service's address."""
+        return str(self._http.base_url)
 
     def finish(self) -> None:
         """End the run; its iterations become samples of its workload."""

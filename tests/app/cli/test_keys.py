@@ -50,7 +50,14 @@ def test_the_first_key_opens_the_service_to_its_holder(folder: Path, settings: S
     assert told.splitlines()[1].startswith(f"{listed['id']}  blue")
     assert steward(folder, "key", "delete", listed["id"]).exit_code == 0
     assert "revoked" in steward(folder, "key", "list").stdout
-    assert steward(folder, "key", "delete", "nothing").exit_code == 5
+    assert json.loads(steward(folder, "key", "show", listed["id"], "--json").stdout)["revoked_at"]
+    shown = steward(folder, "key", "show", listed["id"])
+    assert "name: CI" in shown.stdout
+    assert made.stdout.strip() not in shown.stdout
+    for verb in ("show", "delete"):
+        absent = steward(folder, "key", verb, "nothing")
+        assert absent.exit_code == 5
+        assert "`steward key list` tells which there are" in absent.stderr
 
 
 @pytest.mark.parametrize(

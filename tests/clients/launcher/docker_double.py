@@ -5,6 +5,7 @@ It is no Docker: paths, bodies and answers are written from the Engine's API ref
 
 from __future__ import annotations
 
+import json
 import signal
 import struct
 from collections.abc import Iterator
@@ -35,6 +36,7 @@ class DockerDouble:
         self._made = 0
         routes = [
             Route("/info", lambda _: JSONResponse({"NCPU": CORES, "MemTotal": MEMORY})),
+            Route("/containers/json", self._list),
             Route("/containers/create", self._create, methods=["POST"]),
             Route("/containers/{id}/start", self._start, methods=["POST"]),
             Route("/containers/{id}/update", self._update, methods=["POST"]),
@@ -74,6 +76,17 @@ class DockerDouble:
         name = f"c{self._made}"
         self.containers[name] = {**body, "State": {"Status": "created", "ExitCode": 0}}
         return JSONResponse({"Id": name, "Warnings": []}, 201)
+
+    def _list(self, request: Request) -> Response:
+        (wanted,) = json.loads(request.query_params["filters"])["label"]
+        name, value = wanted.split("=")
+        assert request.query_params["all"] == "true"
+        found = [
+            {"Id": one, "Labels": body["Labels"]}
+            for one, body in self.containers.items()
+            if body["Labels"][name] == value
+        ]
+        return JSONResponse(found)
 
     def _start(self, request: Request) -> Response:
         name = request.path_params["id"]

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+import socket
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from steward_client.launcher.actuators import leftovers
+from steward_client.launcher.actuators.contract import Actuator
 from steward_client.launcher.actuators.kit import ActuatorKit
 
 
@@ -13,3 +21,31 @@ class QuickKit(ActuatorKit):
 
     def ending(self, status: int) -> list[str]:
         return ["/bin/sh", "-c", f"exit {status}"]
+
+
+class LeavingKit(QuickKit):
+    """For places where a command outlives a launcher that is killed."""
+
+    def test_what_a_launcher_left_is_removed_at_the_next_start(
+        self, make: Callable[[], Actuator], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        said: list[str] = []
+        with (
+            self.started(make, self.running(), folder=tmp_path, name="steward-busy") as actuator,
+            closing(make()) as next_,
+        ):
+            assert isinstance(next_, leftovers.Leaving)
+            leftovers.remove(next_, "steward-other", said.append, every=True)
+            leftovers.remove(next_, "steward-busy", said.append)
+            assert (said, actuator.wait(0)) == ([], None)  # its launcher, this process, is there
+            with monkeypatch.context() as elsewhere:
+                elsewhere.setattr(socket, "gethostname", lambda: "elsewhere")
+                leftovers.remove(next_, "steward-busy", said.append)
+            assert said.pop().endswith("; --clean removes it")
+            with monkeypatch.context() as later:
+                later.setattr(leftovers, "_began", lambda _: "")
+                leftovers.remove(next_, "steward-busy", said.append)
+            assert said.pop().startswith("removed ")
+            assert actuator.wait(30) is not None
+            leftovers.remove(next_, "steward-busy", said.append, every=True)
+            assert said == []

@@ -36,6 +36,8 @@ class RayDouble:
         _, _, _, name, *more = request.url.path.split("/")
         if request.method == "POST" and not name:
             return self._submitted(json.loads(request.content))
+        if not name:
+            return httpx.Response(200, json=[{**job, **self._read(one)} for one, job in self.jobs.items()])
         if name not in self.jobs:
             return httpx.Response(404, text=f"Job {name} does not exist")
         if request.method == "DELETE":

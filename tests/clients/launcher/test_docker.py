@@ -10,9 +10,10 @@ import pytest
 from steward_client.launcher.actuators import registry
 from steward_client.launcher.actuators.contract import Actuator, ActuatorError, Launch, Range, Unavailable
 from steward_client.launcher.actuators.docker import frames
+from steward_client.launcher.main import main
 
 from tests.clients.launcher.docker_double import IMAGE, DockerDouble
-from tests.clients.launcher.kits import QuickKit
+from tests.clients.launcher.kits import LeavingKit
 
 WANTED = {"cpu": Range(50, 200, 50), "memory": Range(64, 256, 64)}
 
@@ -23,7 +24,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DockerDouble]:
         yield double
 
 
-class TestDocker(QuickKit):
+class TestDocker(LeavingKit):
     wanted: ClassVar[dict[str, Range]] = WANTED
 
     @pytest.fixture
@@ -36,13 +37,22 @@ class TestDocker(QuickKit):
     ) -> None:
         with self.started(make, self.running(), folder=tmp_path, name="run-1") as actuator:
             ((_, container),) = engine.containers.items()
-            assert container["Labels"] == {"steward": "run-1"}
+            assert container["Labels"]["steward"] == "run-1"
             limits = container["HostConfig"]
             assert limits["Binds"] == [f"{tmp_path}:{tmp_path}"]
             assert (limits["NanoCpus"], limits["Memory"], limits["MemorySwap"]) == (5 * 10**8, 64 << 20, 64 << 20)
             actuator.apply(self.last)
             assert (limits["NanoCpus"], limits["Memory"], limits["MemorySwap"]) == (2 * 10**9, 256 << 20, 256 << 20)
         assert engine.containers == {}
+
+    def test_what_was_left_can_be_removed_without_starting_anything(
+        self, make: Callable[[], Actuator], engine: DockerDouble, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        options = ["--option", f"image={IMAGE}", "--option", f"host=unix://{engine.socket}"]
+        with self.started(make, self.running(), folder=tmp_path, name="steward-busy"):
+            assert main(["--clean", "--workload", "busy", "--actuator", "docker", *options]) == 0
+            assert engine.containers == {}
+        assert "removed c" in capfd.readouterr().err
 
     def test_what_cant_start_leaves_nothing(self, make: Callable[[], Actuator], engine: DockerDouble) -> None:
         actuator = make()

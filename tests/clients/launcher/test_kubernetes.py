@@ -11,7 +11,7 @@ from steward_client.kubernetes import KubernetesApi
 from steward_client.launcher.actuators import registry
 from steward_client.launcher.actuators.contract import Actuator, ActuatorError, CannotSet, Launch, Range, Unavailable
 
-from tests.clients.launcher.kits import QuickKit
+from tests.clients.launcher.kits import LeavingKit, QuickKit
 from tests.clients.launcher.pods import Pods
 
 APPS, BATCH, CUSTOM = "/apis/apps/v1", "/apis/batch/v1", "/apis/example.org/v1"
@@ -27,7 +27,7 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pods]:
         program.end()
 
 
-class TestPod(QuickKit):
+class TestPod(LeavingKit):
     wanted: ClassVar[dict[str, Range]] = {"cpu": Range(50, 200, 50), "memory": Range(64, 256, 64)}
     separate = False
 

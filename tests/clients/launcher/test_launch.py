@@ -239,7 +239,8 @@ def test_a_bare_command_is_learned_from_and_then_governed(
     told = capfd.readouterr().err
     for part in (
         "registered: workload 'my-script', 14 iterations",
-        "19 of 19",
+        "ended once that is done, and starts anew under decisions",
+        "19 iterations (19 wanted)",
         "model 2: ",
         "agent 1: ",
         "14 iterations",

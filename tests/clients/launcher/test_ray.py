@@ -12,7 +12,7 @@ from steward_client.launcher.actuators import registry
 from steward_client.launcher.actuators.contract import Actuator, ActuatorError, Range, Unavailable
 from steward_client.launcher.actuators.ray import bundles
 
-from tests.clients.launcher.kits import QuickKit
+from tests.clients.launcher.kits import LeavingKit
 from tests.clients.launcher.ray_double import RayDouble
 
 Make = Callable[[], Actuator]
@@ -29,7 +29,7 @@ def head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RayDouble]
         program.end()
 
 
-class TestRay(QuickKit):
+class TestRay(LeavingKit):
     wanted: ClassVar[dict[str, Range]] = {"workers": Range(1, 4), "gpus": Range(1, 4)}
     separate = False
 
@@ -39,7 +39,7 @@ class TestRay(QuickKit):
 
     def test_the_autoscaler_is_asked_and_at_the_end_for_nothing(self, make: Make, head: RayDouble) -> None:
         with self.started(make, self.running(), name="run-1") as actuator:
-            assert [job["metadata"] for job in head.jobs.values()] == [{"name": "run-1"}]
+            assert [job["metadata"]["name"] for job in head.jobs.values()] == ["run-1"]
             actuator.apply({"gpus": 2})
             actuator.apply({"workers": 4})
         assert head.requests == [[{"GPU": 1}], [{"GPU": 2}], [{"GPU": 0.5}] * 4, []]

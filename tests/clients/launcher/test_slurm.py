@@ -13,7 +13,7 @@ from steward_client.launcher.actuators import registry
 from steward_client.launcher.actuators.contract import Actuator, ActuatorError, CannotSet, Launch, Range, Unavailable
 from steward_client.launcher.actuators.slurm import SlurmJob
 
-from tests.clients.launcher.kits import QuickKit
+from tests.clients.launcher.kits import LeavingKit
 
 PROGRAMS = Path(__file__).parent / "slurm"
 Make = Callable[[], Actuator]
@@ -46,7 +46,7 @@ class InFolder(SlurmJob):
         super().start(replace(launch, folder=self._folder))
 
 
-class TestSlurm(QuickKit):
+class TestSlurm(LeavingKit):
     wanted: ClassVar[dict[str, Range]] = {"cpu": Range(100, 400, 100), "memory": Range(64, 256, 64)}
 
     @pytest.fixture

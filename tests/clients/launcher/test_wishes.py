@@ -22,6 +22,7 @@ def test_a_command_line_is_read() -> None:
     ("said", "told"),
     [
         ("--learn", "no command; steward-run [options] -- python train.py"),
+        ("--clean", "no command; steward-run [options] -- python train.py"),
         ("--resource cpu=400..50/50% -- ls", "--resource cpu=400..50/50%: the least must be below the most"),
         ("--resource cpu=50-400 -- ls", "NAME=LEAST..MOST/STEP is accepted, for example cpu=50..400/50%"),
         ("--resource cpu=50..400/60% -- ls", "the step must divide the range; 50..410/60 would"),

@@ -57,8 +57,10 @@ def _none(collection: str) -> Json:
     """What is said of an empty list, with what fills it."""
     *_, workload, plural = collection.split("/")
     noun = plural.removesuffix("s")
-    made = f"; `steward {noun} create {workload}` makes one" if plural in ("models", "agents") else ""
-    return {"title": f"No {noun}", "detail": f"there is none yet{made}", "status": 404}
+    command = {"evaluations": "evaluate WORKLOAD", "jobs": "job create fit WORKLOAD"}.get(
+        plural, f"{noun} create {workload or 'WORKLOAD'}"
+    )
+    return {"title": f"No {noun}", "detail": f"there is none yet; `steward {command}` makes one", "status": 404}
 
 
 def content_of(action: Action, said: Json) -> dict[str, Any]:

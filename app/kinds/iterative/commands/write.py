@@ -48,7 +48,7 @@ def write(given: Given, out: Path, *, force: bool, as_json: bool, notes: Console
     _say(notes, f"wrote {out}; next:")
     _say(notes, f"  steward workload create {out}")
     if given.log is not None:
-        _say(notes, f"  steward samples upload {spec['name']} {given.log}")
+        _say(notes, f"  steward samples create {spec['name']} {given.log}")
 
 
 def _say(notes: Console, words: str) -> None:

@@ -58,6 +58,7 @@ def parser(program: str) -> argparse.ArgumentParser:
         "--url", default=os.environ.get("STEWARD_URL") or SERVICE, help=f"the service; default: {SERVICE}"
     )
     place.add_argument("--data", metavar="FOLDER", type=Path, help="of the service that is started where none is")
+    place.add_argument("--clean", action="store_true", help=_CLEAN)
     told = made.add_argument_group("what is told")
     told.add_argument("--plot", metavar="FILE", type=Path, help="draw the run to a .png, .svg or .html")
     told.add_argument("--quiet", action="store_true", help="only the summary")
@@ -68,6 +69,7 @@ def parser(program: str) -> argparse.ArgumentParser:
     return made
 
 
+_CLEAN = "remove what a launcher of another machine left of this run, too; without a command only that"
 _RESOURCE = "what may be set: cpu=50..400/50%% (of a core), memory=512..4096/512MiB"
 
 
@@ -78,17 +80,20 @@ def read(program: str, arguments: Sequence[str]) -> Wishes:
         Misuse: it can't be meant.
     """
     said = parser(program).parse_args(list(arguments))
-    if not said.command:
+    if not said.command and not (said.clean and (said.workload or said.name)):
         raise Misuse(f"no command; {program} [options] -- python train.py")
     for name in ("iterations", "profile_iterations", "budget"):
         if (number := getattr(said, name)) is not None and number < 1:
             raise Misuse(f"--{name.replace('_', '-')} {number}: a number above 0 is accepted")
+    if not said.url.startswith(("http://", "https://")):
+        raise Misuse(f"--url {said.url}: http://HOST:PORT is accepted")
     if said.workload and said.resource:
         raise Misuse("--resource: a workload has its own; only --learn registers another")
     return Wishes(
         command=tuple(said.command),
         workload=said.workload or said.name or wishes.named(said.command),
         learn=said.learn,
+        clean=said.clean,
         deadline=None if said.deadline is None else wishes.duration(said.deadline),
         targets=wishes.targets(said.target),
         resources=tuple(map(wishes.resource, said.resource)),

@@ -12,7 +12,7 @@ from pathlib import Path
 from steward_client.errors import StewardError, Unreachable
 
 from . import arguments, plot, summary
-from .actuators import registry
+from .actuators import leftovers, registry
 from .actuators.contract import GRACE_SECONDS, Actuator, ActuatorError
 from .governed import Governed, targets
 from .interrupts import Interrupted, interruptible, undisturbed
@@ -60,6 +60,8 @@ def launch(wishes: Wishes) -> int:
         ActuatorError: the command can't be started.
     """
     _listen()
+    if not wishes.command:
+        return _cleaned(wishes)
     with (
         tempfile.TemporaryDirectory(prefix="steward-run-") as name,
         service_at(wishes.url, wishes.data, Path(name), say) as service,
@@ -68,6 +70,13 @@ def launch(wishes: Wishes) -> int:
         if wishes.learn:
             learning.do()
         return _governed(wishes, service, Path(name), learning.startup)
+
+
+def _cleaned(wishes: Wishes) -> int:
+    """Only remove what launchers left, as an actuator that is given nothing to set can."""
+    with closing(registry.create(wishes.actuator, {}, dict(wishes.options))) as actuator:
+        leftovers.remove(actuator, wishes.run_name, say, every=True)
+    return 0
 
 
 def _governed(wishes: Wishes, service: Service, folder: Path, startup: float = 0.0) -> int:

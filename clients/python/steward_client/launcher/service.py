@@ -8,7 +8,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,7 +20,8 @@ from steward_client.errors import StewardError, Unreachable
 from steward_client.live import http_client
 from steward_client.retry import Retry
 
-from .limits.guarded import Guarded, NotStarted
+from .embedded import Embedded
+from .limits.guarded import NotStarted
 from .wishes import Misuse
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -128,21 +129,19 @@ def service_at(url: str, data: Path | None, folder: Path, say: Say) -> Iterator[
 
 @contextmanager
 def _embedded(service: Service, data: Path | None, folder: Path, say: Say) -> Iterator[None]:
-    command, log = _command(service.url), folder / "serve.log"
+    command = _command(service.url)
     if data is not None:
         command += ["--data", str(data)]
-    with log.open("ab", buffering=0) as written:
-        try:
-            own = Guarded(command, os.environ, [], (written.write, written.write))
-        except NotStarted as error:
-            raise Misuse(f"no service at {service.url}, and it can't be started: {error}") from error
-        try:
-            _await(service, own, log)
-            where = data or os.environ.get("STEWARD_DATA_DIR") or "steward-data"
-            say(f"service: none at {service.url}, so one runs for as long as this takes (data: {where})")
-            yield
-        finally:
-            own.close()
+    try:
+        own = Embedded(command, folder / "serve.log", say)
+    except NotStarted as error:
+        raise Misuse(f"no service at {service.url}, and it can't be started: {error}") from error
+    with closing(own):
+        _await(service, own)
+        where = data or os.environ.get("STEWARD_DATA_DIR") or "steward-data"
+        say(f"service: none at {service.url}, so one runs for as long as this takes (data: {where})")
+        own.keep()
+        yield
 
 
 def _command(url: str) -> list[str]:
@@ -158,12 +157,11 @@ def _command(url: str) -> list[str]:
     return [program, "serve", "--host", str(address.hostname), "--port", str(address.port or 80)]
 
 
-def _await(service: Service, own: Guarded, log: Path) -> None:
+def _await(service: Service, own: Embedded) -> None:
     until = time.monotonic() + READY_SECONDS
     while not service.ready():
-        if own.wait(0.1) is not None or time.monotonic() > until:
-            last = [line for line in log.read_text(errors="replace").splitlines() if line.strip()][-1:]
-            raise Misuse(f"no service at {service.url}, and none could be started: {''.join(last)[-500:]}")
+        if own.ended(0.1) or time.monotonic() > until:
+            raise Misuse(f"no service at {service.url}, and none could be started: {own.last_words}")
 
 
 def refused(error: StewardError | Unreachable) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from .actuators import leftovers
 from .actuators.contract import Actuator, Allocation, Launch, Sink, Stream
 from .iterations.files import OwnFile, Tail, told
 from .iterations.mark import Clock, Iteration, Mark
@@ -89,8 +90,9 @@ class Watched:
             environment,
             self._folder,
             self._sink(),
-            f"steward-{self._wishes.workload}",
+            self._wishes.run_name,
         )
+        leftovers.remove(self._actuator, launch.name, self._say, every=self._wishes.clean)
         self._actuator.start(launch)
 
     def tell(self, iteration: int, allocation: Allocation, reason: str) -> None:

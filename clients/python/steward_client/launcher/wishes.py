@@ -67,12 +67,14 @@ class Wishes:
         learn: whether it is registered, profiled and learned from as far as it has not been.
         deadline: seconds that the command may take; None: as the workload has it.
         targets: of other metrics.
+        clean: whether what launchers of other machines started under this name is removed, too.
         pattern, watch_file, marks: where iterations end, where the command does not say so itself.
     """
 
     command: tuple[str, ...]
     workload: str
     learn: bool = False
+    clean: bool = False
     deadline: float | None = None
     targets: tuple[tuple[str, float], ...] = ()
     resources: tuple[Resource, ...] = ()
@@ -88,6 +90,11 @@ class Wishes:
     quiet: bool = False
     profile_iterations: int = 24
     budget: int | None = None
+
+    @property
+    def run_name(self) -> str:
+        """What containers, pods and jobs of this launch are called."""
+        return f"steward-{self.workload}"
 
 
 def resource(text: str) -> Resource:

@@ -12,6 +12,8 @@ from steward_client.retry import Retry
 
 Amounts = Mapping[str, float]
 """By resource, in the resource's own unit; empty: nothing is live."""
+OF_A_CLUSTER = ("running", "waiting", "free")
+"""What a decision about a cluster tells as a whole: jobs with GPUs and without, and GPUs that nobody has."""
 PAGE, MOST_RUNS = 500, 10_000
 
 
@@ -61,7 +63,20 @@ class Reader:
             run = self._get(f"/runs/{subject.run}")
             return amounts(run["decision"]) if run["state"] == "running" else {}
         self._get(f"/workloads/{subject.workload}")  # a name that is none is refused, not taken for an idle workload
-        return total(amounts(run["decision"]) for run in self._live(f"&workload={subject.workload}"))
+        live = [amounts(run["decision"]) for run in self._live(f"&workload={subject.workload}")]
+        if not live:
+            self._check_own(subject.workload)
+        return total(live)
+
+    def _check_own(self, workload: str) -> None:
+        """Whether a workload without live runs is idle, and not a cluster's member, whose runs are jobs of that."""
+        decisions = [run["decision"] for run in self._live()]
+        for cluster in sorted({one["workload"] for one in decisions if OF_A_CLUSTER[0] in one}):
+            if workload in (self._get(f"/workloads/{cluster}")["spec"].get("members") or ()):
+                raise SubjectError(
+                    f"workload {workload!r} has no run of its own: its jobs get their GPUs one by one from workload "
+                    f"{cluster!r}; accepted is that one, with resource {', '.join(OF_A_CLUSTER)}"
+                )
 
     def by_workload(self) -> Mapping[str, Amounts]:
         """The same of every workload that has live runs, where decisions are amounts."""
@@ -87,20 +102,24 @@ class Reader:
 
 def _given(decision: Mapping[str, Any]) -> Mapping[str, float] | None:
     found = decision.get("allocation", decision.get("servers"))
-    return found if isinstance(found, Mapping) else None
+    if isinstance(found, Mapping):
+        return found
+    whole = {name: decision[name] for name in OF_A_CLUSTER if isinstance(decision.get(name), int | float)}
+    return whole or None
 
 
 def amounts(decision: Mapping[str, Any]) -> Amounts:
-    """A decision's amounts by resource, or servers by class; none once its run is complete.
+    """A decision's amounts by resource, servers by class, or a cluster's jobs; none once its run is complete.
 
     Raises:
-        SubjectError: it is of a kind that places jobs or tasks.
+        SubjectError: it is of a kind that places tasks.
     """
     given = _given(decision)
     if given is None:
         raise SubjectError(
             f"workload {decision.get('workload')!r}: decisions of kind {decision.get('kind')!r} are no amounts of "
-            "resources; accepted are workloads whose decisions have an allocation, or servers"
+            "resources, they say which task starts where; accepted are workloads whose decisions have an allocation, "
+            "servers, or a cluster's jobs (running, waiting, free)"
         )
     return given if decision.get("valid_for_iterations") != 0 else {}
 

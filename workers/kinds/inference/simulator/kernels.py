@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from app.kinds.inference.quality import STEEPNESS
 from app.kinds.inference.transitions import BATCHES, NONE, PARTS, PARTS_OF_INTERVAL
+from workers.kinds.compiling import borrowed
 from workers.kinds.inference.simulator.arrivals import (
     NEVER,
     UNIT,
@@ -24,7 +25,7 @@ from workers.kinds.inference.simulator.arrivals import (
     mixed,
     opened,
 )
-from workers.kinds.inference.simulator.compiling import borrowed, inlined, kernel
+from workers.kinds.inference.simulator.compiling import inlined, kernel
 
 MOST_ASKED = 4  # decisions about servers at one instant
 NOBODY = -1

@@ -19,7 +19,8 @@ from app.kinds.workflow.scheduling.dispatch import EASY, NONE, UNLIMITED, Head, 
 from app.kinds.workflow.scheduling.rules import FCFS, SAF, scores
 from app.kinds.workflow.spec import Limits
 from app.kinds.workflow.trace import Seconds, Trace
-from workers.kinds.workflow.simulator.compiling import borrowed, compilable, compiled_as, kernel
+from workers.kinds.compiling import borrowed
+from workers.kinds.workflow.simulator.compiling import compilable, compiled_as, kernel
 
 compilable(dispatch.earliest, dispatch.in_line, dispatch.overtake, dispatch.decide)
 compilable(rules.formula, rules.scores)

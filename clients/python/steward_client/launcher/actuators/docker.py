@@ -1,23 +1,26 @@
 """Containers of Docker, by the Engine API over its socket: CPU and memory of a container change while it runs.
 
-Of a launcher that was killed the container stays;
+Of a launcher that was killed the container stays, until the same run is started again (see `leftovers`);
 ``docker rm --force $(docker ps --all --quiet --filter label=steward)`` removes all of them.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import httpx
 
 from .contract import UNITS, ActuatorError, Allocation, Launch, Range, Settable, Sink, Stream, Unavailable
+from .leftovers import Left, launcher
 from .remote import KILLED, Remote
 
+LABEL, LAUNCHER = "steward", "steward-launcher"
 SOCKET = "unix:///var/run/docker.sock"
 TIMEOUT_SECONDS = 30.0
 NANO_PER_PERCENT, MEBIBYTE = 10_000_000, 1 << 20
@@ -61,12 +64,12 @@ class DockerContainer(Remote):
             "Entrypoint": [],
             "Cmd": list(launch.command),
             "Env": [f"{name}={value}" for name, value in launch.environment.items()],
-            "Labels": {"steward": launch.name},
+            "Labels": {LABEL: launch.name, LAUNCHER: launcher()},
             "User": self._user,
             "HostConfig": host,
         }
         try:
-            self._id = self._call("POST", "/containers/create", json=body).json()["Id"]
+            self._id = self._call("POST", "/containers/create", body).json()["Id"]
             self._call("POST", f"/containers/{self._id}/start")
         except ActuatorError:
             if self._id:
@@ -74,7 +77,7 @@ class DockerContainer(Remote):
             raise
 
     def _set(self, allocation: Allocation) -> None:
-        self._call("POST", f"/containers/{self._id}/update", json=_limits(allocation))
+        self._call("POST", f"/containers/{self._id}/update", _limits(allocation))
 
     def _look(self) -> int | None:
         answer = self._call("GET", f"/containers/{self._id}/json", gone=True)
@@ -92,6 +95,16 @@ class DockerContainer(Remote):
     def _remove(self) -> None:
         self._call("DELETE", f"/containers/{self._id}?force=true", gone=True)
 
+    def left(self, name: str) -> Iterable[Left]:
+        """See `Leaving`."""
+        wanted = json.dumps({"label": [f"{LABEL}={name}"]})
+        found = self._call("GET", str(httpx.URL("/containers/json", params={"all": "true", "filters": wanted}))).json()
+        return [Left(one["Id"], (one.get("Labels") or {}).get(LAUNCHER, "")) for one in found]
+
+    def discard(self, one: Left) -> None:
+        """See `Leaving`."""
+        self._call("DELETE", f"/containers/{one.id}?force=true", gone=True)
+
     def close(self) -> None:
         """See `Actuator`."""
         super().close()
@@ -106,10 +119,10 @@ class DockerContainer(Remote):
         except httpx.HTTPError as error:
             sink("stderr", f"[docker's log ended: {error}]\n".encode())
 
-    def _call(self, method: str, path: str, json: Any = None, *, gone: bool = False) -> httpx.Response:
+    def _call(self, method: str, path: str, body: Any = None, *, gone: bool = False) -> httpx.Response:
         """Call the engine; with ``gone``, a container that isn't there or doesn't run is no error."""
         try:
-            answer = self._http.request(method, path, json=json)
+            answer = self._http.request(method, path, json=body)
         except httpx.RequestError as error:
             remedy = "is the daemon running, and may you use its socket (group docker)?"
             raise Unavailable(f"Docker doesn't answer at {self._address}: {error}; {remedy}") from error

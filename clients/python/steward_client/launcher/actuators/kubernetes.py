@@ -1,6 +1,7 @@
 """A pod of Kubernetes, whose CPU and memory are resized while it runs (by ``resize``, from Kubernetes 1.33 on).
 
-Of a launcher that was killed the pod stays; ``kubectl delete pod --selector steward-run`` removes all of them.
+Of a launcher that was killed the pod stays, until the same run is started again (see `leftovers`);
+``kubectl delete pod --selector steward-run`` removes all of them.
 """
 
 from __future__ import annotations
@@ -8,15 +9,16 @@ from __future__ import annotations
 import re
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from steward_client.kubernetes import KubernetesApi, KubernetesError, quantity
 
 from .contract import UNITS, ActuatorError, Allocation, CannotSet, Launch, Range, Settable, Sink, Unavailable
+from .leftovers import Left, launcher
 from .remote import FIRST_PAUSE_SECONDS, KILLED, LONGEST_PAUSE_SECONDS, Remote
 
-CONTAINER, LABEL = "steward", "steward-run"
+CONTAINER, LABEL, NAME, LAUNCHER = "steward", "steward-run", "steward-name", "steward-launcher"
 IN_PLACE = "resize of the pod, in place"
 NO_SUCH, UNPROCESSABLE = 404, 422
 RESIZE_SECONDS = 10.0
@@ -57,7 +59,8 @@ class KubernetesPod(Remote):
         self._stopping = False
 
     def _begin(self, launch: Launch, allocation: Allocation) -> None:
-        name = f"{re.sub(r'[^a-z0-9-]+', '-', launch.name.lower()).strip('-')[:50] or 'run'}-{secrets.token_hex(4)}"
+        run = _slug(launch.name)
+        name = f"{run}-{secrets.token_hex(4)}"
         container = {
             "name": CONTAINER,
             "image": self._image,
@@ -68,7 +71,7 @@ class KubernetesPod(Remote):
         spec = {"restartPolicy": "Never", "containers": [container]}
         if self._account:
             spec["serviceAccountName"] = self._account
-        metadata = {"name": name, "labels": {LABEL: name}}
+        metadata = {"name": name, "labels": {LABEL: name, NAME: run, LAUNCHER: launcher()}}
         answered(self._api.create, self._pods, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
         self._pod = f"{self._pods}/{name}"
 
@@ -122,14 +125,23 @@ class KubernetesPod(Remote):
     def _remove(self) -> None:
         self._delete(0)
 
+    def left(self, name: str) -> Iterable[Left]:
+        """See `Leaving`."""
+        found = answered(lambda: list(self._api.list(self._pods, labelSelector=f"{NAME}={_slug(name)}")))
+        return [Left(one["metadata"]["name"], one["metadata"]["labels"].get(LAUNCHER, "")) for one in found]
+
+    def discard(self, one: Left) -> None:
+        """See `Leaving`."""
+        self._delete(0, f"{self._pods}/{one.id}")
+
     def close(self) -> None:
         """See `Actuator`."""
         super().close()
         self._api.close()
 
-    def _delete(self, seconds: int) -> None:
+    def _delete(self, seconds: int, pod: str = "") -> None:
         try:
-            self._api.delete(self._pod, {"gracePeriodSeconds": seconds})
+            self._api.delete(pod or self._pod, {"gracePeriodSeconds": seconds})
         except KubernetesError as error:
             if error.status != NO_SUCH:
                 raise ActuatorError(str(error)) from error
@@ -151,6 +163,10 @@ class KubernetesPod(Remote):
                 return
             time.sleep(pause)
             pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")[:50].rstrip("-") or "run"
 
 
 def connected(api: str) -> KubernetesApi:

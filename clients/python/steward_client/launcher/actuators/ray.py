@@ -1,8 +1,8 @@
 """Jobs of Ray, by the REST API of its dashboard; what is set is what Ray's autoscaler is asked to have ready.
 
 Ray's ``request_resources`` is called on the cluster, by a job of a line, so that Ray need not be installed here. The
-job itself uses what is there: Ray Tune, Ray Data and elastic trainers do. Of a launcher that was killed the job stays:
-``ray job list``, ``ray job stop``; and so does the request, until another replaces it.
+job itself uses what is there: Ray Tune, Ray Data and elastic trainers do. Of a launcher that was killed the job and
+the request stay, until the same run is started again (see `leftovers`); ``ray job list`` and ``ray job stop`` end it.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ import os
 import secrets
 import shlex
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import httpx
 
 from .contract import UNITS, ActuatorError, Allocation, Launch, Range, Settable, Sink, Unavailable
+from .leftovers import Left, launcher
 from .remote import KILLED, PARTING_SECONDS, Remote
 
 ADDRESS = "http://127.0.0.1:8265"
@@ -32,6 +33,7 @@ UNITS_OF_RAY = {"cpu": ("CPU", 0.01), "gpus": ("GPU", 1.0), "memory": ("memory",
 PIECES = {"CPU": 1.0, "GPU": 1.0, "memory": float(1 << 30)}
 MOST_BUNDLES = 10_000
 NO_SUCH = 404
+GOING_ON = ("PENDING", "RUNNING")
 
 
 class RayJob(Remote):
@@ -61,7 +63,7 @@ class RayJob(Remote):
     def _begin(self, launch: Launch, allocation: Allocation) -> None:
         self._request(allocation)
         try:
-            self._submit(self._job, shlex.join(launch.command), launch.environment, {"name": launch.name})
+            self._submit(self._job, shlex.join(launch.command), launch.environment, _labels(launch.name))
         except ActuatorError:
             self._request({})
             raise
@@ -75,7 +77,7 @@ class RayJob(Remote):
         command = shlex.join([self._python, "-c", REQUEST])
         self._submit(job, command, {"STEWARD_BUNDLES": json.dumps(bundles(allocation))}, {})
         ends = time.monotonic() + PARTING_SECONDS
-        while (told := self._read(job))["status"] in ("PENDING", "RUNNING"):
+        while (told := self._read(job))["status"] in GOING_ON:
             if time.monotonic() > ends:
                 raise ActuatorError(f"Ray has not taken the request in {PARTING_SECONDS:g} s: {told.get('message')}")
             time.sleep(TAIL_SECONDS / 10)
@@ -94,7 +96,7 @@ class RayJob(Remote):
 
     def _look(self) -> int | None:
         told = self._read(self._job)
-        if told["status"] in ("PENDING", "RUNNING"):
+        if told["status"] in GOING_ON:
             return None
         if told["status"] == "STOPPED":
             return 128 + self._ending
@@ -112,6 +114,16 @@ class RayJob(Remote):
     def _remove(self) -> None:
         self._request({})
         self._call("DELETE", f"/api/jobs/{self._job}")
+
+    def left(self, name: str) -> Iterable[Left]:
+        """See `Leaving`."""
+        running = [one for one in self._call("GET", "/api/jobs/").json() if one.get("status") in GOING_ON]
+        labelled = [(one["submission_id"], one.get("metadata") or {}) for one in running]
+        return [Left(job, told.get("launcher", "")) for job, told in labelled if told.get("name") == name]
+
+    def discard(self, one: Left) -> None:
+        """See `Leaving`; what was asked for is asked for anew as the run starts."""
+        self._call("POST", f"/api/jobs/{one.id}/stop")
 
     def close(self) -> None:
         """See `Actuator`."""
@@ -142,6 +154,10 @@ class RayJob(Remote):
         if not answer.is_success:
             raise ActuatorError(f"Ray: {method} {path}: {answer.status_code} {answer.text[:200]}")
         return answer
+
+
+def _labels(name: str) -> dict[str, str]:
+    return {"name": name, "launcher": launcher()}
 
 
 def bundles(allocation: Allocation) -> list[dict[str, float]]:

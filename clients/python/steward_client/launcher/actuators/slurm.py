@@ -1,8 +1,8 @@
 """Jobs of Slurm, by ``sbatch``, ``scontrol`` and ``scancel``.
 
 A job that waits is changed as it is. One that runs can give nodes back while it goes on; for everything else it is
-requeued under its new size, and must go on from a checkpoint of its own. Of a launcher that was killed the job stays:
-``scancel --name steward-run``, or what the run is called.
+requeued under its new size, and must go on from a checkpoint of its own. Of a launcher that was killed the job stays,
+until the same run is started again (see `leftovers`); ``scancel --me --name steward-WORKLOAD`` ends it.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ import shlex
 import shutil
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from .contract import UNITS, ActuatorError, Allocation, CannotSet, Launch, Range, Settable, Sink, Unavailable
+from .leftovers import Left, launcher
 from .remote import KILLED, Remote
 
-PROGRAMS = ("sbatch", "scontrol", "scancel")
+PROGRAMS = ("sbatch", "scontrol", "scancel", "squeue")
 TIMEOUT_SECONDS, TAIL_SECONDS = 60.0, 0.05
 RESTART_SECONDS, HELD_SECONDS = 60.0, 0.2
 SCRIPT = "#!/bin/sh\n"
@@ -82,7 +83,7 @@ class SlurmJob(Remote):
             self._output.touch()
         asked = _asked(allocation)
         paths = [f"--output={self._output}", f"--error={self._error}", "--open-mode=append"]
-        name = [f"--job-name={launch.name}", "--parsable", "--requeue", "--export=ALL"]
+        name = [f"--job-name={launch.name}", f"--comment={launcher()}", "--parsable", "--requeue", "--export=ALL"]
         script = f"{SCRIPT}exec {shlex.join(launch.command)}\n"
         told = _run(["sbatch", *name, *asked, *paths, *self._more], script, {**os.environ, **launch.environment})
         self._job = told.strip().partition(";")[0]
@@ -140,6 +141,15 @@ class SlurmJob(Remote):
 
     def _remove(self) -> None:
         """Nothing is left of a job that has ended but Slurm's own records."""
+
+    def left(self, name: str) -> Iterable[Left]:
+        """See `Leaving`."""
+        lines = _run(["squeue", "--me", f"--name={name}", "--noheader", "--format=%i|%k"]).splitlines()
+        return [Left(*(part.strip() for part in line.split("|", 1))) for line in lines if "|" in line]
+
+    def discard(self, one: Left) -> None:
+        """See `Leaving`."""
+        _run(["scancel", one.id])
 
     def _follow(self, sink: Sink) -> None:
         if not self.shares_files:

@@ -114,6 +114,7 @@ class Learning:
         left = self._wishes.profile_iterations - self._iterations
         known = f", {self._iterations} are there" if self._iterations else ""
         self._say(f"profile: about {left} iterations are measured, {LENGTH} at each allocation{known}")
+        self._say("profile: the command is ended once that is done, and starts anew under decisions; both really run")
         allocations = self._allocations()
         for _ in range(RUNS):
             status = self._once(allocations)
@@ -145,9 +146,8 @@ class Learning:
         self._iterations += len(whole.rows)
         seconds = sum(row.seconds for row in whole.rows) / len(whole.rows)
         texts = ", ".join(f"{one.name} {whole.allocation[one.name]:g} {one.unit}".strip() for one in self._resources)
-        self._say(
-            f"profile: {self._iterations} of {self._wishes.profile_iterations} iterations; {texts}: {seconds:.3g} s"
-        )
+        wanted = self._wishes.profile_iterations
+        self._say(f"profile: {self._iterations} iterations ({wanted} wanted); {texts}: {seconds:.3g} s")
         self._register(self._wishes.iterations or watched.clock.total)
         return self._iterations < self._wishes.profile_iterations or self._spec is None
 

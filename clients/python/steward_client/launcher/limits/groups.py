@@ -68,8 +68,11 @@ class Group:
 
     def write(self, name: str, text: str) -> None:
         """Write to a file that must be there already: a missing one means that this controller is off."""
-        with (self.folder / name).open("r+") as file:
-            file.write(text)
+        file = os.open(self.folder / name, os.O_WRONLY | os.O_TRUNC)
+        try:
+            os.write(file, text.encode())
+        finally:
+            os.close(file)
 
     def close(self) -> None:
         """Move what is left back to where it came from, and remove the group."""
@@ -94,21 +97,37 @@ def remove(folder: Path, parent: Path) -> None:
 
 
 def groups(controllers: Iterable[str]) -> dict[str, Group]:
-    """A group by controller, as far as they can be had; of version 2 one has several."""
-    found: dict[str, Group] = {}
-    for controller in controllers:
-        shared = (group for group in found.values() if group.version == 2 and group.has(controller))
-        group = next(shared, None) or _new(controller)
-        if group is not None:
-            found[controller] = group
+    """A group by controller, as far as they can be had.
+
+    Of version 2 one group has several: a process is in one such group alone, so that a second would undo the first.
+    """
+    wanted, found = list(controllers), dict[str, Group]()
+    for controller in wanted:
+        if controller not in found:
+            single = any(group.version == 2 for group in found.values())
+            group = _new(controller, [one for one in wanted if one not in found], only_first=single)
+            if group is not None:
+                found |= {one: group for one in (wanted if group.version == 2 else [controller]) if group.has(one)}
     return found
 
 
-def _new(controller: str) -> Group | None:
+def _new(controller: str, wanted: Iterable[str], *, only_first: bool) -> Group | None:
+    """A group that has a controller: one of version 2 with all that are wanted where there is one, else the nearest."""
+    nearest: Group | None = None
     for parent in parents(controller):
-        with suppress(OSError):  # not writable, or no such controller here: the next one may do
-            return Group(parent, controller)
-    return None
+        try:
+            group = Group(parent, controller)
+        except OSError:  # not writable, or no such controller here: the next one may do
+            continue
+        if group.version == 1 or (not only_first and all(map(group.has, wanted))):
+            if nearest is not None:
+                nearest.close()
+            return group
+        if nearest is None and not only_first:
+            nearest = group
+        else:
+            group.close()
+    return nearest
 
 
 def parents(

@@ -84,7 +84,7 @@ def test_a_spec_from_a_log_takes_that_log(out: Path, tmp_path: Path, packed: boo
     assert len([*reader.read(iter([TOUR.read_bytes()]))]) == 12
     for said in ("resource gpus: 6 values from 1 to 8", "iterations 6: as the longest of 12", "deadline 120 s: 6 iter"):
         assert said in done.stderr
-    assert f"steward samples upload log {log}" in done.stderr
+    assert f"steward samples create log {log}" in done.stderr
 
 
 def test_what_a_log_can_not_tell_is_said(out: Path, tmp_path: Path) -> None:

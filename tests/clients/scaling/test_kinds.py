@@ -1,0 +1,45 @@
+"""What is told of each kind: amounts, a cluster's jobs, or why there is nothing to tell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from steward_client.scaling.amounts import Subject, SubjectError
+
+from app.kinds.iterative.example import SPEC
+from app.kinds.registry import KINDS
+from tests.clients.scaling.conftest import WORKLOAD, Service
+
+
+def begun(service: Service, kind: str, **more: Any) -> str:
+    """A workload of a kind's example with a run that has one report; its name."""
+    example = KINDS[kind].example
+    name = f"{kind}-lab"
+    assert service.client.post("/workloads", json={**example.spec, "name": name, **more}).status_code == 201
+    run = service.client.post("/runs", json={"workload": name, **example.start}).json()["id"]
+    assert service.client.put(f"/runs/{run}/iterations/0", json=example.reports[0]).is_success
+    return name
+
+
+def test_a_cluster_tells_how_many_jobs_run_and_wait(service: Service) -> None:
+    cluster = begun(service, "cluster", members=[WORKLOAD])
+    told = service.reader().of(Subject(workload=cluster))
+    assert told.keys() == {"running", "waiting", "free"}
+    assert told["running"] + told["waiting"] == 2
+    assert service.reader().by_workload() == {cluster: told}
+    with pytest.raises(
+        SubjectError, match=rf"{WORKLOAD!r} has no run of its own.* accepted is that one, with resource"
+    ):
+        service.reader().of(Subject(workload=WORKLOAD))
+    _, gpus = service.start()
+    assert service.reader().of(Subject(workload=WORKLOAD)) == {"gpus": gpus}
+
+
+def test_a_queue_has_no_amount_and_another_workload_may_be_idle(service: Service) -> None:
+    queue = begun(service, "workflow")
+    with pytest.raises(SubjectError, match="which task starts where; accepted are workloads whose decisions have an"):
+        service.reader().of(Subject(workload=queue))
+    assert service.reader().by_workload() == {}
+    assert service.client.post("/workloads", json={**SPEC, "name": "idle"}).is_success
+    assert service.reader().of(Subject(workload="idle")) == {}

@@ -1,0 +1,91 @@
+"""How kinds' loops are compiled, and kept.
+
+Numba looks only at the file of the function that it compiles, not at those of the functions that are called: so the
+compiled code is kept in a folder that is named for what all sources say, and for how they are compiled.
+"""
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+Function = TypeVar("Function", bound=Callable[..., object])
+SETTINGS: Any = numba.config
+
+
+class Compiler:
+    """Compiles functions of ``sources``, files or folders of them, and keeps what it compiled within ``home``.
+
+    Where ``home`` cannot be written it is kept in the user's own corner of the temporary folder, and where
+    ``NUMBA_CACHE_DIR`` says.
+    """
+
+    def __init__(self, home: Path, *sources: Path) -> None:
+        self._folder = str(_writable(home) / _digest(sources))
+
+    def kernel(self, function: Function) -> Function:
+        """``function`` compiled at its first call, and kept; it releases the interpreter's lock."""
+        return self._compiled(function)
+
+    def inlined(self, function: Function) -> Function:
+        """As ``kernel``, for what is called at every event: handing over dozens of arrays would take longer than it."""
+        return self._compiled(function, forceinline=True)
+
+    def _compiled(self, function: Function, **options: Any) -> Function:
+        before = SETTINGS.CACHE_DIR
+        if "NUMBA_CACHE_DIR" not in os.environ:
+            SETTINGS.CACHE_DIR = self._folder
+        try:
+            compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
+        finally:
+            SETTINGS.CACHE_DIR = before
+        return cast("Function", compiled)
+
+
+def _writable(home: Path) -> Path:
+    owner = os.getuid() if hasattr(os, "getuid") else "user"
+    return (
+        home / "__pycache__" if os.access(home, os.W_OK) else Path(tempfile.gettempdir()) / f"steward-kernels-{owner}"
+    )
+
+
+def _digest(sources: tuple[Path, ...]) -> str:
+    """Of everything that may be compiled, and how."""
+    texts = hashlib.sha256(f"{numba.__version__} {SETTINGS.OPT}".encode())
+    for path in (Path(__file__), *sources):
+        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            texts.update(file.read_bytes())
+    return texts.hexdigest()[:16]
+
+
+def _without_owner(context: Any, builder: Any, array: Any, value: Any) -> Any:
+    structure: Any = cgutils
+    view = structure.create_struct_proxy(array)(context, builder, value=value)
+    view.meminfo = structure.get_null_value(view.meminfo.type)
+    view.parent = structure.get_null_value(view.parent.type)
+    return view._getvalue()  # noqa: SLF001 - how structures are read in Numba's own intrinsics
+
+
+def _borrowed(_: Any, given: Any) -> Any:
+    """How ``borrowed`` is compiled: each array's structure with nobody as its owner."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if isinstance(given, types.Array):
+            return _without_owner(context, builder, given, arguments[0])
+        values = [builder.extract_value(arguments[0], place) for place in range(len(given.types))]
+        pairs = zip(given.types, values, strict=True)
+        found = [_without_owner(context, builder, kind, v) if isinstance(kind, types.Array) else v for kind, v in pairs]
+        return context.make_tuple(builder, signature.return_type, found)
+
+    return given(given), generate
+
+
+borrowed: Any = intrinsic(_borrowed)
+"""An array, or a named tuple's arrays, without an owner: references are not counted. Whoever calls keeps them alive."""
