@@ -55,8 +55,10 @@ bench: setup
 demo: setup
 	$(BIN)/steward demo $(ARGS)
 
-# The site of the documentation, in site/: figures are drawn anew, pages built, and a warning is an error.
+# The site of the documentation, in site/: figures are drawn anew, pages built, and a warning is an error. Pictures of the
+# dashboard are drawn anew where what they show has changed, and a Chromium is there.
 docs: setup
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.browser.pictures --stale
 	PYTHONPATH=. $(BIN)/python docs/making/figures.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build $(ARGS)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 EXIT_STATUS = 2
 BACKENDS = ("sqlite", "postgresql")
 EXPORTER = "opentelemetry.exporter.otlp.proto.http"
-LEARNING = ("altair", "gymnasium", "numba", "optuna", "scipy", "sklearn", "statsmodels", "torch")
+LEARNING = ("gymnasium", "numba", "optuna", "scipy", "sklearn", "statsmodels", "torch", "vl_convert")
 """What workers import beyond the service's own dependencies: the extra `worker`."""
 
 

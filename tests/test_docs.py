@@ -86,6 +86,6 @@ def test_figures_of_what_was_measured_have_rows(monkeypatch: pytest.MonkeyPatch)
     drawn = importlib.import_module("measured_figures").FIGURES
     for name, draw in drawn.items():
         assert (ROOT / f"docs/figures/{name}.svg").exists()
-        shown = draw().to_dict()
-        values = list(shown["datasets"].values()) if "datasets" in shown else [shown["data"]["values"]]
+        shown = draw()
+        values = [part["data"]["values"] for part in shown.get("layer", [shown])]
         assert min(map(len, values)) > 5, name

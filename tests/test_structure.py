@@ -53,7 +53,7 @@ def test_nothing_names_a_kind_but_the_kind_itself(package: str) -> None:
 
 @pytest.mark.parametrize("kind", learned_kinds())
 def test_a_kind_is_imported_without_what_it_learns_with(kind: str) -> None:
-    heavy = ["torch", "sklearn", "numba", "optuna", "altair", "sqlalchemy", "celery"]
+    heavy = ["torch", "sklearn", "numba", "optuna", "vl_convert", "sqlalchemy", "celery"]
     program = (
         "import json, sys; from workers.kinds.registry import learned_kind; "
         f"learned_kind({kind!r}); print(json.dumps([m for m in {heavy!r} if m in sys.modules]))"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from app.charts.figure import Figure, layer, layered, quantity
+from app.charts.figure import Figure, coloured, layer, layered, quantity
 
 
 class Fitted(NamedTuple):
@@ -43,6 +43,27 @@ def response(
     )
     rows = [["expected", *one] for one in fitted] or [["measured", *one, None, None] for one in samples]
     return Figure(title, told, spec, ["", resource, metric, "from", "to"], rows)
+
+
+def responses(title: str, resource: str, metric: str, fitted: Mapping[str, Sequence[Fitted]], told: str) -> Figure:
+    """A curve with its band for each name."""
+    curves = [{"name": name, **one._asdict()} for name, curve in fitted.items() for one in curve]
+    x = quantity("amount", resource, zero=False, axis={"grid": False, "tickMinStep": 1})
+    colour = {"color": coloured("name", list(fitted))}
+    tips = [
+        {"field": "name", "type": "nominal", "title": "of"},
+        {"field": "amount", "type": "quantitative", "title": resource, "format": ".4~g"},
+        {"field": "median", "type": "quantitative", "title": metric, "format": ".4~g"},
+    ]
+    spec = layered(
+        layer("area", "bands", curves, {"x": x, "y": quantity("low", metric), "y2": {"field": "high"}, **colour}),
+        layer(
+            "line", "series", curves, {"x": x, "y": quantity("median", metric), **colour, "tooltip": tips}, point=True
+        ),
+        height=240,
+    )
+    rows = [list(row.values()) for row in curves]
+    return Figure(title, told, spec, ["of", resource, metric, "from", "to"], rows)
 
 
 def doubt(title: str, resource: str, points: Sequence[Sample], best: float | None, told: str) -> Figure:

@@ -25,17 +25,36 @@ class Bar(NamedTuple):
     open: bool = False
 
 
-def time(field: str = "at", title: str | None = "seconds") -> Json:
-    """The axis of time."""
-    return quantity(field, title, zero=False, scale={"nice": False}, axis={"grid": False})
+STEPS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1_200, 1_800, 3_600, 7_200, 14_400, 21_600, 43_200, 86_400, 172_800)
+MOST_TICKS = 8
+UNITS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"))
+
+
+def time(ends: Sequence[float], field: str = "at") -> Json:
+    """The axis of time: seconds, told in minutes, hours or days where these are what it is ticked by.
+
+    Args:
+        ends: moments of which the first and the last are shown.
+    """
+    first, last = min(ends, default=0.0), max(ends, default=0.0)
+    step = next((one for one in STEPS if (last - first) / one <= MOST_TICKS), 7 * STEPS[-2])
+    axis: Json = {"grid": False, "labelOverlap": "greedy"}
+    if last - first >= MOST_TICKS / 2:
+        begin = int(-(-first // step))
+        axis["values"] = [step * tick for tick in range(begin, int(last // step) + 1)]
+    size, unit = next(((size, unit) for size, unit in UNITS if step >= size and "values" in axis), (1, "seconds"))
+    if size > 1:
+        axis["labelExpr"] = f"format(datum.value / {size}, ',~r')"
+    return quantity(field, unit, zero=False, scale={"nice": False}, axis=axis)
 
 
 def courses(title: str, axis: str, series: Mapping[str, Course], told: str, *, steps: bool = False) -> Figure:
     """A curve for each name."""
     rows = [{"name": name, "at": at, "value": value} for name, course in series.items() for at, value in course]
+    ends = [at for course in series.values() for at, _ in course]
     counted = all(float(value).is_integer() for course in series.values() for _, value in course)
     y = quantity("value", axis, axis={"tickMinStep": 1} if counted else {})
-    encoding = {"x": time(), "y": y, "tooltip": _tips("value", axis)}
+    encoding = {"x": time(ends), "y": y, "tooltip": _tips("value", axis)}
     if len(series) > 1:
         encoding["color"] = coloured("name", list(series))
     mark = {"interpolate": "step-after"} if steps else {}
@@ -47,7 +66,7 @@ def counts(title: str, axis: str, counted: Mapping[str, Course], width: float, t
     """Bars of one width in seconds, those of several names on top of one another."""
     rows = _stacked(counted, width)
     encoding = {
-        "x": time(),
+        "x": time([row["at"] for row in rows]),
         "x2": {"field": "until"},
         "y": quantity("low", axis),
         "y2": {"field": "high"},
@@ -89,7 +108,7 @@ def shares(
                 rows.append({"name": name, "group": group, "at": at, "until": until, "low": low, "high": high})
             low = high
     encoding = {
-        "x": time(),
+        "x": time([at for at, _ in moments]),
         "x2": {"field": "until"},
         "y": quantity("low", axis),
         "y2": {"field": "high"},
@@ -107,6 +126,14 @@ def _changed(moments: Sequence[tuple[float, Mapping[str, float]]]) -> list[tuple
     found = [*moments[:1]]
     found += [after for before, after in pairwise(moments) if after[1] != before[1]]
     return found if found[-1:] == [*moments[-1:]] else [*found, moments[-1]]
+
+
+def shaded(figure: Figure, start: float, end: float) -> Figure:
+    """A figure with a part of its time shaded: where something disturbed."""
+    spans, *over = figure.spec["layer"]
+    x = {**spans["encoding"]["x"], "field": "start"}
+    shade = layer("rect", "stress", [{"start": start, "end": end}], {"x": x, "x2": {"field": "end"}})
+    return figure._replace(spec={**figure.spec, "layer": [shade, spans, *over]})
 
 
 def lasting(figure: Figure, until: float) -> Figure:
@@ -127,7 +154,7 @@ def gantt(title: str, bars: Sequence[Bar], told: str) -> Figure:
     y = quantity("row", None, scale={"nice": False, "reverse": True}, axis=None)
     lanes = list(dict.fromkeys(bar.lane for bar in bars))
     encoding = {
-        "x": time("start"),
+        "x": time([end for bar in bars for end in (bar.start, bar.end)], "start"),
         "x2": {"field": "end"},
         "y": y,
         "y2": {"field": "below"},
@@ -139,6 +166,7 @@ def gantt(title: str, bars: Sequence[Bar], told: str) -> Figure:
             *_tips("end", "end")[1:],
         ],
     }
+    told += f" All ran on {lanes[0]}." if len(lanes) == 1 else ""
     spec = layered(layer("rect", "block", rows, encoding), height=max(80, min(height, 420)))
     table = [[bar.name, bar.lane, bar.start, None if bar.open else bar.end] for bar in bars]
     return Figure(title, told, spec, ["task", "on", "start", "end"], table)

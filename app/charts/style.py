@@ -37,6 +37,8 @@ def roles(*, dark: bool) -> dict[str, dict[str, Any]]:
         "measured": {"color": own, "stroke": own, "strokeWidth": 2},
         "sample": {"color": own, "fill": own, "opacity": 0.45, "size": 28},
         "expected": {"color": own, "fill": own, "opacity": 0.2, "strokeOpacity": 0},
+        "awaited": {"color": other, "fill": other, "opacity": 0.2, "strokeOpacity": 0},
+        "bands": {"opacity": 0.15, "strokeOpacity": 0},
         "fitted": {"color": own, "stroke": own, "strokeWidth": 2},
         "decided": {"color": other, "stroke": other, "strokeWidth": 2},
         "target": {"color": alarm, "stroke": alarm, "strokeDash": [6, 4], "strokeWidth": 1.5},

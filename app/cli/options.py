@@ -27,7 +27,7 @@ def drawable(file: Path | None) -> Path | None:
         return None
     if file.suffix.lower() not in SUFFIXES:
         raise typer.BadParameter(f"{file.name}: a plot is one of {', '.join(SUFFIXES)}")
-    if find_spec("altair") is None:
+    if find_spec("vl_convert") is None:
         raise typer.BadParameter("what draws is not installed: pip install 'steward[worker]'")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -12,13 +12,15 @@ from app.charts.figure import Figure
 from app.charts.training import Learnt, learning
 from app.dashboard.rendering import cell
 from app.database.engine import Database
-from app.database.tables import Agent, Job, JobEvent
+from app.database.tables import JobEvent
 from app.jobs import service as jobs
 from app.jobs.schemas import FINAL_STATES, JobRead
 
 MOST_EVENTS, MOST_POINTS = 2_000, 300
 SHOWN_EVENTS = 40
-TOLD_ELSEWHERE = {"state", "progress", "eta_seconds"}
+MOST_MARKS = 3
+PLANS = ("optimum", "plan")
+TOLD_ELSEWHERE = {"state", "progress", "eta_seconds", "yardsticks"}
 
 
 class EventLine(NamedTuple):
@@ -51,18 +53,18 @@ def page(database: Database, tenant: str, identifier: str) -> JobPage:
         row = jobs.require(session, tenant, identifier)
         newest = select(JobEvent).where(JobEvent.job_id == row.id).order_by(JobEvent.sequence.desc())
         events = list(session.scalars(newest.limit(MOST_EVENTS)))[::-1]
-        marks = _marks(session, row) if row.type == "train" else {}
     lines = [_line(event) for event in events[-SHOWN_EVENTS:]][::-1]
-    return JobPage(job, row.request, job.state not in FINAL_STATES, _figures(events, marks), lines)
+    return JobPage(job, row.request, job.state not in FINAL_STATES, _figures(events, _marks(events)), lines)
 
 
-def _marks(session: Any, job: Job) -> dict[str, float]:
-    """Returns that the newest agent's report knows of: the best heuristic's and the optimum's."""
-    query = select(Agent.report).where(Agent.workload_id == job.workload_id).order_by(Agent.version.desc()).limit(1)
-    report = session.scalar(query) or {}
-    best = report.get("best_heuristic")
-    found = {f"best heuristic: {best}": report.get("heuristics", {}).get(best), "optimum": report.get("optimum")}
-    return {name: value["mean"] for name, value in found.items() if isinstance(value, Mapping)}
+def _marks(events: Sequence[JobEvent]) -> Mapping[str, float]:
+    """What others are paid where it learns, the best heuristics and the plan; empty: not known."""
+    known: Mapping[str, float] = next(
+        (event.data["yardsticks"] for event in reversed(events) if event.data.get("yardsticks")), {}
+    )
+    rules = sorted((name for name in known if name not in PLANS), key=lambda name: -known[name])
+    shown = [*(name for name in PLANS if name in known), *rules[:MOST_MARKS]]
+    return {name.replace("_", " "): known[name] for name in shown}
 
 
 def _figures(events: Sequence[JobEvent], marks: Mapping[str, float]) -> list[Figure]:
@@ -73,7 +75,9 @@ def _figures(events: Sequence[JobEvent], marks: Mapping[str, float]) -> list[Fig
     ]
     if not learnt:
         return []
-    told = "Mean return of the episodes that ended lately, while exploring; dashed: what is known of others."
+    told = "Mean return of the episodes that ended lately, exploration included, in the terms in which is learned."
+    if marks:
+        told += " Dashed: what others reach in the same simulator, the exact optimum among them where it is known."
     learnt = list(dict.fromkeys(learnt))
     every = -(-len(learnt) // MOST_POINTS)
     return [learning(list(dict.fromkeys([*learnt[::every], learnt[-1]])), marks, told)]

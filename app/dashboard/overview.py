@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from sqlalchemy.orm import Session
 
 from app.dashboard import repository, shown
+from app.dashboard.on_target import OnTarget, on_target
 from app.dashboard.repository import Counts
 from app.dashboard.shown import CompiledOf
 from app.database.engine import Database
@@ -28,8 +29,7 @@ class Summary(NamedTuple):
 
     Attributes:
         problem: why it can't be read; empty when it can.
-        on_target, judged: how many of so many ended runs were on target.
-        missed: the newest ended run, if it was not.
+        standing: how many of its ended runs were on target.
     """
 
     name: str
@@ -39,9 +39,7 @@ class Summary(NamedTuple):
     problem: str
     champions: dict[str, int]
     counts: Counts
-    on_target: int
-    judged: int
-    missed: str | None
+    standing: OnTarget
 
 
 class Notice(NamedTuple):
@@ -72,34 +70,18 @@ def overview(database: Database, tenant: str, compiled_of: CompiledOf, now: date
         summaries = [_summary(session, one, has[one.id], compiled_of) for one in read]
         notices = [*_failed(session, tenant, now), *_drifted(session, tenant, now)]
         notices += [notice for one in read for notice in _missing(session, one, has[one.id])]
-    notices += [_missed(one) for one in summaries if one.missed]
+    notices += [_missed(one) for one in summaries if misses(one.standing)]
     lines = [shown.line(runs.read_listed(run)) for run in latest]
     return Overview(summaries, notices[: 2 * NOTICES], lines, found.cursor)
 
 
 def _summary(session: Session, one: WorkloadListed, has: Counts, compiled_of: CompiledOf) -> Summary:
     told: tuple[str, str] = ("", "")
-    judged: list[tuple[str, bool]] = []
     if one.problem is None:
         description = KINDS[one.kind].describe(one.spec)
         told = description.resources, description.targets
-        judged = _judged(session, one, compiled_of)
-    hit = sum(good for _, good in judged)
-    missed = judged[0][0] if judged and hit < LEAST_SHARE * len(judged) else None
-    return Summary(one.name, one.kind, *told, one.problem or "", one.champions, has, hit, len(judged), missed)
-
-
-def _judged(session: Session, one: WorkloadListed, compiled_of: CompiledOf) -> list[tuple[str, bool]]:
-    """Of the newest ended runs, as far as it can be told: id, and whether it was on target."""
-    views = shown.views(one.kind)
-    if views is None:
-        return []
-    ended = repository.ended(session, one.id)
-    if not ended:
-        return []
-    compiled = compiled_of(one.name)
-    found = [(run.id, views.on_target(compiled, run.decision)) for run in ended]
-    return [(run, good) for run, good in found if good is not None]
+    standing = on_target(session, one, compiled_of)
+    return Summary(one.name, one.kind, *told, one.problem or "", one.champions, has, standing)
 
 
 def _failed(session: Session, tenant: str, now: datetime) -> Iterator[Notice]:
@@ -124,15 +106,25 @@ def _missing(session: Session, one: WorkloadListed, has: Counts) -> Iterator[Not
     if one.champions or not has.samples:
         return
     if has.model is None and KINDS[one.kind].simulated:
-        yield Notice("note", f"{one.name} has samples and no model", "fit one: steward model create", link)
+        yield Notice(
+            "note", f"{one.name} has samples and no model", f"Have one fitted: steward model create {one.name}", link
+        )
     elif has.agent is None:
         known = "samples" if has.model is None else "a model"
-        yield Notice("note", f"{one.name} has {known} and no agent", "train one: steward agent create", link)
+        yield Notice(
+            "note", f"{one.name} has {known} and no agent", f"Have one trained: steward train {one.name}", link
+        )
     else:
         why = repository.verdict(session, one.id) or "nobody has promoted one"
         yield Notice("note", f"{one.name} has no champion", why, link)
 
 
+def misses(standing: OnTarget) -> bool:
+    """Whether more ended runs missed than is to be put up with, the newest among them."""
+    return standing.newest is not None and standing.hit < LEAST_SHARE * standing.judged
+
+
 def _missed(one: Summary) -> Notice:
-    why = f"{one.judged - one.on_target} of the last {one.judged} ended runs missed a target"
-    return Notice("warn", f"{one.name} misses its targets", why, f"/ui/runs/{one.missed}")
+    standing = one.standing
+    why = f"{standing.judged - standing.hit} of the last {standing.judged} ended runs missed a target"
+    return Notice("warn", f"{one.name} misses its targets", why, f"/ui/runs/{standing.newest}")

@@ -8,6 +8,7 @@ from typing import Any
 
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from app.charts import style
 from app.dashboard.assets import address
@@ -18,12 +19,27 @@ POLICY = policy(
 )
 HEADERS: Mapping[str, str] = {"Cache-Control": "no-store", **POLICY}
 THEMES = {"light": style.config(), "dark": style.config(dark=True)}
+MOST_PARTS = 20
+"""Of a decision that are listed."""
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 def moment(at: datetime | None) -> str:
     """To the second, UTC."""
     return "" if at is None else at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def when(at: datetime | None) -> Markup:
+    """As ``moment``, of which narrow screens leave the date out."""
+    day, _, rest = moment(at).partition(" ")
+    return Markup('<span class="date">{} </span>{}').format(day, rest) if rest else Markup("")
+
+
+def plain(value: object) -> str:
+    """A plain value as people write it: thousands apart, yes and no, names without underscores."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else cell(value).replace("_", " ")
 
 
 def duration(seconds: float | None) -> str:
@@ -53,8 +69,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"moment": moment, "duration": duration, "cell": cell}
-    made.globals |= {"asset": address, "themes": THEMES}
+    made.filters |= {"moment": moment, "when": when, "duration": duration, "cell": cell, "plain": plain}
+    made.globals |= {"asset": address, "themes": THEMES, "MOST_PARTS": MOST_PARTS}
     return made
 
 

@@ -46,26 +46,26 @@ def counts(session: Session, workload_ids: Sequence[str]) -> dict[str, Counts]:
 
 
 class Ended(NamedTuple):
-    """A run that has ended, with its last decision as stored."""
+    """A run that has ended, with its last decision and its state as stored."""
 
     id: str
-    at: datetime
+    start: dict[str, Any]
     decision: dict[str, Any]
-    drifts: int
+    state: Any
 
 
 def ended(session: Session, workload_id: str, limit: int = LATEST) -> list[Ended]:
     """A workload's newest ended runs, newest first."""
     at_end = (Iteration.run_id == Run.id) & (Iteration.iteration == Run.next_iteration - 1)
     rows = session.execute(
-        select(Run.id, Run.created_at, Run.decision, Run.drifts, Iteration)
+        select(Run.id, Run.start, Run.decision, Run.state_vector, Iteration)
         .outerjoin(Iteration, at_end)
         .where(Run.workload_id == workload_id, Run.state != "running")
         .order_by(Run.created_at.desc(), Run.id.desc())
         .limit(limit)
     )
     return [
-        Ended(row.id, row.created_at, row.Iteration.decision if row.Iteration else row.decision, row.drifts)
+        Ended(row.id, row.start, row.Iteration.decision if row.Iteration else row.decision, row.state_vector)
         for row in rows
     ]
 

@@ -32,6 +32,7 @@ class DecisionLine(NamedTuple):
     policy: str
     reason: str
     shadow: str
+    details: Sequence[str]
     at: datetime
 
 
@@ -74,7 +75,7 @@ def page(database: Database, tenant: str, run: str, compiled_of: CompiledOf) -> 
     with database.reading() as session:
         loaded = load(session, tenant, run)
         views = shown.views(loaded.kind)
-        given = shown.shown(session, loaded, thinned=views is not None and views.thinned)
+        given = shown.shown(session, loaded, recent=views is not None and views.recent)
         lines, older = decisions(session, loaded, None)
     facts: list[Any] = [Fact("reports", f"{loaded.run.next_iteration:,}")]
     figures: list[Any] = []
@@ -103,7 +104,9 @@ def decision_line(iteration: int, decision: dict[str, Any], at: datetime, kind: 
     read, problem = read_or_raw(read_decision, {"kind": kind, **decision})
     words = problem if problem is not None else KINDS[read.kind].summarise(read)
     source, policy = str(decision.get("source", "")), str(decision.get("policy", ""))
-    return DecisionLine(iteration, words, source, policy, shown.reason(decision), _shadow(decision), at)
+    views = shown.views(kind)
+    details, _ = ([], "") if views is None else shown.told("a decision's parts", lambda: views.details(decision))
+    return DecisionLine(iteration, words, source, policy, shown.reason(decision), _shadow(decision), details, at)
 
 
 def _shadow(decision: dict[str, Any]) -> str:

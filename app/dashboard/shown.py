@@ -53,10 +53,8 @@ def views(kind: str) -> Views | None:
     return found
 
 
-def numbers(iterations: int, *, thinned: bool) -> tuple[list[int], int]:
-    """Which of a run's reports are shown, and at what distance: evenly from all with the last, or the last ones."""
-    if not thinned:
-        return list(range(max(0, iterations - MOST_STEPS), iterations)), 1
+def numbers(iterations: int) -> tuple[list[int], int]:
+    """Which of a run's reports are shown, and at what distance: evenly from all, with the last."""
     every = max(1, -(-iterations // MOST_STEPS))
     found = list(range(0, iterations, every))
     if found and found[-1] != iterations - 1:
@@ -64,20 +62,29 @@ def numbers(iterations: int, *, thinned: bool) -> tuple[list[int], int]:
     return found, every
 
 
-def shown(session: Session, loaded: Loaded, *, thinned: bool) -> Shown:
+def shown(session: Session, loaded: Loaded, *, recent: bool) -> Shown:
     """A run with those of its reports that are shown; those that were deleted by age are not there."""
     run = loaded.run
-    chosen, every = numbers(run.next_iteration, thinned=thinned)
-    steps = [
-        Step(row.iteration, row.report, row.decision, row.reported_at)
-        for row in repository.iterations(session, run.id, chosen)
-    ]
-    return Shown(run.start, run.decision, _state(loaded), run.next_iteration, steps, every)
+    chosen, every = numbers(run.next_iteration)
+    steps = _steps(session, run.id, chosen)
+    if recent:
+        last = (
+            steps if every == 1 else _steps(session, run.id, range(run.next_iteration - MOST_STEPS, run.next_iteration))
+        )
+    else:
+        last = []
+    return Shown(run.start, run.decision, state(loaded.kind, run.state_vector), run.next_iteration, steps, every, last)
 
 
-def _state(loaded: Loaded) -> Any:
+def _steps(session: Session, run: str, chosen: Sequence[int]) -> list[Step]:
+    found = repository.iterations(session, run, chosen)
+    return [Step(row.iteration, row.report, row.decision, row.reported_at) for row in found]
+
+
+def state(kind: str, stored: Any) -> Any:
+    """A run's state as its engine has it; None where that can't be read."""
     try:
-        return KINDS[loaded.kind].engine.restore(loaded.run.state_vector)
+        return KINDS[kind].engine.restore(stored)
     except (MissingKind, BrokenRow, LookupError, TypeError, ValueError):
         return None
 

@@ -8,19 +8,25 @@ from typing import Any, NamedTuple
 
 from app.agents import service as agents
 from app.agents.schemas import AgentRead
+from app.charts.ahead import Came, Coming, forecast
 from app.charts.figure import Figure
 from app.charts.ranking import Ranked, ranking
 from app.dashboard import repository, shown
+from app.dashboard.on_target import OnTarget, on_target
+from app.dashboard.rendering import duration
 from app.dashboard.shown import CompiledOf
 from app.database.engine import Database
 from app.database.tables import Workload
 from app.domain_models import repository as models
+from app.domain_models import service as models_of
+from app.errors import Invalid
 from app.evaluations import service as evaluations
 from app.http.pagination import PageRequest
 from app.jobs import service as jobs
 from app.jobs.schemas import JobRead
 from app.kinds.contract.kind import Description
 from app.kinds.contract.views import Learnt
+from app.kinds.forecasting.answer import Forecast
 from app.kinds.registry import KINDS
 from app.runs import service as runs
 from app.samples.codecs import codec_of
@@ -28,6 +34,7 @@ from app.workloads import service as workloads
 from app.workloads.schemas import WorkloadListed
 
 EXECUTIONS, AGENTS, RUNS, JOBS = 60, 10, 10, 8
+MOST_SERIES = 6
 
 
 class AgentLine(NamedTuple):
@@ -48,7 +55,10 @@ class WorkloadPage(NamedTuple):
     workload: WorkloadListed
     described: Description | None
     counts: repository.Counts
+    length: str
+    standing: OnTarget
     response: Sequence[Figure]
+    forecasts: Sequence[Figure]
     policy: Sequence[Figure]
     ranking: Figure | None
     agents: Sequence[AgentLine]
@@ -68,7 +78,9 @@ def page(database: Database, tenant: str, name: str, compiled_of: CompiledOf) ->
     with database.reading() as session:
         row = workloads.require(session, tenant, name)
         counts = repository.counts(session, [row.id])[row.id]
-    read = workloads.read_listed(row)
+        read = workloads.read_listed(row)
+        standing = on_target(session, read, compiled_of)
+    described = None if read.problem is not None else KINDS[row.kind].describe(read.spec)
     listed = agents.listed(database, tenant, row.name, PageRequest(AGENTS))[0].rows
     versions = [agents.read(one, row) for one in listed]
     judged, _ = evaluations.listed(database, tenant, PageRequest(JOBS), row.name)
@@ -79,9 +91,12 @@ def page(database: Database, tenant: str, name: str, compiled_of: CompiledOf) ->
     levels = {verdict.agent: str(verdict.level or "none") for one in reversed(found) for verdict in one.verdicts}
     return WorkloadPage(
         read,
-        None if read.problem is not None else KINDS[row.kind].describe(read.spec),
+        described,
         counts,
+        "" if described is None else length(described),
+        standing,
         charts,
+        _forecasts(database, tenant, row.name, counts.model) if read.problem is None else [],
         answers,
         compared(versions[0]) if versions else None,
         [agent_line(one, levels.get(one.version, "")) for one in versions],
@@ -91,6 +106,36 @@ def page(database: Database, tenant: str, name: str, compiled_of: CompiledOf) ->
         found,
         [*([read.problem] if read.problem else []), *problems],
     )
+
+
+def length(described: Description) -> str:
+    """How long runs are: a number of iterations, or words of the kind's own."""
+    bare = described.length.replace(",", "").isdigit()
+    return f"{described.length} iterations" if bare else described.length
+
+
+def _forecasts(database: Database, tenant: str, name: str, version: int | None) -> list[Figure]:
+    """What is expected to come, series by series, where the newest model forecasts something."""
+    if version is None:
+        return []
+    try:
+        found = models_of.forecast(database, tenant, name, version)
+    except Invalid:
+        return []
+    series = list(dict.fromkeys(row.series for row in found.rows))
+    return [_forecast(found, one) for one in series[:MOST_SERIES]]
+
+
+def _forecast(found: Forecast, name: str) -> Figure:
+    rows = [row for row in found.rows if row.series == name]
+    came = [Came(one.time.timestamp(), one.count) for one in found.recent if one.series == name]
+    coming = [Coming(row.time.timestamp(), row.mean, row.low, row.high) for row in rows]
+    every = duration(rows[0].interval_seconds)
+    told = (
+        f"Counted in each {every}; expected from the end of what is known on, with a band that holds {found.level:.0%}"
+    )
+    told = f"{told.replace('%', ' %')} of what comes. By {', '.join(sorted({row.family for row in rows}))}."
+    return forecast(f"What is expected to come: {name}", f"each {every}", came, coming, told.replace("_", " "))
 
 
 def _charts(database: Database, row: Workload, compiled_of: CompiledOf) -> tuple[list[Any], list[Any], list[str]]:

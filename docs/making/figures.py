@@ -6,13 +6,15 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import altair as alt
 import measured_figures
 import tour_figures
+from look import svg
+
+from app.charts.figure import Json
 
 FOLDER = Path(__file__).resolve().parents[1] / "figures"
-FIGURES: dict[str, Callable[[], alt.TopLevelMixin]] = {**tour_figures.FIGURES, **measured_figures.FIGURES}
+FIGURES: dict[str, Callable[[], Json]] = {**tour_figures.FIGURES, **measured_figures.FIGURES}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or FIGURES:
-        FIGURES[name]().save(str(FOLDER / f"{name}.svg"))
+        (FOLDER / f"{name}.svg").write_text(svg(FIGURES[name]()))

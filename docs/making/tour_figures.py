@@ -8,10 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import altair as alt
 import numpy as np
-from look import BAND, LINE, OTHER, TARGET, lined
+from look import BAND, LINE, OTHER, TARGET, lined, marks
 
+from app.charts.figure import Json, quantity
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.prediction import predict
@@ -46,22 +46,21 @@ def predictions() -> list[dict[str, Any]]:
     return [{"gpus": gpus, **band.model_dump()} for gpus, band in zip(range(1, 9), bands, strict=True)]
 
 
-def belief() -> alt.LayerChart | alt.FacetChart:
+def belief() -> Json:
     """Samples, and the curve with its band that is fitted to them."""
     flat = tour().flat
     measured = [
         {"gpus": float(gpus), "seconds": float(seconds)}
         for gpus, seconds in zip(flat.allocations[:, 0], flat.metrics[:, 0], strict=True)
     ]
-    expected = alt.Chart(alt.InlineData(values=predictions())).encode(
-        x=alt.X("gpus:Q", title="GPUs", axis=alt.Axis(tickMinStep=1, format="d"))
+    x = quantity("gpus", "GPUs", zero=False, axis={"tickMinStep": 1, "format": "d"})
+    rows = predictions()
+    band = marks(
+        "area", rows, {"x": x, "y": quantity("low", "seconds"), "y2": {"field": "high"}}, color=LINE, opacity=BAND
     )
-    points = alt.Chart(alt.InlineData(values=measured)).mark_point(color=OTHER, size=18, opacity=0.6)
-    return alt.layer(
-        expected.mark_area(color=LINE, opacity=BAND).encode(y=alt.Y("low:Q", title="seconds"), y2="high:Q"),
-        expected.mark_line(color=LINE).encode(y="mean:Q"),
-        points.encode(x="gpus:Q", y="seconds:Q"),
-    ).properties(width=620, height=240)
+    line = marks("line", rows, {"x": x, "y": quantity("mean", "seconds")}, color=LINE)
+    points = marks("point", measured, {"x": x, "y": quantity("seconds", "seconds")}, color=OTHER, size=18, opacity=0.6)
+    return {"layer": [band, line, points], "width": 620, "height": 240}
 
 
 def played(seed: int = 0) -> list[dict[str, float]]:
@@ -82,24 +81,32 @@ def played(seed: int = 0) -> list[dict[str, float]]:
     return rows
 
 
-def planning() -> alt.VConcatChart:
+def planning() -> Json:
     """The same run from above: how long iterations took, what was allocated, and the way to the deadline."""
     rows = played()
-    base = alt.Chart(alt.InlineData(values=rows)).encode(x=alt.X("iteration:Q", scale=alt.Scale(nice=False)))
-    deadline = alt.Chart(alt.InlineData(values=[{"at": tour().spec.metrics[0].target}]))
-    return alt.vconcat(
-        alt.layer(
-            base.mark_area(color=LINE, opacity=BAND).encode(y=alt.Y("low:Q", title="seconds"), y2="high:Q"),
-            base.mark_line(color=LINE).encode(y="seconds:Q"),
-        ).properties(width=620, height=120, title="Seconds of each iteration, and the 90 % band that was predicted"),
-        base.mark_line(color=LINE, interpolate="step-after")
-        .encode(y=alt.Y("gpus:Q", title="GPUs"))
-        .properties(width=620, height=80, title="Allocated"),
-        alt.layer(
-            base.mark_line(color=LINE).encode(y=alt.Y("elapsed:Q", title="seconds")),
-            deadline.mark_rule(color=TARGET, strokeDash=[6, 4]).encode(y="at:Q"),
-        ).properties(width=620, height=120, title="Elapsed, and the deadline"),
-    )
+    x = quantity("iteration", "iteration", scale={"nice": False})
+    band = {"x": x, "y": quantity("low", "seconds"), "y2": {"field": "high"}}
+    deadline = [{"at": tour().spec.metrics[0].target}]
+    seconds = [
+        marks("area", rows, band, color=LINE, opacity=BAND),
+        marks("line", rows, {"x": x, "y": quantity("seconds", "seconds")}, color=LINE),
+    ]
+    elapsed = [
+        marks("line", rows, {"x": x, "y": quantity("elapsed", "seconds")}, color=LINE),
+        marks("rule", deadline, {"y": quantity("at", "seconds")}, color=TARGET, strokeDash=[6, 4]),
+    ]
+    gpus = marks("line", rows, {"x": x, "y": quantity("gpus", "GPUs")}, color=LINE, interpolate="step-after")
+    panels = {
+        "Seconds of each iteration, and the 90 % band that was predicted": (120, seconds),
+        "Allocated": (80, [gpus]),
+        "Elapsed, and the deadline": (120, elapsed),
+    }
+    return {
+        "vconcat": [
+            {"layer": layers, "width": 620, "height": height, "title": title}
+            for title, (height, layers) in panels.items()
+        ]
+    }
 
 
 FIGURES = {"belief": lambda: lined(belief()), "planning": lambda: lined(planning())}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -15,17 +14,8 @@ from app.kinds.contract.kind import Kind
 from app.kinds.registry import KINDS
 from tests.app.domain_models.published import publish_agent, publish_model
 from tests.app.evaluations.published import publish_evaluation
+from tests.browser.chromium import ARGUMENTS, program
 from tests.servers import StewardServer, missing, start_steward
-
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 
 
 class Site(NamedTuple):
@@ -92,10 +82,9 @@ def _report() -> dict[str, Any]:
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     """A real Chromium; where there is none the tests skip, or fail where all servers are promised."""
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
-    if program is None:
+    if program() is None:
         missing("Chromium")
     with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
+        made = playwright.chromium.launch(executable_path=program(), args=ARGUMENTS)
         yield made
         made.close()

@@ -25,7 +25,7 @@ from app.kinds.contract.inputs import InvalidInput
 from app.kinds.contract.kind import Kind, RunStart
 from app.kinds.contract.reading import Sample
 from app.kinds.contract.samples import ExecutionBase, SampleCodec
-from app.kinds.contract.views import Learnt, Shown, Step
+from app.kinds.contract.views import Learnt, Shown, Standing, Step
 from app.kinds.fields import Slug
 from app.kinds.registry import KINDS, AnyDecision, AnyExecution, AnyReport, layout_of, parse_spec, read_spec
 from app.samples.codecs import EXPORTS, FORMATS
@@ -255,7 +255,7 @@ class TestViews:
             state = answered.state
             report = kind.report.model_validate(kind.example.reports[n]).model_dump(mode="json")
             steps.append(Step(n, report, msgspec.json.decode(answered.decision), NOW))
-        return Shown(dict(kind.example.start), msgspec.json.decode(begun.decision), state, reports, steps, 1)
+        return Shown(dict(kind.example.start), msgspec.json.decode(begun.decision), state, reports, steps, 1, steps)
 
     def test_a_run_is_shown_in_facts_and_figures(self, kind: Kind) -> None:
         if kind.views is None:
@@ -269,7 +269,8 @@ class TestViews:
             self.check(figures)
             assert all(one.policy and one.allocation for one in kind.views.alternatives(on, shown))
             last = shown.steps[-1].decision if shown.steps else shown.first
-            assert kind.views.on_target(on, last) in (True, False, None)
+            assert kind.views.on_target(on, Standing(shown.start, last, shown.state)) in (True, False, None)
+            assert all(isinstance(part, str) for part in kind.views.details(last))
 
     def test_a_workload_is_shown_with_and_without_samples(self, kind: Kind) -> None:
         if kind.views is None:

@@ -126,7 +126,7 @@ def test_help_is_instant() -> None:
     command = [sys.executable, "-X", "importtime", "-c", "import app.cli.main"]
     found = subprocess.run(command, capture_output=True, text=True, check=True).stderr
     loaded = {line.rpartition("|")[2].strip() for line in found.splitlines()}
-    heavy = {"numpy", "torch", "sqlalchemy", "fastapi", "pydantic", "celery", "uvicorn", "altair", "alembic"}
+    heavy = {"numpy", "torch", "sqlalchemy", "fastapi", "pydantic", "celery", "uvicorn", "vl_convert", "alembic"}
     assert loaded & heavy == set()
 
 

@@ -13,6 +13,7 @@ a lost database: nothing is written; the lease expires, and the sweeper brings t
 from __future__ import annotations
 
 import logging
+import math
 import os
 import threading
 import time
@@ -99,9 +100,17 @@ class RunningJob:
             raise Cancelled(self.lease.job_id)
 
     def progress(
-        self, fraction: float, eta_seconds: float | None, live: dict[str, Any], checkpoint: Callable[[], bytes]
+        self,
+        fraction: float,
+        eta_seconds: float | None,
+        live: dict[str, Any],
+        checkpoint: Callable[[], bytes],
+        *,
+        once: bool = False,
     ) -> None:
         """Tell how far it is, between two chunks; keeps a checkpoint when one is due.
+
+        ``once``: it is not told again, so that it is told even when something was told a moment ago.
 
         Raises:
             LeaseLost, Cancelled, WorkerStopping: see the module.
@@ -110,6 +119,8 @@ class RunningJob:
         def write(kept: bytes | None) -> bool:
             return leases.progress(self.database, self.lease, fraction, eta_seconds, live, kept)
 
+        if once:
+            self._written_at = -math.inf
         self.report(write, checkpoint)
 
     def report(self, write: Callable[[bytes | None], bool], checkpoint: Callable[[], bytes]) -> None:

@@ -29,6 +29,7 @@ from workers.learning.training.driver import LEARNING
 from workers.learning.training.problem import Planned, TrainingProblem
 from workers.learning.training.request import PLANNER, entries
 from workers.learning.training.trial import Trial
+from workers.learning.training.yardsticks import yardsticks
 from workers.tasks.base import Cancelled, RunningJob
 from workers.tasks.trained import TrainInput, load, publish
 
@@ -86,6 +87,10 @@ def _open(job: RunningJob, kind: Competing, given: TrainInput) -> None:
         live = {"phase": "planning", "algorithm": request.algorithm}
         job.progress(0.0, None, live, bytes)
         planned = kind.training(given.workload, request).plan()
+    known = yardsticks(kind.training(given.workload, request), request, planned)
+    if known:
+        told: dict[str, Any] = {"phase": "measuring", "algorithm": request.algorithm, "yardsticks": known}
+        job.progress(0.0, None, told, bytes, once=True)
     found = entries(request)
     openings = [sweeps.Opening(entry.algorithm, entry.seed) for entry in found]
     opened = Opened(given.workload.spec, given.spec_version, planned)

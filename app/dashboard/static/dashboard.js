@@ -8,6 +8,12 @@ function theme() {
   return document.documentElement.dataset.theme ?? (preferred.matches ? "dark" : "light");
 }
 
+function fitted(config, room) {
+  const axis = { tickCount: Math.min(Math.max(Math.floor(room / 90), 2), 10), labelSeparation: 8 };
+  const legend = { ...config.legend, columns: Math.max(Math.floor(room / 110), 1) };
+  return { ...config, axisXQuantitative: axis, legend };
+}
+
 async function draw(figure) {
   vega ??= import(charts);
   await vega;
@@ -18,7 +24,7 @@ async function draw(figure) {
     actions: false,
     defaultStyle: false,
     renderer: "svg",
-    config: themes[theme()],
+    config: fitted(themes[theme()], plot.clientWidth),
     tooltip: { disableDefaultStyle: true },
   };
   const room = plot.clientWidth;

@@ -15,7 +15,7 @@ from app.kinds.cluster.prediction import PARAMETERS, ClusterPrediction, predict
 from app.kinds.cluster.samples.codec import ClusterSamples
 from app.kinds.cluster.samples.schemas import ClusterExecution
 from app.kinds.cluster.spec import ClusterSpec
-from app.kinds.cluster.views import ClusterViews
+from app.kinds.cluster.views.views import ClusterViews
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.kind import Description, Parameter, Prediction, TrainingOptions
 from app.kinds.contract.views import Views

@@ -28,8 +28,9 @@ class Shown(NamedTuple):
         first: its first decision, as it is stored.
         state: after its last report, as its engine has it; None where that can't be read.
         iterations: how many are reported.
-        steps: its reports, in order: all, some of them at equal distances, or the last, as ``Views.thinned`` says.
+        steps: its reports from first to last, in order: all, or some of them at equal distances.
         every: that distance; 1 where none is left out between them.
+        recent: the last of its reports, all of them; empty where ``Views.recent`` doesn't ask for them.
     """
 
     start: Mapping[str, Any]
@@ -38,6 +39,21 @@ class Shown(NamedTuple):
     iterations: int
     steps: Sequence[Step]
     every: int
+    recent: Sequence[Step] = ()
+
+
+class Standing(NamedTuple):
+    """Where a run stands, or stood at its end.
+
+    Attributes:
+        start: what it was started with.
+        decision: its last one, as it is stored.
+        state: after its last report, as its engine has it; None where that can't be read.
+    """
+
+    start: Mapping[str, Any]
+    decision: Mapping[str, Any]
+    state: Any
 
 
 class Learnt(NamedTuple):
@@ -72,10 +88,12 @@ class Views(Protocol):
     """What a kind shows; ``compiled`` is what its engine made of the workload. Kinds extend it.
 
     Attributes:
-        thinned: whether some of a run's reports tell of all of them; else pages give the last ones.
+        recent: whether what it shows needs reports without gaps; then it is given the last ones, beside some of all.
+        target: when a run is on target, in a few words; empty where that can't be told.
     """
 
-    thinned: bool = False
+    recent: bool = False
+    target: str = ""
 
     def facts(self, compiled: Any, shown: Shown) -> Sequence[Fact]:
         """How a run stands, in a few figures."""
@@ -97,6 +115,10 @@ class Views(Protocol):
         """What answers in which situation."""
         return []
 
-    def on_target(self, compiled: Any, decision: Mapping[str, Any]) -> bool | None:
-        """Whether a run is, or was at its end, on target by its last decision as stored; None: that can't be told."""
+    def on_target(self, compiled: Any, standing: Standing) -> bool | None:
+        """Whether a run is, or was at its end, on target; None: that can't be told."""
         return None
+
+    def details(self, decision: Mapping[str, Any]) -> Sequence[str]:
+        """What a decision as stored does, piece by piece with reasons; empty where its own reason says it all."""
+        return []

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from app.charts.figure import Figure
+from app.charts.response import Fitted, responses
 from app.charts.spans import counts, courses
+from app.kinds.contract.fit_errors import errors
 from app.kinds.contract.text import number
-from app.kinds.contract.views import Fact, Shown, Views
+from app.kinds.contract.views import Fact, Learnt, Shown, Standing, Views
+from app.kinds.inference.decisions.compiled import Compiled
+from app.kinds.inference.layout import Layout
+from app.kinds.inference.model import ServiceModel
 
 Json = Mapping[str, Any]
 Course = list[tuple[float, float]]
 BINS = 40
+GOOD = 0.5
 
 
 class InferenceViews(Views):
     """See ``app.kinds.contract.views.Views``."""
+
+    target = f"answers to every user are worth {GOOD:.0%} of the best lately, on average".replace("%", " %")
 
     def facts(self, compiled: Any, shown: Shown) -> Sequence[Fact]:  # noqa: ARG002
         """See ``Views``."""
@@ -51,23 +59,71 @@ class InferenceViews(Views):
             for _ in drop["requests"]
         ]
         bar = f"Each bar is {number(width)} s."
+        if shown.every > 1:
+            bar += f" Every {shown.every:,}th report is looked at, and counted so many times."
         found = [
-            counts("Requests that came, by user", "requests", _binned(came, first, width), width, bar),
-            counts("Which variant answers", "requests", _binned([*answered, *dropped], first, width), width, bar),
-            courses(
-                "Requests that wait", "requests", _each(shown, "waiting"), "After each decision, by user.", steps=True
+            counts("Requests that came, by user", "requests", _binned(came, first, width, shown.every), width, bar),
+            counts(
+                "Which variant answers",
+                "requests",
+                _binned([*answered, *dropped], first, width, shown.every),
+                width,
+                bar,
             ),
+            courses("Requests that wait", "requests", _each(shown, "waiting"), "After decisions, by user.", steps=True),
             courses("Quality", "mean quality", _each(shown, "quality"), "Of each user’s answers lately; 1 is best."),
         ]
         return [figure for figure in found if figure.rows]
 
+    def workload(self, compiled: Compiled, learnt: Learnt) -> Sequence[Figure]:
+        """See ``Views``: seconds of batches by variant, on each class of servers."""
+        model: ServiceModel | None = compiled.snapshot.model
+        if model is None:
+            return []
+        told = "Seconds of one batch, with the band that holds in 90 % of cases."
+        found = [
+            responses(f"How long batches take on {name}", "requests in a batch", "seconds", curves, told)
+            for name, curves in _seconds(compiled.layout, model)
+        ]
+        return [*found, *errors(learnt.report or {})]
 
-def _binned(events: Iterable[tuple[float, str]], first: float, width: float) -> dict[str, Course]:
-    """How many of each name in each bin, by the bin's beginning."""
+    def on_target(self, compiled: Any, standing: Standing) -> bool | None:  # noqa: ARG002
+        """See ``Views``."""
+        quality = standing.decision.get("quality")
+        return min(quality.values()) >= GOOD if quality else None
+
+    def details(self, decision: Json) -> Sequence[str]:
+        """See ``Views``: each batch, and what is given up."""
+        starts = [
+            f"{one['server']}: {len(one['requests'])} of {one['user']} with {one['variant']}"
+            + ("" if one.get("expected_seconds") is None else f", {number(one['expected_seconds'])} s expected")
+            for one in decision["start"]
+        ]
+        return starts + [f"{len(one['requests'])} of {one['user']} given up: {one['why']}" for one in decision["drop"]]
+
+
+def _seconds(layout: Layout, model: ServiceModel) -> Iterator[tuple[str, dict[str, list[Fitted]]]]:
+    """By class of servers, then by variant that was measured there."""
+    mean, (low, high) = model.seconds(), model.interval()
+    for place, name in enumerate(layout.servers):
+        curves = {
+            variant: [
+                Fitted(float(size), *(float(part[place, own, at]) for part in (mean, low, high)))
+                for at, size in enumerate(layout.spec.batches)
+            ]
+            for own, variant in enumerate(layout.variants)
+            if model.measured[place, own]
+        }
+        if curves:
+            yield name, curves
+
+
+def _binned(events: Iterable[tuple[float, str]], first: float, width: float, each: int) -> dict[str, Course]:
+    """How many of each name in each bin, by the bin's beginning; ``each``: how many an event stands for."""
     found = Counter((name, max(int((at - first) / width), 0)) for at, name in events)
     courses: dict[str, Course] = {}
     for (name, position), count in sorted(found.items()):
-        courses.setdefault(name, []).append((round(first + position * width, 6), float(count)))
+        courses.setdefault(name, []).append((round(first + position * width, 6), float(count * each)))
     return courses
 
 

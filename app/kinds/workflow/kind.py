@@ -74,7 +74,7 @@ class WorkflowKind:
         """See ``Kind``."""
         nodes = ", ".join(f"{n.name} {n.minimum}–{n.maximum} × {n.processors} processors" for n in spec.nodes)
         wanted = [f"{name} {weight:g}" for name, weight in spec.weights.model_dump().items() if weight]
-        return Description(nodes, "any", "; ".join(wanted))
+        return Description(nodes, "as long as tasks come", "; ".join(wanted))
 
     def summarise(self, decision: QueueDecision) -> str:
         """See ``Kind``."""

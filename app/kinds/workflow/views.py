@@ -8,9 +8,16 @@ from typing import Any
 from app.charts.figure import Figure
 from app.charts.spans import Bar, courses, gantt
 from app.kinds.contract.text import number
-from app.kinds.contract.views import Fact, Shown, Step, Views
+from app.kinds.contract.views import Alternative, Fact, Shown, Step, Views
+from app.kinds.workflow.decisions.compiled import Compiled
+from app.kinds.workflow.queue.state import WAITING, State
+from app.kinds.workflow.scheduling.decide import by_strategy, decide
 
 Json = Mapping[str, Any]
+Course = list[tuple[float, float]]
+MOST_ASKED = 300
+"""Tasks up to which other strategies are asked: a page waits for them."""
+ASKED = ("fcfs", "sjf", "saf", "wfp3", "unicep", "f1", "heft", "cpop")
 
 
 class _Queue:
@@ -49,6 +56,11 @@ class _Queue:
         self.bars.append(Bar(task, node, start, max(end, start)))
         self.waiting.discard(task)
 
+    def drawn(self, now: float) -> list[Bar]:
+        """Every task that has run, in the order of its node's name, and those that still run."""
+        running = [Bar(task, *at, max(now, at[1]), open=True) for task, at in self.running.items()]
+        return sorted([*self.bars, *running], key=lambda bar: (bar.lane, bar.start))
+
     def busy(self) -> int:
         """Processors of the tasks that run."""
         return sum(self.processors.get(task, 1) for task in self.running)
@@ -57,6 +69,8 @@ class _Queue:
 class WorkflowViews(Views):
     """See ``app.kinds.contract.views.Views``."""
 
+    recent = True
+
     def facts(self, compiled: Any, shown: Shown) -> Sequence[Fact]:  # noqa: ARG002
         """See ``Views``."""
         decision: Json = shown.steps[-1].decision if shown.steps else shown.first
@@ -64,28 +78,70 @@ class WorkflowViews(Views):
         found = [Fact("reports", f"{shown.iterations:,}")]
         if decision.get("now") is not None:
             found.append(Fact("time", f"{number(decision['now'])} s"))
-        found.append(Fact("order", str(reason.get("strategy", "")), str(reason.get("backfilling", ""))))
+        if decision.get("waiting") is not None:
+            found.append(Fact("tasks", f"{decision['running']:,} run, {decision['waiting']:,} wait"))
+        found.append(Fact("order", str(reason.get("strategy", "")), f"backfilling: {reason.get('backfilling', '')}"))
         window = reason.get("window")
         if window:
             until = "not known when" if window.get("until") is None else f"until {number(window['until'])} s"
             found.append(Fact("gate", f"{window['task']} waits {until}", window.get("node") or ""))
+        plan = reason.get("plan")
+        if plan:
+            found.append(Fact("plan", f"{number(plan['seconds'])} s", f"by HEFT {number(plan['heft_seconds'])} s"))
         return found
 
-    def run(self, compiled: Any, shown: Shown) -> Sequence[Figure]:
+    def run(self, compiled: Compiled, shown: Shown) -> Sequence[Figure]:
         """See ``Views``."""
         if not shown.steps:
             return []
-        queue, used, waits = _Queue(), list[tuple[float, float]](), list[tuple[float, float]]()
-        for step in shown.steps:
-            queue.take(step)
-            used.append((step.report["now"], queue.busy()))
-            waits.append((step.report["now"], len(queue.waiting)))
-        now = shown.steps[-1].report["now"]
-        bars = [*queue.bars, *(Bar(task, *at, max(now, at[1]), open=True) for task, at in queue.running.items())]
+        queue, used, waits = _played(shown.recent)
+        whole = shown.every > 1 and shown.steps[0].decision.get("waiting") is not None
+        if whole:
+            counted = [step for step in shown.steps if step.decision.get("waiting") is not None]
+            used = [(step.report["now"], step.decision["busy_processors"]) for step in counted]
+            waits = [(step.report["now"], step.decision["waiting"]) for step in counted]
+        last = "" if shown.every == 1 else f" Of the last {len(shown.recent):,} of {shown.iterations:,} reports."
+        part = f" Over the whole run: every {shown.every:,}th report." if whole else last
         most = sum(node.maximum * node.processors for node in compiled.layout.spec.nodes)
-        told = "Each bar is a task on its node; pale ones still run."
+        told = f"Each bar is a task on its node; pale ones still run.{last}"
+        bars = queue.drawn(shown.recent[-1].report["now"])
         return [
             *([gantt("When each task ran, and where", bars, told)] if bars else []),
-            courses("Busy processors", "processors", {"busy": used}, f"Of {most:,} at most.", steps=True),
-            courses("Tasks that wait", "tasks", {"waiting": waits}, "After each decision.", steps=True),
+            courses("Busy processors", "processors", {"busy": used}, f"Of {most:,} at most.{part}", steps=True),
+            courses("Tasks that wait", "tasks", {"waiting": waits}, f"After decisions.{part}", steps=True),
         ]
+
+    def alternatives(self, compiled: Compiled, shown: Shown) -> Sequence[Alternative]:
+        """See ``Views``: by each strategy, of the tasks that waited at the last report."""
+        state: State | None = shown.state
+        if state is None or not shown.steps or len(state.queue) > MOST_ASKED or not (state.queue.node == WAITING).any():
+            return []
+        spec, situation = compiled.layout.spec, compiled.situation(state)
+        taken = {(one["task"], one["node"]) for one in shown.steps[-1].decision.get("placements", ())}
+        found = []
+        for name in ASKED:
+            decided = decide(situation, by_strategy(name, spec.backfilling, spec.backfill_order))
+            names = [(situation.queue.names[row], compiled.layout.names[node]) for row, node in decided.started.starts]
+            words = ", ".join(f"{task} on {node}" for task, node in names) or "nothing starts"
+            found.append(Alternative(name, words, set(names) == taken))
+        return found
+
+    def details(self, decision: Json) -> Sequence[str]:
+        """See ``Views``: each task that starts, and each node."""
+        nodes = decision["nodes"]
+        starts = [f"{one['task']} starts on {one['node']}" for one in decision["placements"]]
+        return [
+            *starts,
+            *(f"{one} ordered" for one in nodes["start"]),
+            *(f"{one} given back" for one in nodes["release"]),
+        ]
+
+
+def _played(steps: Sequence[Step]) -> tuple[_Queue, Course, Course]:
+    """The queue that reports without gaps tell, the processors that were busy after each, and how many tasks waited."""
+    queue, used, waits = _Queue(), Course(), Course()
+    for step in steps:
+        queue.take(step)
+        used.append((step.report["now"], queue.busy()))
+        waits.append((step.report["now"], len(queue.waiting)))
+    return queue, used, waits

@@ -3611,6 +3611,24 @@ export interface components {
             drift?: components["schemas"]["DriftNotice"][] | null;
             /** @default null */
             shadow?: components["schemas"]["QueueShadow"] | null;
+            /**
+             * Waiting
+             * @description Tasks that wait, after all this; null: not counted then.
+             * @default null
+             */
+            waiting?: number | null;
+            /**
+             * Running
+             * @description Tasks that run, those that start included.
+             * @default null
+             */
+            running?: number | null;
+            /**
+             * Busy Processors
+             * @description Processors that these have.
+             * @default null
+             */
+            busy_processors?: number | null;
         };
         /**
          * QueueReason

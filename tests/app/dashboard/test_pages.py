@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import re
 from html.parser import HTMLParser
 from importlib.resources import files
 from typing import Any
@@ -17,6 +18,7 @@ from app.dashboard.assets import NAMES, address
 from app.dashboard.rendering import cell, duration, page
 from app.dashboard.shown import MOST_STEPS, numbers
 from app.database.engine import Database
+from tests.app.both import on_both
 from tests.app.domain_models.published import publish_agent, publish_model
 from tests.app.evaluations.published import publish_evaluation
 from tests.app.runs.test_queue import POOL
@@ -26,6 +28,22 @@ VENDORED = {
     "sse.min.js": "2.2.4",
     "pico.min.css": "2.1.1",
 }
+
+
+REPORT = {"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 31.5}, "features": {"batch": 128}}
+
+
+BUNDLED = [
+    "vega",
+    "vega-lite",
+    "vega-embed",
+    "vega-themes",
+    "vega-tooltip",
+    "d3-array",
+    "d3-geo-projection",
+    "delaunator",
+]
+BUNDLED += ["delaunator", "topojson-client", "fast-json-patch", "json-stringify-pretty-compact", "semver"]
 
 
 class Texts(HTMLParser):
@@ -61,8 +79,7 @@ def shown(client: TestClient, path: str = "/") -> Texts:
 def reported(client: TestClient, workload: str, count: int = 3) -> str:
     run = str(client.post("/runs", json={"workload": workload}).json()["id"])
     for number in range(count):
-        report = {"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 31.5}, "features": {"batch": 128}}
-        assert client.put(f"/runs/{run}/iterations/{number}", json=report).status_code == 201
+        assert client.put(f"/runs/{run}/iterations/{number}", json=REPORT).status_code == 201
     return run
 
 
@@ -96,6 +113,45 @@ def test_a_run_shows_what_was_measured_expected_and_decided(client: TestClient, 
     assert {row["value"] for row in allocated["layer"][0]["data"]["values"]} == {4}
 
 
+def test_ended_runs_are_judged_by_what_they_took(client: TestClient, workload: str) -> None:
+    def ended(target: float) -> None:
+        start = {"workload": workload, "targets": {"iteration_seconds": target}}
+        run = client.post("/runs", json=start).json()["id"]
+        for number in range(90):
+            client.put(f"/runs/{run}/iterations/{number}", json=REPORT)
+        assert client.patch(f"/runs/{run}", json={"state": "finished"}).status_code == 200
+
+    ended(90 * 31.5 + 1)
+    assert "100 %" in shown(client).texts
+    ended(90 * 31.5 - 1)
+    assert "50 %" in shown(client).texts
+    assert "50 %" in shown(client, f"/ui/workloads/{workload}").texts
+
+
+def test_long_runs_of_queues_are_counted_over_all_their_reports(client: TestClient) -> None:
+    client.post("/workloads", json=POOL)
+    run = client.post("/runs", json={"workload": "pool"}).json()["id"]
+    for number in range(MOST_STEPS + 2):
+        body = {"now": float(number), "delta": number > 0, "queued": [{"id": f"t{number}", "processors": 2}]}
+        assert client.put(f"/runs/{run}/iterations/{number}", json=body).status_code == 201
+    found = shown(client, f"/ui/runs/{run}")
+    _, _, waiting = found.charts
+    rows = waiting["layer"][0]["data"]["values"]
+    assert [rows[0]["at"], rows[1]["at"], rows[-1]["at"]] == [0.0, 2.0, MOST_STEPS + 1.0]
+    assert rows[-1]["value"] == client.get(f"/runs/{run}").json()["decision"]["waiting"] == MOST_STEPS + 2 - 4
+    assert any(f"Of the last {MOST_STEPS} of {MOST_STEPS + 2} reports." in text for text in found.texts)
+    assert any("Over the whole run: every 2th report." in text for text in found.texts)
+
+
+def test_other_policies_are_asked_about_a_queue(client: TestClient) -> None:
+    client.post("/workloads", json=POOL)
+    run = client.post("/runs", json={"workload": "pool"}).json()["id"]
+    queued = [{"id": "long", "processors": 8, "estimate": 90}, {"id": "short", "processors": 8, "estimate": 9}]
+    client.put(f"/runs/{run}/iterations/0", json={"now": 1.0, "queued": queued})
+    texts = shown(client, f"/ui/runs/{run}").texts
+    assert {"long on pool-0", "short on pool-0", "long starts on pool-0"} <= set(texts)
+
+
 def test_older_decisions_come_when_they_are_asked_for(client: TestClient, workload: str) -> None:
     run = reported(client, workload, 30)
     assert "Older decisions" in shown(client, f"/ui/runs/{run}").texts
@@ -104,6 +160,7 @@ def test_older_decisions_come_when_they_are_asked_for(client: TestClient, worklo
     assert "Older" not in older
 
 
+@on_both
 def test_a_workload_shows_curve_agents_and_map(client: TestClient, workload: str, backend: Database) -> None:
     publish_model(backend, workload)
     publish_agent(backend, workload, promote=True)
@@ -145,8 +202,10 @@ def test_an_example_is_not_loaded_by_a_page_of_another_site(client: TestClient) 
     assert client.get("/workloads").json()["items"] == []
 
 
+@on_both
 def test_every_link_answers(client: TestClient, workload: str, backend: Database) -> None:
-    run = reported(client, workload, 1)
+    run, ended = reported(client, workload, 1), reported(client, workload, 1)
+    assert client.patch(f"/runs/{ended}", json={"state": "finished"}).status_code == 200
     publish_evaluation(backend, workload)
     client.post(f"/workloads/{workload}/samples", content=b"")
     pages = ["/", f"/ui/workloads/{workload}", f"/ui/runs/{run}", "/ui/runs", "/ui/jobs", "/ui/evaluations"]
@@ -189,15 +248,16 @@ def test_what_comes_from_others_is_as_they_made_it() -> None:
     for name, version in VENDORED.items():
         digest = hashlib.sha256((static / name).read_bytes()).hexdigest()
         assert f"{name} {version} sha256:{digest}" in notices
+    words = set(re.split(r"[\s,(]+", notices))
+    assert set(BUNDLED) <= words
 
 
 def test_runs_of_any_length_show_few_reports() -> None:
     for iterations in (0, 1, 299, 300, 301, 100_000):
-        chosen, every = numbers(iterations, thinned=True)
+        chosen, every = numbers(iterations)
         assert len(chosen) <= MOST_STEPS + 1
         assert chosen[-1:] == ([iterations - 1] if iterations else [])
         assert every == max(1, -(-iterations // MOST_STEPS))
-    assert numbers(1000, thinned=False) == (list(range(700, 1000)), 1)
 
 
 def test_amounts_are_told_in_few_digits() -> None:

@@ -1,78 +1,64 @@
-"""Draws the pictures of the dashboard that the documentation shows, from a service that is filled for it.
+"""Draws pictures of the dashboard from a service that is filled for it, in a real browser.
 
-``python -m tests.browser.pictures [--folder docs/pictures]``. Needs Chromium and the extra ``dev``.
+``python -m tests.browser.pictures`` draws those that the documentation shows; with ``--stale`` only when what they show
+has changed since, and only where there is a Chromium. With ``--look FOLDER`` every page, in both themes and widths.
 """
 
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import Literal
 
 import httpx
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 
-from tests.browser.pictures.scene import Scene, scene
+from tests.browser.chromium import ARGUMENTS, program
+from tests.browser.pictures import sources
+from tests.browser.pictures.drawing import look, paths, shown
+from tests.browser.pictures.scene import scene
 from tests.servers import start_steward
 
-Theme = Literal["light", "dark"]
-THEMES: tuple[Theme, Theme] = ("light", "dark")
-WIDTHS = {"wide": 1440, "narrow": 320}
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
-
-
-def pages(made: Scene) -> dict[str, str]:
-    """What is drawn, by name."""
-    runs = {f"run-{kind}": f"/ui/runs/{run}" for kind, run in made.runs.items()}
-    return {
-        "home": "/",
-        "workload": f"/ui/workloads/{made.workload}",
-        "training": f"/ui/jobs/{made.training}",
-        "jobs": "/ui/jobs",
-        **runs,
-    }
-
-
-def draw(browser: Browser, url: str, paths: dict[str, str], folder: Path) -> list[Path]:
-    """Every page in both themes and widths, each as high as it is."""
-    made = []
-    for theme in THEMES:
-        for size, width in WIDTHS.items():
-            context = browser.new_context(base_url=url, viewport={"width": width, "height": 900}, color_scheme=theme)
-            page = context.new_page()
-            for name, path in paths.items():
-                page.goto(path)
-                expect(page.locator("[data-chart]:not([data-drawn])")).to_have_count(0, timeout=60_000)
-                made.append(folder / f"{name}-{theme}-{size}.png")
-                page.screenshot(path=made[-1], full_page=True)
-            context.close()
-    return made
+FOLDER = sources.ROOT / "docs/pictures"
+EMPTY = {"home": "/", "runs": "/ui/runs", "jobs": "/ui/jobs", "evaluations": "/ui/evaluations", "missing": "/ui/runs/0"}
+NONE = "no Chromium is there (Debian: apt-get install chromium)"
 
 
 def main() -> int:
     """Fill, draw, and say what was drawn."""
     parser = argparse.ArgumentParser(prog="python -m tests.browser.pictures", description=__doc__)
-    parser.add_argument("--folder", type=Path, default=Path("docs/pictures"))
+    parser.add_argument("--stale", action="store_true", help="only when they are older than what they show")
+    parser.add_argument("--look", type=Path, metavar="FOLDER", help="every page, as PNG, for one's own eyes")
     given = parser.parse_args()
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
-    if program is None:
-        sys.stderr.write("Chromium is not there: install it (Debian: apt-get install chromium)\n")
-        return 2
-    given.folder.mkdir(parents=True, exist_ok=True)
+    if given.stale and sources.digest() == sources.drawn_from(FOLDER):
+        return 0
+    if program() is None:
+        sys.stderr.write(f"{NONE}: the pictures stay as they were drawn last\n" if given.stale else f"{NONE}\n")
+        return 0 if given.stale else 2
+    folder: Path = given.look or FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as data, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program(), args=ARGUMENTS)
         server = start_steward(Path(data))
-        browser = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
         try:
-            with httpx.Client(base_url=server.url, timeout=60) as api:
-                made = draw(browser, server.url, pages(scene(api)), given.folder)
+            made = _drawn(browser, server.url, folder, every=given.look is not None)
         finally:
             browser.close()
             server.stop()
+    if given.look is None:
+        sources.keep(folder)
     sys.stdout.write("".join(f"{path}\n" for path in made))
     return 0
+
+
+def _drawn(browser: Browser, url: str, folder: Path, *, every: bool) -> list[Path]:
+    with httpx.Client(base_url=url, timeout=60) as api:
+        if not every:
+            return shown(browser, url, scene(api), folder)
+        empty = {f"empty-{name}": path for name, path in EMPTY.items()}
+        made = look(browser, url, empty, folder)
+        return made + look(browser, url, paths(scene(api)), folder)
 
 
 if __name__ == "__main__":

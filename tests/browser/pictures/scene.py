@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 import random
 import time
 from typing import Any, NamedTuple
@@ -12,14 +13,17 @@ import httpx
 from app.kinds.registry import KINDS
 
 Json = dict[str, Any]
+ROUNDS = 60
+BUDGET = 1_000_000
+"""Environment steps of the training: as many as give a curve to be looked at."""
 NEIGHBOUR = range(30, 48)
 """Iterations of the training in which another takes its share of what it runs on."""
 
 
 class Scene(NamedTuple):
-    """Names and ids of what there is to be shown."""
+    """What there is to be shown: workloads by name with what they are of, runs by that, and a training's job."""
 
-    workload: str
+    workloads: dict[str, str]
     runs: dict[str, str]
     training: str
 
@@ -27,16 +31,18 @@ class Scene(NamedTuple):
 def scene(api: httpx.Client) -> Scene:
     """Load all examples, fit and train, and play a run of each."""
     for kind in KINDS:
-        api.post(f"/ui/examples/{kind}").raise_for_status()
+        if kind != "cluster":
+            api.post(f"/ui/examples/{kind}").raise_for_status()
+    _lab(api)
     _settled(api)
-    asked = {"algorithm": "dueling_double_dqn", "budget": 1_000_000}
+    asked = {"algorithm": "dueling_double_dqn", "budget": BUDGET}
     training = api.post("/workloads/resnet18/agents", json=asked).raise_for_status().json()["id"]
-    for seed in range(3):
+    for seed in range(2):
         api.patch(f"/runs/{_training(api, seed, 90)}", json={"state": "finished"}).raise_for_status()
+    runs = {"iterative": _training(api, 7, 72), "queue": _queue(api), "workflow": _graph(api)}
+    runs |= {"inference": _serving(api), "cluster": _sharing(api)}
     _settled(api)
-    time.sleep(2)  # the champion is obeyed within a second
-    runs = {"iterative": _training(api, 7, 72), "workflow": _queue(api), "inference": _serving(api)}
-    return Scene("resnet18", {**runs, "cluster": _sharing(api)}, training)
+    return Scene({"resnet18": "iterative", "cluster": "queue", "vision": "inference", "lab": "cluster"}, runs, training)
 
 
 def _settled(api: httpx.Client, seconds: float = 300.0) -> None:
@@ -106,6 +112,37 @@ def _queue(api: httpx.Client) -> str:
     return run
 
 
+def _graph(api: httpx.Client) -> str:
+    """A workflow of five stages, each of some tasks that need all of the one before."""
+    rng = random.Random(4)
+    spec = {**KINDS["workflow"].example.spec, "name": "pipeline", "strategy": "heft"}
+    api.post("/workloads", json=spec).raise_for_status()
+    run, _ = _start(api, "pipeline")
+    stages = {"read": 1, "align": 6, "merge": 2, "call": 5, "tell": 1}
+    queued: list[Json] = []
+    before: list[str] = []
+    for stage, tasks in stages.items():
+        own = [f"{stage}-{task}" for task in range(tasks)]
+        asked = {"workflow": "genome", "processors": 4, "parents": before}
+        queued += [{"id": name, "estimate": rng.uniform(60, 300), **asked} for name in own]
+        before = own
+    ends = {one["id"]: one["estimate"] * rng.uniform(0.7, 1.1) for one in queued}
+    decision = _report(api, run, 0, {"now": 0, "queued": queued})
+    at, number, events = 0.0, 0, list[tuple[float, str, Json]]()
+    while True:
+        running = [{"id": one["task"], "node": one["node"], "start": at} for one in decision["placements"]]
+        for one in running:
+            heapq.heappush(events, (at + ends[one["id"]], "finished", {**one, "end": at + ends[one["id"]]}))
+        for node in decision["nodes"]["start"]:
+            heapq.heappush(events, (at + 90, "nodes", {"name": node, "state": "up"}))
+        if not events or number == ROUNDS:
+            return run
+        number += 1
+        at, what, given = heapq.heappop(events)
+        others = [one for one in running if one["id"] != given.get("id")]
+        decision = _report(api, run, number, {"now": at, "delta": True, "running": others, what: [given]})
+
+
 def _serving(api: httpx.Client) -> str:
     """Requests of two users, the first in bursts."""
     rng, (run, decision) = random.Random(5), _start(api, "vision")
@@ -121,17 +158,28 @@ def _serving(api: httpx.Client) -> str:
         now, what, given = heapq.heappop(events)
         decision = _report(api, run, number, {"at": now, what.split()[0]: [given]})
         for one in decision["start"]:
-            ends = now + rng.lognormvariate(0, 0.1) * (0.03 if one["variant"] == "resnet18" else 0.08) * (
+            ends = now + rng.lognormvariate(0, 0.1) * (0.019 if one["variant"] == "resnet18" else 0.05) * (
                 0.4 + 0.6 * len(one["requests"])
             )
             heapq.heappush(events, (ends, f"finished {one['server']} {ends}", {"server": one["server"], "at": ends}))
     return run
 
 
+def _lab(api: httpx.Client) -> None:
+    """The example of kind ``cluster``, whose jobs give GPUs back when they have little left to gain."""
+    example = KINDS["cluster"].example
+    spec = {**example.spec, "name": "lab", "convergence": {"window_seconds": 300}}
+    api.post("/workloads", json=spec).raise_for_status()
+    for media, body in example.samples.items():
+        answer = api.post("/workloads/lab/samples", content=body, headers={"content-type": media})
+        answer.raise_for_status()
+    api.post("/workloads/lab/models", json={}).raise_for_status()
+
+
 def _sharing(api: httpx.Client) -> str:
     """Trainings that share eight GPUs, learn less and less, and end."""
-    rng, (run, _) = random.Random(9), _start(api, "training")
-    came = {f"job-{n}": (60 * 4 * n, rng.randint(15, 45)) for n in range(9)}
+    rng, (run, _) = random.Random(9), _start(api, "lab")
+    came = {f"job-{n}": (60 * 4 * n, rng.randint(25, 60)) for n in range(9)}
     done: dict[str, float] = {}
     held: dict[str, int] = {}
     for number in range(60):
@@ -141,7 +189,7 @@ def _sharing(api: httpx.Client) -> str:
             done[name] += held[name] * 0.5
         ended = [name for name in held if done[name] >= came[name][1]]
         progress = [
-            {"job": n, "iteration": done[n], "loss": 0.4 + 2 / (1 + 0.15 * done[n])} for n in held if n not in ended
+            {"job": n, "iteration": done[n], "loss": 0.4 + 2 * math.exp(-0.2 * done[n])} for n in held if n not in ended
         ]
         submitted = [
             {"job": n, "application": rng.choice(("bert", "resnet50")), "gpus": rng.choice((2, 4)), "maximum": 8}

@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import altair as alt
-
+from app.charts.figure import layer, quantity
 from workers.evaluation.report import plot
-from workers.evaluation.report.charts import OWN, WIDTH, data, figure
+from workers.evaluation.report.charts import WIDTH, figure, layers
 from workers.evaluation.report.document import document
 from workers.evaluation.report.markup import element, joined, section, table
 from workers.evaluation.report.wording import number
@@ -25,22 +24,24 @@ HEIGHT = 160
 DONE, REFUSED = 0, 1
 
 
-def drawn(answer: Json) -> list[tuple[str, str, Any]]:
+def drawn(answer: Json) -> list[tuple[str, str, Json]]:
     """Heading, caption and chart of every series."""
     names = dict.fromkeys(row["series"] for row in answer["rows"])
     band = f"shaded: {answer['level']:.0%} intervals"
     return [(name, f"{name}: what came, and what is expected; {band}", _chart(answer, name)) for name in names]
 
 
-def _chart(answer: Json, series: str) -> Any:
+def _chart(answer: Json, series: str) -> Json:
     came = [row for row in answer["recent"] if row["series"] == series]
     rows = [row for row in answer["rows"] if row["series"] == series]
-    at = alt.X("time:T", title=None)
-    known = alt.Chart(data(came)).mark_line(color="#868e96").encode(at, y=alt.Y("count:Q", title="count"))
-    told = alt.Chart(data(rows)).encode(at)
-    band = told.mark_area(opacity=0.2, color=OWN[0]).encode(y=alt.Y("low:Q", title="count"), y2="high:Q")
-    line = told.mark_line(color=OWN[0], point=True).encode(y="median:Q")
-    return alt.layer(known, band, line).properties(width=WIDTH, height=HEIGHT)
+    at = {"field": "time", "type": "temporal", "title": None, "axis": {"grid": False}}
+    return layers(
+        layer("line", "measured", came, {"x": at, "y": quantity("count", "count")}),
+        layer("area", "awaited", rows, {"x": at, "y": quantity("low", "count"), "y2": {"field": "high"}}),
+        layer("line", "decided", rows, {"x": at, "y": quantity("median", "count")}, point=True),
+        width=WIDTH,
+        height=HEIGHT,
+    )
 
 
 def page(answer: Json) -> str:

@@ -7,7 +7,6 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
-import altair as alt
 import vl_convert
 
 from workers.evaluation.report import schedules
@@ -27,7 +26,7 @@ def save(file: Path, title: str, pictures: Sequence[Json]) -> None:
     write(file, lambda: page(title, pictures), lambda: stacked(title, drawn(pictures)))
 
 
-def write(file: Path, as_page: Callable[[], str], as_chart: Callable[[], Any]) -> None:
+def write(file: Path, as_page: Callable[[], str], as_chart: Callable[[], Json]) -> None:
     """Write what the file's suffix says: a page, or one chart as an image.
 
     Raises:
@@ -64,7 +63,7 @@ def summary(pictures: Sequence[Json]) -> Markup:
     return table([*head, "deadlines missed", "utilisation", "cost"], rows)
 
 
-def drawn(pictures: Sequence[Json], costs: Sequence[Json] = ()) -> list[tuple[str, str, Any]]:
+def drawn(pictures: Sequence[Json], costs: Sequence[Json] = ()) -> list[tuple[str, str, Json]]:
     """Every plot that there is something to show in: heading, caption and chart.
 
     Args:
@@ -113,15 +112,19 @@ def sections(pictures: Sequence[Json]) -> list[Markup]:
     ]
 
 
-def stacked(title: str, plots: Sequence[tuple[str, str, Any]]) -> Any:
+def stacked(title: str, plots: Sequence[tuple[str, str, Json]]) -> Json:
     """Plots, as ``drawn`` gives them, below each other in one chart."""
-    charts = [chart.properties(title=titled(caption)) for _, caption, chart in plots]
-    return alt.vconcat(*charts, title=title).resolve_scale(color="independent", strokeDash="independent")
+    charts = [{**chart, "title": titled(caption)} for _, caption, chart in plots]
+    return {
+        "title": title,
+        "vconcat": charts,
+        "resolve": {"scale": {"color": "independent", "strokeDash": "independent"}},
+    }
 
 
-def titled(caption: str) -> alt.TitleParams:
+def titled(caption: str) -> Json:
     """A caption above a chart, in lines that are not much wider than it."""
-    return alt.TitleParams(text=wrap(caption, MOST_LETTERS))
+    return {"text": wrap(caption, MOST_LETTERS)}
 
 
 def _bars_caption(picture: Json) -> str:

@@ -15,11 +15,10 @@ What is called as the plot's ``neutral`` says is grey, and comes last.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
-import altair as alt
-
-from workers.evaluation.report.charts import WIDTH, data
+from app.charts.figure import layer
+from workers.evaluation.report.charts import WIDTH, layers
 from workers.evaluation.report.schedules import COLOURS
 
 Json = dict[str, Any]
@@ -29,48 +28,50 @@ NEUTRAL = "#dee2e6"
 HEIGHT, TILE, TICKS = 170, 34, 8
 
 
-def drawn(plots: Sequence[Json]) -> list[tuple[str, str, Any]]:
+def drawn(plots: Sequence[Json]) -> list[tuple[str, str, Json]]:
     """Heading, caption and chart of each that has something to show."""
     charts = [(plot["heading"], plot["caption"], FORMS[plot["form"]](plot)) for plot in plots]
-    return [one for one in charts if one[2] is not None]
+    return [(heading, caption, chart) for heading, caption, chart in charts if chart is not None]
 
 
-def _lined(plot: Json) -> Any | None:
+def _lined(plot: Json) -> Json | None:
     """Lines, steps or areas."""
     panels = [panel for panel in plot["panels"] if panel["series"]]
     if not panels:
         return None
     names = list(dict.fromkeys(series["name"] for panel in panels for series in panel["series"]))
     charts = [_panel(plot, panel, names) for panel in panels]
-    return charts[0] if len(charts) == 1 else alt.vconcat(*charts)
+    return charts[0] if len(charts) == 1 else {"vconcat": charts}
 
 
-def _panel(plot: Json, panel: Json, names: Sequence[str]) -> Any:
+def _panel(plot: Json, panel: Json, names: Sequence[str]) -> Json:
     rows = [
         {"series": series["name"], "place": place, "x": x, "y": y}
         for place, series in enumerate(panel["series"])
         for x, y in zip(series["x"], series["y"], strict=True)
         if y is not None
     ]
-    base, colours = alt.Chart(data(rows)), _colour(names, plot.get("neutral"))
-    x, y = _axis(alt.X, "x:Q", plot["x"]), _axis(alt.Y, "y:Q", plot["y"])
+    x, y = _axis("x", plot["x"]), _axis("y", plot["y"])
+    encoding = {"x": x, "y": y, "color": _colour(names, plot.get("neutral"))}
+    shape = "linear" if plot["form"] == "lines" else "step-after"
     if plot["form"] == "areas":
-        chart = base.mark_area(interpolate="step-after", stroke="white", strokeWidth=0.3)
-        chart = chart.encode(x=x, y=y.stack("zero"), color=colours, order=alt.Order("place:Q"))
+        more = {"y": {**y, "stack": "zero"}, "order": {"field": "place", "type": "quantitative"}}
+        shown = [layer("area", "block", rows, {**encoding, **more}, interpolate=shape, stroke="white", strokeWidth=0.3)]
     else:
-        stepped = plot["form"] == "steps"
-        chart = base.mark_line(interpolate="step-after" if stepped else "linear", strokeWidth=2)
-        dashes = alt.Scale(domain=list(names), range=[DASHES[i % len(DASHES)] for i in range(len(names))])
-        dash = alt.StrokeDash("series:N", title=None, scale=dashes, legend=_legend(names))
-        lines = chart.encode(x=x, y=y, color=colours, strokeDash=dash)
-        chart = _banded(plot, panel, lines, _chosen(names, plot.get("neutral")))
-    titles = {"title": alt.TitleParams(panel["name"], fontSize=11, fontWeight="normal")} if panel["name"] else {}
-    return chart.properties(width=WIDTH, height=HEIGHT, **titles)
+        scale = {"domain": list(names), "range": [DASHES[i % len(DASHES)] for i in range(len(names))]}
+        dash = {"field": "series", "type": "nominal", "title": None, "scale": scale, "legend": _legend(names)}
+        lines = layer("line", "series", rows, {**encoding, "strokeDash": dash}, interpolate=shape)
+        shown = [*_bands(panel, shape, (x, y), _chosen(names, plot.get("neutral"))), lines]
+    return layers(*shown, width=WIDTH, height=HEIGHT, **_titled(panel["name"]))
 
 
-def _banded(plot: Json, panel: Json, lines: Any, colours: Mapping[str, str]) -> Any:
-    """Lines over the bands that a panel's have; themselves where none has one."""
-    shape: Literal["step-after", "linear"] = "step-after" if plot["form"] == "steps" else "linear"
+def _titled(name: str) -> Json:
+    return {"title": {"text": name, "fontSize": 11, "fontWeight": "normal"}} if name else {}
+
+
+def _bands(panel: Json, shape: str, axes: tuple[Json, Json], colours: Mapping[str, str]) -> list[Json]:
+    """Of a panel's lines, those that have one."""
+    x, y = axes
     bands = []
     for series in panel["series"]:
         if "low" in series:
@@ -78,14 +79,15 @@ def _banded(plot: Json, panel: Json, lines: Any, colours: Mapping[str, str]) -> 
                 {"x": x, "y": low, "high": high}
                 for x, low, high in zip(series["x"], series["low"], series["high"], strict=True)
             ]
-            band = alt.Chart(data(rows)).mark_area(interpolate=shape, opacity=0.2, color=colours[series["name"]])
-            bands.append(band.encode(x=lines.encoding.x, y=lines.encoding.y, y2="high:Q"))
-    return alt.layer(*bands, lines) if bands else lines
+            encoding = {"x": x, "y": y, "y2": {"field": "high"}}
+            look = {"interpolate": shape, "opacity": 0.2, "color": colours[series["name"]]}
+            bands.append(layer("area", "bands", rows, encoding, **look))
+    return bands
 
 
-def _colour(names: Sequence[str], neutral: str | None = None) -> alt.Color:
-    scale = alt.Scale(domain=list(names), range=[*_chosen(names, neutral).values()])
-    return alt.Color("series:N", title=None, scale=scale, legend=_legend(names))
+def _colour(names: Sequence[str], neutral: str | None = None) -> Json:
+    scale = {"domain": list(names), "range": [*_chosen(names, neutral).values()]}
+    return {"field": "series", "type": "nominal", "title": None, "scale": scale, "legend": _legend(names)}
 
 
 def _chosen(names: Sequence[str], neutral: str | None) -> dict[str, str]:
@@ -95,42 +97,42 @@ def _chosen(names: Sequence[str], neutral: str | None) -> dict[str, str]:
     return {name: chosen.get(name, NEUTRAL) for name in names}
 
 
-def _legend(names: Sequence[str]) -> alt.Legend | None:
-    return alt.Legend(orient="right", labelLimit=180, symbolSize=200) if len(names) > 1 else None
+def _legend(names: Sequence[str]) -> Json | None:
+    return {"orient": "right", "labelLimit": 180, "symbolSize": 200} if len(names) > 1 else None
 
 
-def _axis(channel: Any, field: str, axis: Mapping[str, Any]) -> Any:
-    scale: dict[str, Any] = {"type": "log"} if axis.get("log") else {"zero": bool(axis.get("zero"))}
+def _axis(field: str, axis: Mapping[str, Any]) -> Json:
+    scale: Json = {"type": "log"} if axis.get("log") else {"zero": bool(axis.get("zero"))}
     scale["nice"] = False
     if axis.get("domain"):
         scale["domain"] = list(axis["domain"])
-    shown = alt.Axis(format="~%" if axis.get("share") else ",.4~r", tickCount=TICKS)
-    return channel(field, title=axis["title"], scale=alt.Scale(**scale), axis=shown)
+    shown = {"format": "~%" if axis.get("share") else ",.4~r", "tickCount": TICKS}
+    return {"field": field, "type": "quantitative", "title": axis["title"], "scale": scale, "axis": shown}
 
 
-def _tiled(plot: Json) -> Any | None:
+def _tiled(plot: Json) -> Json | None:
     panels = [panel for panel in plot["panels"] if panel["cells"]]
     if not panels:
         return None
     used = {cell["name"] for panel in panels for cell in panel["cells"]}
     names = [name for name in plot["names"] if name in used]
-    charts = [_tiles(plot, panel, names) for panel in panels]
-    return alt.hconcat(*charts)
+    return {"hconcat": [_tiles(plot, panel, names) for panel in panels]}
 
 
-def _tiles(plot: Json, panel: Json, names: Sequence[str]) -> Any:
+def _tiles(plot: Json, panel: Json, names: Sequence[str]) -> Json:
     rows = [{"series": cell["name"], "x": cell["x"], "y": cell["y"], "text": cell["text"]} for cell in panel["cells"]]
-    base = alt.Chart(data(rows)).encode(
-        x=alt.X(
-            "x:N", title=plot["x"]["title"], scale=alt.Scale(domain=plot["columns"]), axis=alt.Axis(labelAngle=-40)
-        ),
-        y=alt.Y("y:N", title=plot["y"]["title"], scale=alt.Scale(domain=plot["rows"][::-1])),
+    columns, lines = {"domain": list(plot["columns"])}, {"domain": plot["rows"][::-1]}
+    named = {"field": "x", "type": "nominal", "title": plot["x"]["title"]}
+    x = {**named, "scale": columns, "axis": {"labelAngle": -40}}
+    y = {"field": "y", "type": "nominal", "title": plot["y"]["title"], "scale": lines}
+    colour, text = _colour(names, plot.get("neutral")), {"field": "text", "type": "nominal"}
+    return layers(
+        layer("rect", "cell", rows, {"x": x, "y": y, "color": colour}, stroke="white", opacity=0.75),
+        layer("text", "cell", rows, {"x": x, "y": y, "text": text}, fontSize=10),
+        width=min(TILE * len(plot["columns"]), WIDTH // 2 - 30),
+        height=24 * len(plot["rows"]),
+        **_titled(panel["name"]),
     )
-    tiles = base.mark_rect(stroke="white", opacity=0.75).encode(color=_colour(names, plot.get("neutral")))
-    texts = base.mark_text(fontSize=10).encode(text="text:N")
-    width, height = min(TILE * len(plot["columns"]), WIDTH // 2 - 30), 24 * len(plot["rows"])
-    title = alt.TitleParams(panel["name"], fontSize=11, fontWeight="normal")
-    return alt.layer(tiles, texts).properties(width=width, height=height, title=title)
 
 
 FORMS = {"lines": _lined, "steps": _lined, "areas": _lined, "tiles": _tiled}

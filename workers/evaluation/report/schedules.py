@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import altair as alt
+from app.charts.figure import Json, layer, quantity
+from workers.evaluation.report.charts import ROW, WIDTH, layers
 
-from workers.evaluation.report.charts import ROW, WIDTH, data
-
-Json = dict[str, Any]
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 """Told apart by those who see no red or green, too (Okabe and Ito 2008)."""
 MOST_LINES = len(COLOURS)  # of one plot; the bars show all
@@ -32,10 +30,10 @@ class Clock:
         """How long after the first second."""
         return round((seconds - self.first) / self.seconds, 5)
 
-    def axis(self, domain: tuple[float, float] | None = None) -> alt.X:
+    def axis(self, domain: tuple[float, float] | None = None) -> Json:
         """The axis of time, from what is shown or of a ``domain``."""
-        scale = alt.Scale(nice=False, zero=False) if domain is None else alt.Scale(nice=False, domain=list(domain))
-        return alt.X("time:Q", title=f"time ({self.unit})", scale=scale)
+        within = {} if domain is None else {"domain": list(domain)}
+        return quantity("time", f"time ({self.unit})", zero=False, scale={"nice": False, **within})
 
 
 class Frame(NamedTuple):
@@ -67,7 +65,7 @@ def frames(pictures: Sequence[Json]) -> list[Frame]:
     return found
 
 
-def gantt(picture: Json, frame: Frame) -> Any | None:
+def gantt(picture: Json, frame: Frame) -> Json | None:
     """When each task ran and on which processors; its colour is its slowdown, or its workflow where there are some."""
     found = picture["gantt"]
     if not found["bars"]:
@@ -85,49 +83,52 @@ def gantt(picture: Json, frame: Frame) -> Any | None:
         for bar in found["bars"]
     ]
     lanes = sum(node["lanes"] for node in found["nodes"])
-    scale = alt.Scale(domain=[0, lanes], nice=False)
-    bars = alt.Chart(data(rows)).mark_rect(stroke="white", strokeWidth=0.4 if lanes < 1000 else 0.1)
-    bars = bars.encode(
-        x=clock.axis(frame.domain),
-        x2="until:Q",
-        y=alt.Y("low:Q", title=None if len(found["nodes"]) > 1 else "processor", scale=scale, axis=_lanes(found)),
-        y2="high:Q",
-        color=_bar_colour(found["bars"]),
-    )
-    return alt.layer(bars, *_borders(found, clock, lanes)).properties(width=WIDTH, height=_height(lanes))
+    title = None if len(found["nodes"]) > 1 else "processor"
+    encoding = {
+        "x": clock.axis(frame.domain),
+        "x2": {"field": "until"},
+        "y": quantity("low", title, scale={"domain": [0, lanes], "nice": False}, axis=_lanes(found)),
+        "y2": {"field": "high"},
+        "color": _bar_colour(found["bars"]),
+    }
+    bars = layer("rect", "block", rows, encoding, stroke="white", strokeWidth=0.4 if lanes < 1000 else 0.1)
+    return layers(bars, *_borders(found, clock, lanes), width=WIDTH, height=_height(lanes))
 
 
 def _height(lanes: int) -> float:
     return float(min(max(lanes * 14, 120), LARGEST_HEIGHT))
 
 
-def _lanes(found: Json) -> alt.Axis:
+def _lanes(found: Json) -> Json:
     """Processors of one node have numbers; several nodes have names instead."""
-    return alt.Axis(grid=False) if len(found["nodes"]) == 1 else alt.Axis(labels=False, ticks=False, grid=False)
+    return {"grid": False} if len(found["nodes"]) == 1 else {"labels": False, "ticks": False, "grid": False}
 
 
-def _borders(found: Json, clock: Clock, lanes: int) -> list[Any]:
+def _borders(found: Json, clock: Clock, lanes: int) -> list[Json]:
     """Lines between nodes, and their names."""
     nodes = found["nodes"]
     if len(nodes) == 1:
         return []
     from_second = clock.elapsed(found["from"])
     rows = [{"low": node["first"], "middle": node["first"] + node["lanes"] / 2, "node": node["name"]} for node in nodes]
-    scale = alt.Scale(domain=[0, lanes], nice=False)
-    lines = alt.Chart(data(rows)).mark_rule(color="#ced4da").encode(y=alt.Y("low:Q", scale=scale))
+    scale = {"domain": [0, lanes], "nice": False}
+    lines = layer("rule", "series", rows, {"y": quantity("low", None, scale=scale)}, color="#ced4da", strokeWidth=1)
     step = -(-len(rows) * 11 // int(_height(lanes)))  # names that stand on each other can't be read
     named = [{**row, "time": from_second} for row in rows[::step]]
-    texts = alt.Chart(data(named)).mark_text(align="right", dx=-4, fontSize=9, color="#495057")
-    return [lines, texts.encode(x="time:Q", y=alt.Y("middle:Q", scale=scale), text="node:N")]
+    place = {"x": clock.axis(), "y": quantity("middle", None, scale=scale)}
+    text = {"text": {"field": "node", "type": "nominal"}}
+    texts = layer("text", "note", named, place | text, align="right", dx=-4, fontSize=9)
+    return [lines, texts]
 
 
-def _bar_colour(bars: Sequence[Json]) -> alt.Color:
+def _bar_colour(bars: Sequence[Json]) -> Json:
     groups = sorted({bar["group"] for bar in bars if bar["group"] >= 0})
     if 1 < len(groups) <= GROUPS:
-        scale = alt.Scale(domain=[f"workflow {group}" for group in groups], scheme="tableau20")
-        return alt.Color("group:N", title=None, scale=scale)
-    scale = alt.Scale(type="threshold", domain=list(SLOWED), range=list(SLOWED_COLOURS))
-    return alt.Color("slowdown:Q", title="slowdown", scale=scale, legend=alt.Legend(orient="right"))
+        told = {"domain": [f"workflow {group}" for group in groups], "scheme": "tableau20"}
+        return {"field": "group", "type": "nominal", "title": None, "scale": told}
+    scale = {"type": "threshold", "domain": list(SLOWED), "range": list(SLOWED_COLOURS)}
+    named = {"field": "slowdown", "type": "quantitative", "title": "slowdown"}
+    return {**named, "scale": scale, "legend": {"orient": "right"}}
 
 
 def ranked(pictures: Sequence[Json]) -> list[Json]:
@@ -141,34 +142,35 @@ def chosen(pictures: Sequence[Json]) -> list[Json]:
     return ranked([*pictures[:1], *others])
 
 
-def bars(pictures: Sequence[Json], field: str, title: str) -> Any | None:
+def bars(pictures: Sequence[Json], field: str, title: str) -> Json | None:
     """One figure of every strategy, the smallest first; none where they don't differ."""
     values = {str(picture["name"]): float(picture["figures"][field]) for picture in pictures}
     if len(values) < 2 or max(values.values()) - min(values.values()) <= 1e-9 * max(map(abs, values.values())):
         return None
     names = sorted(values, key=lambda name: values[name])
     rows = [{"strategy": name, "value": values[name]} for name in names]
-    base = alt.Chart(data(rows)).encode(
-        y=alt.Y("strategy:N", title=None, sort=names, axis=alt.Axis(labelLimit=200)),
-        x=alt.X("value:Q", title=title, scale=alt.Scale(zero=True)),
-    )
-    figures = base.mark_text(align="left", dx=4, fontSize=10).encode(text=alt.Text("value:Q", format=",.4~r"))
-    return alt.layer(base.mark_bar(color=COLOURS[0], height={"band": 0.7}), figures).properties(
-        width=WIDTH, height=ROW * len(rows)
+    y = {"field": "strategy", "type": "nominal", "title": None, "sort": names, "axis": {"labelLimit": 200}}
+    x = quantity("value", title)
+    text = {"field": "value", "type": "quantitative", "format": ",.4~r"}
+    return layers(
+        layer("bar", "bar", rows, {"x": x, "y": y}, color=COLOURS[0], height={"band": 0.7}),
+        layer("text", "cell", rows, {"x": x, "y": y, "text": text}, align="left", dx=4, fontSize=10),
+        width=WIDTH,
+        height=ROW * len(rows),
     )
 
 
-def utilisation(pictures: Sequence[Json]) -> Any | None:
+def utilisation(pictures: Sequence[Json]) -> Json | None:
     """Busy share of the processors over time, by strategy."""
-    return _lines(pictures, "utilisation", "busy processors", alt.Axis(format="%"), alt.Scale(domain=[0, 1]))
+    return _lines(pictures, "utilisation", "busy processors", {"axis": {"format": "%"}, "scale": {"domain": [0, 1]}})
 
 
-def queue(pictures: Sequence[Json]) -> Any | None:
+def queue(pictures: Sequence[Json]) -> Json | None:
     """Tasks that are ready and wait, over time, by strategy."""
-    return _lines(pictures, "queue", "tasks that wait", alt.Axis(), alt.Scale(zero=True))
+    return _lines(pictures, "queue", "tasks that wait", {})
 
 
-def _lines(pictures: Sequence[Json], field: str, title: str, axis: alt.Axis, scale: alt.Scale) -> Any | None:
+def _lines(pictures: Sequence[Json], field: str, title: str, more: Json) -> Json | None:
     if not pictures:
         return None
     times = [picture["over_time"]["time"] for picture in pictures]
@@ -178,10 +180,9 @@ def _lines(pictures: Sequence[Json], field: str, title: str, axis: alt.Axis, sca
         for picture in pictures
         for time, value in _coarser(picture["over_time"]["time"], picture["over_time"][field])
     ]
-    chart = alt.Chart(data(rows)).mark_line(interpolate="step-after", strokeWidth=1.5)
-    return chart.encode(
-        x=clock.axis(), y=alt.Y("value:Q", title=title, axis=axis, scale=scale), color=colour(pictures)
-    ).properties(width=WIDTH, height=150)
+    encoding = {"x": clock.axis(), "y": quantity("value", title, **more), "color": colour(pictures)}
+    line = layer("line", "series", rows, encoding, interpolate="step-after", strokeWidth=1.5)
+    return {**line, "width": WIDTH, "height": 150}
 
 
 def _coarser(edges: Sequence[float], values: Sequence[float]) -> list[tuple[float, float]]:
@@ -191,7 +192,7 @@ def _coarser(edges: Sequence[float], values: Sequence[float]) -> list[tuple[floa
     return list(zip([*edges[:-1:wide], edges[-1]], [*means, *means[-1:]], strict=True))
 
 
-def slowdowns(found: Mapping[str, Json]) -> Any | None:
+def slowdowns(found: Mapping[str, Json]) -> Json | None:
     """Share of the tasks that are slowed down at least so much, by strategy; both axes logarithmic."""
     rows = [
         {"strategy": name, "slowdown": max(value, 1.0), "share": 1 - share}
@@ -203,34 +204,35 @@ def slowdowns(found: Mapping[str, Json]) -> Any | None:
         return None
     most = max(10.0, *(row["slowdown"] for row in rows))
     least = min(row["share"] for row in rows)
-    chart = alt.Chart(data(rows)).mark_line()
-    return chart.encode(
-        x=alt.X("slowdown:Q", title="bounded slowdown", scale=alt.Scale(type="log", domain=[1, most])),
-        y=alt.Y(
-            "share:Q",
-            title="share of tasks slowed down more",
-            axis=alt.Axis(format="~%"),
-            scale=alt.Scale(type="log", domain=[min(least, 0.1), 1]),
-        ),
-        color=colour([{"name": name} for name in found]),
-    ).properties(width=WIDTH, height=220)
+    across, up = {"type": "log", "domain": [1, most]}, {"type": "log", "domain": [min(least, 0.1), 1]}
+    share = {"title": "share of tasks slowed down more", "axis": {"format": "~%"}}
+    encoding = {
+        "x": {"field": "slowdown", "type": "quantitative", "title": "bounded slowdown", "scale": across},
+        "y": {"field": "share", "type": "quantitative", **share, "scale": up},
+        "color": colour([{"name": name} for name in found]),
+    }
+    return {**layer("line", "series", rows, encoding), "width": WIDTH, "height": 220}
 
 
-def front(points: Sequence[Json]) -> Any | None:
+def front(points: Sequence[Json]) -> Json | None:
     """Cost against makespan: on the line are those that nothing beats in both. Points: name, cost, makespan."""
     if not points:
         return None
     clock = Clock(0.0, max(point["makespan"] for point in points))
     rows = [{"strategy": p["name"], "time": clock.elapsed(p["makespan"]), "cost": p["cost"]} for p in points]
     best = undominated(rows)
-    scale = alt.Scale(zero=False, padding=20)
-    base = alt.Chart(data(rows))
-    line = alt.Chart(data(best)).mark_line(interpolate="step-after", color="#adb5bd", strokeDash=[4, 3])
-    x = alt.X("time:Q", title=f"makespan ({clock.unit})", scale=scale)
-    y = alt.Y("cost:Q", title="cost", scale=scale)
-    dots = base.mark_point(filled=True, size=80, opacity=1, color=COLOURS[0]).encode(x=x, y=y)
-    names = base.mark_text(align="left", dx=8, fontSize=10).encode(x=x, y=y, text="strategy:N")
-    return alt.layer(line.encode(x=x, y=y), dots, names).properties(width=WIDTH - 120, height=260)
+    x, y = (
+        quantity(field, title, zero=False, scale={"padding": 20})
+        for field, title in (("time", f"makespan ({clock.unit})"), ("cost", "cost"))
+    )
+    name = {"field": "strategy", "type": "nominal"}
+    return layers(
+        layer("line", "series", best, {"x": x, "y": y}, interpolate="step-after", color="#adb5bd", strokeDash=[4, 3]),
+        layer("point", "cell", rows, {"x": x, "y": y}, filled=True, size=80, opacity=1, color=COLOURS[0]),
+        layer("text", "cell", rows, {"x": x, "y": y, "text": name}, align="left", dx=8, fontSize=10),
+        width=WIDTH - 120,
+        height=260,
+    )
 
 
 def undominated(rows: Sequence[Json]) -> list[Json]:
@@ -242,9 +244,9 @@ def undominated(rows: Sequence[Json]) -> list[Json]:
     return best
 
 
-def colour(pictures: Sequence[Json]) -> alt.Color:
+def colour(pictures: Sequence[Json]) -> Json:
     """One colour per strategy, in the order in which they are named."""
     names = list(dict.fromkeys(str(picture["name"]) for picture in pictures))
-    scale = alt.Scale(domain=names, range=COLOURS[: len(names)])
-    legend = alt.Legend(orient="right", labelLimit=200) if len(names) > 1 else None
-    return alt.Color("strategy:N", title=None, scale=scale, legend=legend)
+    scale = {"domain": names, "range": list(COLOURS[: len(names)])}
+    legend = {"orient": "right", "labelLimit": 200} if len(names) > 1 else None
+    return {"field": "strategy", "type": "nominal", "title": None, "scale": scale, "legend": legend}

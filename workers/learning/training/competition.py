@@ -14,6 +14,7 @@ from workers.learning.training.driver import Stage, TrainedAgent
 from workers.learning.training.problem import Planned, TrainingProblem
 from workers.learning.training.request import PLANNER, Request, entries
 from workers.learning.training.trial import Candidate, Trial
+from workers.learning.training.yardsticks import worthwhile, yardsticks
 
 JUDGING_SECONDS = 2.0  # about what that takes
 
@@ -45,15 +46,18 @@ class Competition:
         self.trials = [Trial(problem, request, entry, Bracket(len(found)), clock) for entry in found]
         self.records = [TrialRecord(entry) for entry in found]
         self.candidates: list[Candidate | None] = [None] * len(found)
+        self.yardsticks: dict[str, float] = {}
         self._planned: Planned | None = None
 
     @property
     def stages(self) -> Sequence[Stage]:
-        """See `Trainer`: to plan, where a plan competes or is imitated, and to learn."""
+        """See `Trainer`: to plan, where a plan competes or is imitated, to see what others are paid, and to learn."""
         plans = self.request.plans or self.request.imitate == PLANNER
         planning = [Stage("planning", 0.0, self._plan, lambda: 0.0)] if plans else []
-        learning = [Stage("learning", 1.0, self._learn, lambda: self._learned)] if self.trials else []
-        return (*planning, *learning)
+        if not self.trials:
+            return planning
+        measuring = [Stage("measuring", 0.0, self._measure, lambda: 0.0)] if worthwhile(self.request) else []
+        return (*planning, *measuring, Stage("learning", 1.0, self._learn, lambda: self._learned))
 
     @property
     def learner(self) -> Executor | None:
@@ -84,11 +88,16 @@ class Competition:
     def live(self) -> dict[str, Any]:
         """How many trials there are, and the last chunk of the one at work."""
         at_work = self._at_work or 0
-        live = {"algorithm": self.request.algorithm, "trials": len(self.trials)}
+        live: dict[str, Any] = {"algorithm": self.request.algorithm, "trials": len(self.trials)}
+        live |= {"yardsticks": self.yardsticks} if self.yardsticks else {}
         return live if not self.trials else live | {"trial": at_work} | self.trials[at_work].live
 
     def _plan(self) -> bool:
         self._planned = self.problem.plan()
+        return True
+
+    def _measure(self) -> bool:
+        self.yardsticks = yardsticks(self.problem, self.request, self._planned)
         return True
 
     def _learn(self) -> bool:

@@ -102,11 +102,10 @@ def notes(before: Learning, after: Learning) -> dict[int, str]:
     """Words on the jobs that convergence has done something to, by position."""
     old, new = before.converging.ceiling, after.converging.ceiling
     changed = np.flatnonzero(old != new).tolist()
-    return {
-        at: RESTORED if new[at] == UNLIMITED else f"little is left to gain: {new[at]:,} GPUs at most" for at in changed
-    }
+    return {at: RESTORED if new[at] == UNLIMITED else f"{LITTLE_LEFT}: {new[at]:,} GPUs at most" for at in changed}
 
 
+LITTLE_LEFT = "little is left to gain"
 RESTORED = "it gains again: no limit any more"
 
 

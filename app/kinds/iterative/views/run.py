@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from app.charts.figure import Figure
 from app.charts.timeline import Expected, Point, Series, allocated, measured, progress
 from app.kinds.contract.policy import Situation
 from app.kinds.contract.text import number
-from app.kinds.contract.views import Alternative, Fact, Shown
+from app.kinds.contract.views import Alternative, Fact, Shown, Standing
 from app.kinds.iterative.decisions.compiled import Compiled
 from app.kinds.iterative.heuristics import HEURISTICS
 from app.kinds.iterative.observation import view
@@ -20,10 +20,17 @@ from app.kinds.iterative.state import State, aligned, unpack
 from app.kinds.iterative.step import step
 
 BAND = "Line: measured. Band: what was expected before each iteration ({:.0f} % of cases)."
+NEAR = 0.1
+"""Of a target that is to be tracked."""
+MET: Mapping[str, Callable[[float, float], bool]] = {
+    "at_most": lambda reached, wanted: reached <= wanted,
+    "at_least": lambda reached, wanted: reached >= wanted,
+    "track": lambda reached, wanted: abs(reached - wanted) <= NEAR * wanted,
+}
 TARGET = " Dashed: the target."
 
 
-def state_of(compiled: Compiled, shown: Shown) -> State | None:
+def state_of(compiled: Compiled, shown: Shown | Standing) -> State | None:
     """Where a run stands, as a batch of one; None where that isn't known."""
     if shown.state is None:
         return None
@@ -35,7 +42,7 @@ def last(shown: Shown) -> Any:
     return shown.steps[-1].decision if shown.steps else shown.first
 
 
-def target(shown: Shown, metric: Metric) -> float | None:
+def target(shown: Shown | Standing, metric: Metric) -> float | None:
     """A run's own target of a metric, else the workload's."""
     own: float | None = shown.start.get("targets", {}).get(metric.name, metric.target)
     return own
@@ -50,6 +57,21 @@ def facts(compiled: Compiled, shown: Shown) -> list[Fact]:
         found.append(Fact("cost so far", number(float(state.cost[0]))))
     found += [_chance(decision, metric, shown) for metric in compiled.layout.spec.metrics if target(shown, metric)]
     return found
+
+
+def met(compiled: Compiled, standing: Standing) -> bool | None:
+    """Whether a run that is over has met its targets, those of iterations on average; None: it goes on, or has none."""
+    state = state_of(compiled, standing)
+    done = 0 if state is None else int(state.iteration[0])
+    if state is None or done < compiled.layout.iterations:
+        return None
+    found = []
+    for position, metric in enumerate(compiled.layout.spec.metrics):
+        wanted = target(standing, metric)
+        if wanted is not None:
+            reached = float(state.elapsed[0, position]) / (1 if metric.scope == "run" else done)
+            found.append(MET[metric.goal](reached, wanted))
+    return all(found) if found else None
 
 
 def _chance(decision: Any, metric: Metric, shown: Shown) -> Fact:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from app.charts.figure import Figure
-from app.kinds.contract.views import Alternative, Fact, Learnt, Shown, Views
+from app.kinds.contract.views import Alternative, Fact, Learnt, Shown, Standing, Views
 from app.kinds.iterative.decisions.compiled import Compiled
 from app.kinds.iterative.views import policy, run, workload
 
@@ -16,7 +15,7 @@ LIKELY = 0.5
 class IterativeViews(Views):
     """Metrics beside what was expected, allocations, the way to targets; curves by resource; a map of the policy."""
 
-    thinned = True
+    target = "every target is met, or more likely met than not while it runs"
 
     def facts(self, compiled: Compiled, shown: Shown) -> Sequence[Fact]:
         """See ``Views``."""
@@ -38,7 +37,8 @@ class IterativeViews(Views):
         """See ``Views``."""
         return list(policy.figures(compiled))
 
-    def on_target(self, compiled: Compiled, decision: Mapping[str, Any]) -> bool | None:  # noqa: ARG002
-        """See ``Views``: every target is met more likely than not."""
-        chances = decision.get("chances")
-        return min(chances.values()) > LIKELY if chances else None
+    def on_target(self, compiled: Compiled, standing: Standing) -> bool | None:
+        """See ``Views``: as measured of what is over, else every target is met more likely than not."""
+        met = run.met(compiled, standing)
+        chances = standing.decision.get("chances")
+        return met if met is not None or not chances else min(chances.values()) > LIKELY

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.charts.figure import Figure
-from app.charts.ranking import Ranked, ranking
 from app.charts.response import Fitted, Sample, doubt, response
+from app.kinds.contract.fit_errors import errors
 from app.kinds.contract.views import Learnt
 from app.kinds.iterative.decisions.compiled import Compiled
 from app.kinds.iterative.layout import Layout
@@ -46,7 +46,7 @@ def figures(compiled: Compiled, learnt: Learnt) -> Iterator[Figure]:
         for metric in range(len(projector.layout.metrics)):
             yield _response(projector, one, metric, samples)
     if learnt.report is not None:
-        yield from _errors(learnt.report)
+        yield from errors(learnt.report)
     if projector.table.informed and projector.members > 1:
         yield from (_doubt(projector, one) for one in slices)
 
@@ -118,14 +118,6 @@ def _points(projector: Projector, resource: int, metric: int, samples: Floats | 
         usual = _logs(projector, rows, _usual(projector.table, len(some)))
         values = values * np.exp(usual - _logs(projector, rows, features))[:, metric]
     return [Sample(*map(float, pair)) for pair in zip(amounts[:, resource], values, strict=True)]
-
-
-def _errors(report: Mapping[str, Any]) -> Iterator[Figure]:
-    found: Sequence[Any] = sorted(report.get("candidates", ()), key=lambda one: one["mape"])
-    if found:
-        ranked = [Ranked(one["family"].replace("_", " "), one["mape"], chosen=bool(one["chosen"])) for one in found]
-        told = "Mean absolute error on executions that were held out, as a share; the coloured one was chosen."
-        yield ranking("Error of what was fitted, beside alternatives", "error", ranked, told, ".1~%")
 
 
 def _doubt(projector: Projector, one: Slice) -> Figure:

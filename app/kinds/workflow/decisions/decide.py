@@ -29,7 +29,7 @@ from app.kinds.workflow.decisions.schemas import (
 from app.kinds.workflow.plans.following import PLAN, followed
 from app.kinds.workflow.plans.planner import Planned
 from app.kinds.workflow.policies.artifact import check
-from app.kinds.workflow.queue.state import State
+from app.kinds.workflow.queue.state import WAITING, State
 from app.kinds.workflow.scheduling.decide import Decided, decide
 from app.kinds.workflow.scheduling.situation import QueueSituation
 from app.policies.artifact import Artifact
@@ -138,8 +138,22 @@ def _encoded(
         valid_for_iterations=1,
         decided_at=timestamp(now),
         shadow=None if subject.shadow is None else _consulted(compiled, situation, decided, subject.shadow),
+        **_counted(situation, decided),
     )
     return msgspec.json.encode(decision)
+
+
+def _counted(situation: QueueSituation, decided: Decided) -> dict[str, int]:
+    """How many tasks wait and run once those are started, and the processors of the latter."""
+    queue = situation.queue
+    runs = queue.node != WAITING
+    runs[[row for row, _ in decided.started.starts]] = True
+    running = int(runs.sum())
+    return {
+        "waiting": len(queue) - running,
+        "running": running,
+        "busy_processors": int(queue.processors[runs].sum()),
+    }
 
 
 def _placements(situation: QueueSituation, decided: Decided) -> list[EncodedPlacement]:

@@ -107,6 +107,9 @@ class EncodedQueueDecision(msgspec.Struct, frozen=True):
     valid_for_iterations: int
     decided_at: str
     shadow: EncodedQueueShadow | None = None
+    waiting: int = 0
+    running: int = 0
+    busy_processors: int = 0
 
 
 class Placement(BaseModel):
@@ -209,3 +212,6 @@ class QueueDecision(BaseModel):
     decided_at: datetime
     drift: Drifts = None
     shadow: QueueShadow | None = None
+    waiting: int | None = Field(default=None, description="Tasks that wait, after all this; null: not counted then.")
+    running: int | None = Field(default=None, description="Tasks that run, those that start included.")
+    busy_processors: int | None = Field(default=None, description="Processors that these have.")

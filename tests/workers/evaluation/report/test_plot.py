@@ -63,7 +63,7 @@ def test_bars_of_all_come_first_and_are_in_the_order_of_their_ranks() -> None:
     plots = plot.drawn(thirteen())
     heading, _, chart = plots[0]
     assert heading == "Ranks"
-    bar, text = chart.to_dict()["layer"]
+    bar, text = chart["layer"]
     order = bar["encoding"]["y"]["sort"]
     figures = {one["name"]: one["figures"]["slowdown"] for one in thirteen()}
     assert order == sorted(figures, key=lambda name: figures[name])
@@ -74,14 +74,14 @@ def test_bars_of_all_come_first_and_are_in_the_order_of_their_ranks() -> None:
 def test_no_plot_has_more_than_six_lines_and_no_two_of_one_colour() -> None:
     for heading, caption, chart in plot.drawn(thirteen()):
         if heading in ("Utilisation", "Queue", "Slowdown"):
-            scale = chart.to_dict()["encoding"]["color"]["scale"]
+            scale = chart["encoding"]["color"]["scale"]
             assert scale["domain"] == ["s0", "s2", "s4", "s6", "s8", "s10"]
             assert len(set(scale["range"])) == 6
             assert "the first and the best 5 of 13" in caption
 
 
 def test_gantt_charts_share_their_window_and_their_colours() -> None:
-    charts = [chart.to_dict() for heading, _, chart in plot.drawn(thirteen()) if heading == "Gantt chart"]
+    charts = [chart for heading, _, chart in plot.drawn(thirteen()) if heading == "Gantt chart"]
     assert len(charts) == 6
     bars = [chart["layer"][0]["encoding"] for chart in charts]
     assert len({tuple(one["x"]["scale"]["domain"]) for one in bars}) == 1

@@ -63,7 +63,7 @@ def test_all_are_drawn_on_an_agents_page_and_as_an_image(tmp_path: Path) -> None
 
 def test_lines_are_told_apart_without_colours_and_only_what_is_used_has_an_entry() -> None:
     charts = {caption: definition(chart) for _, caption, chart in pictures.drawn(FOUND)}
-    dashes = charts["As steps"]["vconcat"][0]["encoding"]["strokeDash"]["scale"]["range"]
+    dashes = charts["As steps"]["vconcat"][0]["layer"][-1]["encoding"]["strokeDash"]["scale"]["range"]
     assert len({tuple(dash) for dash in dashes}) == 2
     (colours,) = {str(one["layer"][0]["encoding"]["color"]["scale"]) for one in charts["What is done"]["hconcat"]}
     assert "never" not in colours

@@ -60,6 +60,12 @@ class QueueDecision:
     drift: list[DriftNotice] | None | Unset = UNSET
     """ What was found to have drifted by the report that this answers; told once. """
     shadow: None | QueueShadow | Unset = UNSET
+    waiting: int | None | Unset = UNSET
+    """ Tasks that wait, after all this; null: not counted then. """
+    running: int | None | Unset = UNSET
+    """ Tasks that run, those that start included. """
+    busy_processors: int | None | Unset = UNSET
+    """ Processors that these have. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -127,6 +133,24 @@ class QueueDecision:
         else:
             shadow = self.shadow
 
+        waiting: int | None | Unset
+        if isinstance(self.waiting, Unset):
+            waiting = UNSET
+        else:
+            waiting = self.waiting
+
+        running: int | None | Unset
+        if isinstance(self.running, Unset):
+            running = UNSET
+        else:
+            running = self.running
+
+        busy_processors: int | None | Unset
+        if isinstance(self.busy_processors, Unset):
+            busy_processors = UNSET
+        else:
+            busy_processors = self.busy_processors
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -153,6 +177,12 @@ class QueueDecision:
             field_dict["drift"] = drift
         if shadow is not UNSET:
             field_dict["shadow"] = shadow
+        if waiting is not UNSET:
+            field_dict["waiting"] = waiting
+        if running is not UNSET:
+            field_dict["running"] = running
+        if busy_processors is not UNSET:
+            field_dict["busy_processors"] = busy_processors
 
         return field_dict
 
@@ -270,6 +300,33 @@ class QueueDecision:
 
         shadow = _parse_shadow(d.pop("shadow", UNSET))
 
+        def _parse_waiting(data: object) -> int | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(int | None | Unset, data)
+
+        waiting = _parse_waiting(d.pop("waiting", UNSET))
+
+        def _parse_running(data: object) -> int | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(int | None | Unset, data)
+
+        running = _parse_running(d.pop("running", UNSET))
+
+        def _parse_busy_processors(data: object) -> int | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(int | None | Unset, data)
+
+        busy_processors = _parse_busy_processors(d.pop("busy_processors", UNSET))
+
         queue_decision = cls(
             run=run,
             workload=workload,
@@ -289,6 +346,9 @@ class QueueDecision:
             decided_at=decided_at,
             drift=drift,
             shadow=shadow,
+            waiting=waiting,
+            running=running,
+            busy_processors=busy_processors,
         )
 
         queue_decision.additional_properties = d
