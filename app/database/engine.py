@@ -161,7 +161,7 @@ class Database:
     def writer(self) -> Writer:
         """A connection for one batch after another; PostgreSQL commits each of its statements by itself."""
         single = self.engine if self.is_sqlite else self.engine.execution_options(isolation_level="AUTOCOMMIT")
-        return Writer(single)
+        return Writer(single, self._noted)
 
     @property
     def disk_is_full(self) -> bool:
@@ -173,8 +173,12 @@ class Database:
         return shutil.disk_usage(Path(self.url.database).absolute().parent).free < LEAST_FREE_BYTES
 
     def _failed(self, context: ExceptionContext) -> None:
+        if context.sqlalchemy_exception is not None:
+            self._noted(context.sqlalchemy_exception)
+
+    def _noted(self, error: BaseException) -> None:
         """Remember for a while that the disk is full; then it is worth another try."""
-        if context.sqlalchemy_exception is not None and is_full(context.sqlalchemy_exception):
+        if is_full(error):
             self._full_until = time.monotonic() + FULL_SECONDS
 
     def dispose(self) -> None:

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 LARGEST_BATCH = 64
 PATIENCE_SECONDS = 0.002
-RETURN_SECONDS = 0.0005
+RETURN_SECONDS = 0.001  # no timer is shorter
 
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
@@ -27,7 +27,7 @@ class Gathering:
         flush: does them.
         largest: of which no more are waited for.
         usual: how many come together at present, if that is known: that many are not waited on any longer, and fewer
-            are given ``RETURN_SECONDS`` to become as many. A batch costs a fixed part, too.
+            are given ``RETURN_SECONDS`` to become more, by a timer. A batch costs a fixed part, too.
     """
 
     def __init__(
@@ -39,22 +39,30 @@ class Gathering:
     ) -> None:
         self._count, self._flush, self._largest, self._usual = count, flush, largest, usual
         self._seen, self._begun = -1, 0.0
+        self._timer: asyncio.TimerHandle | None = None
 
     def arrived(self) -> None:
         """Something has come."""
         if self._seen < 0:
-            self._seen = 0
-            self._begun = time.perf_counter()
+            self._seen, self._begun = 0, time.perf_counter()
+            asyncio.get_running_loop().call_soon(self._turn)
+        elif self._timer is not None and self._usual is not None and self._count() >= self._usual():
+            self._timer.cancel()
+            self._timer = None
             asyncio.get_running_loop().call_soon(self._turn)
 
     def _turn(self) -> None:
-        count = self._count()
-        if self._waits(count, time.perf_counter() - self._begun):
-            self._seen = count
-            asyncio.get_running_loop().call_soon(self._turn)
-        else:
+        count, loop = self._count(), asyncio.get_running_loop()
+        self._timer = None
+        if not self._waits(count, time.perf_counter() - self._begun):
             self._seen = -1
             self._flush()
+            return
+        self._seen = count
+        if self._usual is None:
+            loop.call_soon(self._turn)
+        else:
+            self._timer = loop.call_later(RETURN_SECONDS, self._turn)
 
     def _waits(self, count: int, seconds: float) -> bool:
         if count >= self._largest or seconds >= PATIENCE_SECONDS:

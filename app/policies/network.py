@@ -119,17 +119,34 @@ class NetworkPolicy:
         it, [B, H].
         """
         observation = observation.astype(np.float32, copy=False)
-        hidden = observation if memory is None else np.concatenate([tanh(observation), memory], axis=1)
-        activation, trunk, head = self._layers
-        for weight, bias in trunk:
-            hidden = activation(affine(hidden, weight, bias))
-        q = affine(hidden, *head)
+        q = self._outputs(observation, memory)
         if self.config["dueling"]:
             q = duelled(q, mask)
         if self.config["advice"]:
             start, stop = self.config["advice"]
             q = q + observation[:, start:stop]
         return np.where(mask, q, NEVER)
+
+    def _outputs(self, observation: NDArray[np.float32], memory: NDArray[np.float32] | None) -> NDArray[np.float32]:
+        """What the head says, [B, N], and of a dueling one, last, the value."""
+        hidden = observation if memory is None else np.concatenate([tanh(observation), memory], axis=1)
+        activation, trunk, head = self._layers
+        for weight, bias in trunk:
+            hidden = activation(affine(hidden, weight, bias))
+        return affine(hidden, *head)
+
+    def best(self, observation: NDArray[np.float32], mask: NDArray[np.bool_]) -> NDArray[np.integer]:
+        """The action of ``act`` [B], without any values: a run's value is the same for all of its actions.
+
+        Not for a policy that remembers.
+        """
+        found = self._outputs(observation, None)
+        if self.config["dueling"]:
+            found = found[:, :-1]
+        if self.config["advice"]:
+            start, stop = self.config["advice"]
+            found = found + observation[:, start:stop]
+        return np.where(mask, found, NEVER).argmax(axis=1)
 
     def act(self, situation: Situation) -> Choice:
         """The legal action of the highest Q."""

@@ -273,7 +273,7 @@ class Reporter:
             entries, faults = _entries(ready, pack=self._pack)
             return faults | (_outcome(writer, entries, now) if entries else {})
         finally:
-            if len(ready) == 1 and not self._pending:  # where several came at once, more will come
+            if len(ready) == 1 and not self._pending and not writer.is_sqlite:  # where several came, more will come
                 writer.close()
 
     def _written(
@@ -347,7 +347,7 @@ def _outcome(writer: Writer, entries: Sequence[Entry], now: datetime) -> dict[st
 def _commit(writer: Writer, entries: Sequence[Entry], now: datetime) -> set[str]:
     """The runs that were written; the others have been outrun."""
     try:
-        with writer.transaction() as connection:
+        with writer.batch() as connection:
             return repository.append(connection, entries, now)
     except OutrunError:
         with writer.transaction() as connection:

@@ -4,12 +4,13 @@
 report proves by the conditional update of its run that the state it was decided from was current, or isn't written.
 """
 
-from collections.abc import Sequence
+import sqlite3
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import Connection, CursorResult, delete, select, update
+from sqlalchemy import Connection, CursorResult, bindparam, delete, select, update
 from sqlalchemy.orm import Session, defer
 
 from app.database.tables.iteration import Iteration
@@ -78,24 +79,26 @@ class OutrunError(Exception):
     """Some run has moved on, ended or gone since its state was read; the transaction must be rolled back."""
 
 
-def append(connection: Connection, entries: Sequence[Entry], now: datetime) -> set[str]:
+def append(connection: Connection | sqlite3.Connection, entries: Sequence[Entry], now: datetime) -> set[str]:
     """Write the reports, at most one per run, and advance their runs; gives the runs written.
 
     Raises:
         OutrunError: on SQLite, some report was decided from a state that is not current any more.
     """
-    if connection.dialect.name == "sqlite":
-        return _append_each(connection, entries, now)
+    if isinstance(connection, sqlite3.Connection):
+        return _append_each(connection.executemany, entries, now)
     return _append_all(connection, entries, now)
 
 
 def _append_all(connection: Connection, entries: Sequence[Entry], now: datetime) -> set[str]:
+    """In one statement, PostgreSQL's."""
     batch = msgspec.json.encode(entries).decode()
     statement = _APPEND_CALM if all(entry.drift is None for entry in entries) else _APPEND_DRIFTING
     return set(connection.exec_driver_sql(statement, {"batch": batch, "now": now}).scalars().all())
 
 
-def _append_each(connection: Connection, entries: Sequence[Entry], now: datetime) -> set[str]:
+def _append_each(executed: Callable[..., Any], entries: Sequence[Entry], now: datetime) -> set[str]:
+    """Row by row, in SQLite; ``executed`` runs a statement for many rows, and tells how many it changed."""
     calm = [(str(e.state, "utf-8"), e.run, e.iteration) for e in entries if e.drift is None]
     drifting = [
         (str(e.state, "utf-8"), str(e.drift[0], "utf-8"), e.drift[1], e.run, e.iteration)
@@ -103,14 +106,14 @@ def _append_each(connection: Connection, entries: Sequence[Entry], now: datetime
         if e.drift is not None
     ]
     for statement, moves in ((_ADVANCE_CALM, calm), (_ADVANCE_DRIFTING, drifting)):
-        if moves and connection.exec_driver_sql(statement, moves).rowcount != len(moves):
+        if moves and executed(statement, moves).rowcount != len(moves):
             raise OutrunError
     moment = now.strftime("%Y-%m-%d %H:%M:%S.%f")
     rows = [
         (e.run, e.iteration, e.tenant, e.digest, str(e.report, "utf-8"), str(e.decision, "utf-8"), e.packed, moment)
         for e in entries
     ]
-    connection.exec_driver_sql(_INSERT_EACH, rows)
+    executed(_INSERT_EACH, rows)
     return {entry.run for entry in entries}
 
 
@@ -120,7 +123,7 @@ def append_current(connection: Connection, entries: Sequence[Entry], now: dateti
     query = select(Run.id, Run.next_iteration).where(Run.id.in_(expected), Run.state == RUNNING)
     current = {run for run, following in connection.execute(query) if expected[run] == following}
     if current:
-        append(connection, [entry for entry in entries if entry.run in current], now)
+        _append_each(connection.exec_driver_sql, [entry for entry in entries if entry.run in current], now)
     return current
 
 
@@ -133,15 +136,17 @@ class Loaded(NamedTuple):
     last: Iteration | None
 
 
+_LOAD = (
+    select(Run, Workload.name, Workload.kind, Iteration)
+    .join(Workload, Workload.id == Run.workload_id)
+    .outerjoin(Iteration, (Iteration.run_id == Run.id) & (Iteration.iteration == Run.next_iteration - 1))
+    .where(Run.id == bindparam("run"), Run.tenant == bindparam("tenant"))
+)
+
+
 def load(session: Session, tenant: str, run: str) -> Loaded | None:
     """A run with its last iteration."""
-    query = (
-        select(Run, Workload.name, Workload.kind, Iteration)
-        .join(Workload, Workload.id == Run.workload_id)
-        .outerjoin(Iteration, (Iteration.run_id == Run.id) & (Iteration.iteration == Run.next_iteration - 1))
-        .where(Run.id == run, Run.tenant == tenant)
-    )
-    found = session.execute(query).one_or_none()
+    found = session.execute(_LOAD, {"run": run, "tenant": tenant}).one_or_none()
     return Loaded(*found) if found is not None else None
 
 

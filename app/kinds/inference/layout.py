@@ -92,10 +92,11 @@ class Layout:
 
     @cached_property
     def factors(self) -> NDArray[np.float64]:
-        """What the numbers of a state are multiplied by, from ``waiting`` to ``next_free``, [5·U + 3·C + 1]."""
+        """What the numbers of an observation are multiplied by, [D]: those from ``waiting`` to ``next_free``, and 1."""
         zero_at, ones = self.quality.zero_at, np.ones(len(self.users))
         of_users = [ones, 1 / zero_at, 1 / zero_at, ones * self.spec.control_seconds, ones]
-        return np.concatenate([*of_users, *[1 / self.maximum] * 3, [1 / zero_at.mean()]])
+        told = np.ones(1 + len(self.servers) + len(self.variants))
+        return np.concatenate([*of_users, *[1 / self.maximum] * 3, [1 / zero_at.mean()], told])
 
     @cached_property
     def log_limit(self) -> float:
@@ -104,9 +105,10 @@ class Layout:
 
     @cached_property
     def ceilings(self) -> NDArray[np.float64]:
-        """What they are at most, once ``waiting`` and ``rate`` are logarithms: ages and ``next_free`` are bounded."""
+        """What they are at most, [D], once ``waiting`` and ``rate`` are logarithms: ages, ``next_free`` are bounded."""
         of_users = np.repeat([np.inf, LARGEST_AGE, LARGEST_AGE, np.inf, np.inf], len(self.users))
-        return np.concatenate([of_users, np.full(3 * len(self.servers), np.inf), [LARGEST_AGE]])
+        unbounded = np.full(1 + len(self.servers) + len(self.variants), np.inf)
+        return np.concatenate([of_users, np.full(3 * len(self.servers), np.inf), [LARGEST_AGE], unbounded])
 
     @cached_property
     def told(self) -> NDArray[np.float32]:
@@ -120,6 +122,12 @@ class Layout:
         wide = np.broadcast_to(asked[:, None], (*shape, len(asked)))
         long = np.broadcast_to(loaded[:, 1:], (*shape, len(loaded) - 1))
         return np.concatenate([wide, long], axis=2)
+
+    @cached_property
+    def told_numbers(self) -> list[list[list[float]]]:
+        """The same as plain lists."""
+        numbers: list[list[list[float]]] = self.told.tolist()
+        return numbers
 
     @cached_property
     def user_of(self) -> Integers:

@@ -15,29 +15,29 @@ if TYPE_CHECKING:
     from app.kinds.inference.layout import Layout
 
 
-def seen(layout: Layout, state: State, known: NDArray[np.float64] | None = None) -> View:
-    """Observation [B, D] and mask [B, N] of B decisions; ``known`` as in ``observe``."""
-    return View(observe(layout, state, known), mask(layout, state))
+def seen(layout: Layout, state: State) -> View:
+    """Observation [B, D] and mask [B, N] of B decisions."""
+    return View(observe(layout, state), mask(layout, state))
 
 
-def observe(layout: Layout, state: State, known: NDArray[np.float64] | None = None) -> NDArray[np.float32]:
-    """Observations of order 1, [B, D], as ``Layout.entries`` names them.
+def observe(layout: Layout, state: State) -> NDArray[np.float32]:
+    """Observations of order 1, [B, D], as ``Layout.entries`` names them."""
+    known = np.concatenate([*state[:8], state.next_free[:, None]], axis=1, dtype=np.float64)
+    seen_now = np.empty((len(known), len(layout.entries)), np.float32)
+    last = known.shape[1]
+    seen_now[:, :last] = scaled(layout, known)
+    seen_now[:, last:] = layout.told[state.asked, state.loaded]
+    return seen_now
 
-    Args:
-        known: the state's numbers, from ``waiting`` to ``next_free``, where somebody has them beside each other.
-    """
-    if known is None:
-        known = np.concatenate([*state[:8], state.next_free[:, None]], axis=1, dtype=np.float64)
-    known, users = known * layout.factors, len(layout.users)
+
+def scaled(layout: Layout, known: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Numbers of a state as an observation has them, in their place, [B, up to D]: ``waiting`` is the first."""
+    width, users = known.shape[1], len(layout.users)
+    known *= layout.factors[:width]
     counts = known[:, : 4 * users].reshape(-1, 4, users)[:, ::3]  # a view: waiting, and rate
     np.log1p(counts, out=counts)
     counts /= layout.log_limit
-    np.minimum(known, layout.ceilings, out=known)
-    last = known.shape[1]
-    seen_now = np.empty((len(known), len(layout.entries)), np.float32)
-    seen_now[:, :last] = known
-    seen_now[:, last:] = layout.told[state.asked, state.loaded]
-    return seen_now
+    return np.minimum(known, layout.ceilings[:width], out=known)
 
 
 def mask(layout: Layout, state: State) -> NDArray[np.bool_]:

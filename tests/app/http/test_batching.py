@@ -54,19 +54,20 @@ class Arrivals:
         self.flushed.append(self.come)
         self.come = 0
 
-
-async def _turns() -> None:
-    for _ in range(3):
-        await asyncio.sleep(0)
+    async def flush(self) -> None:
+        """Wait until something is."""
+        async with asyncio.timeout(60):
+            while not self.flushed:
+                await asyncio.sleep(RETURN_SECONDS)
 
 
 async def test_what_usually_comes_together_is_waited_for_but_not_long(monkeypatch: pytest.MonkeyPatch) -> None:
     arrivals = Arrivals(3, monkeypatch)
     arrivals.arrive()
-    await _turns()
+    await asyncio.sleep(20 * RETURN_SECONDS)
     assert not arrivals.flushed
     arrivals.seconds = RETURN_SECONDS
-    await _turns()
+    await arrivals.flush()
     assert arrivals.flushed == [1]
 
 
@@ -78,6 +79,18 @@ async def test_as_many_as_usual_wait_for_no_more(monkeypatch: pytest.MonkeyPatch
     assert arrivals.flushed == [2]
 
 
+async def test_who_makes_them_as_many_as_usual_is_not_waited_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.http.batching.RETURN_SECONDS", 60.0)
+    arrivals = Arrivals(2, monkeypatch)
+    arrivals.arrive()
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert not arrivals.flushed
+    arrivals.arrive()
+    await arrivals.flush()
+    assert arrivals.flushed == [2]
+
+
 async def test_more_keep_being_waited_for_while_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
     arrivals = Arrivals(8, monkeypatch)
     arrivals.seconds = RETURN_SECONDS
@@ -86,5 +99,5 @@ async def test_more_keep_being_waited_for_while_they_come(monkeypatch: pytest.Mo
         await asyncio.sleep(0)
     assert not arrivals.flushed
     arrivals.seconds += PATIENCE_SECONDS
-    await _turns()
+    await arrivals.flush()
     assert arrivals.flushed == [5]

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Sequence
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.policy import Policy, Situation
-from app.kinds.inference.acting import asked
-from app.kinds.inference.observation import seen
+from app.kinds.contract.policy import Policy, Situation, View
+from app.kinds.inference.acting import asked, legal
+from app.kinds.inference.layout import WAIT, Layout
+from app.kinds.inference.observation import mask, scaled, seen
 from app.kinds.inference.projector import Projector
-from app.kinds.inference.state import State
+from app.kinds.inference.queue.fleet import Fleet
+from app.kinds.inference.queue.ledger import Row, states
+from app.kinds.inference.state import CONTROL
 from app.kinds.inference.transitions import Transitions
+from app.policies.network import NetworkPolicy
 
 
 class Chooser:
@@ -20,17 +28,56 @@ class Chooser:
         adapts: whether the policy wants the runs' last transitions.
     """
 
-    def __init__(self, projector: Projector, policy: Policy) -> None:
-        self._projector, self._policy = projector, policy
+    def __init__(self, projector: Projector, fleet: Fleet, policy: Policy) -> None:
+        self._projector, self._fleet, self._policy = projector, fleet, policy
+        self._glance = Glance(projector.layout, fleet)
+        self._network = policy if isinstance(policy, NetworkPolicy) and not policy.units else None
         self.name, self.adapts = policy.name, bool(getattr(policy, "adapts", False))
 
-    def choose(self, state: State, known: NDArray[np.float64], recent: Transitions | None = None) -> list[int]:
-        """Actions of the workload's layout, for a state of B decisions, and the last transitions where it ``adapts``.
-
-        ``known`` is the state's numbers, as ``observe`` takes them.
+    def choose(self, rows: Sequence[Row], recent: Transitions | None = None) -> list[int]:
+        """Actions of the workload's layout at B decisions; with the last transitions where it ``adapts``.
 
         Raises:
             IllegalAction: the policy chose one that is not legal.
         """
+        if self._network is not None:
+            view = self._glance.view(rows)
+            return legal(self._network.name, self._network.best(*view).tolist(), view.mask)
+        state = states(self._fleet, rows)
         projector = self._projector if recent is None else self._projector._replace(recent=recent)
-        return asked(self._policy, Situation(projector, state, seen(projector.layout, state, known)))
+        return asked(self._policy, Situation(projector, state, seen(projector.layout, state)))
+
+
+class Glance:
+    """What policies are shown who read nothing but a view: the same as ``seen`` gives, in fewer steps.
+
+    Which starts are legal recurs, and is kept.
+    """
+
+    def __init__(self, layout: Layout, fleet: Fleet) -> None:
+        self._layout, self._fleet = layout, fleet
+        self._starts = lru_cache(maxsize=4096)(self._legal)
+
+    def view(self, rows: Sequence[Row]) -> View:
+        """Of B decisions."""
+        told = self._layout.told_numbers
+        known = np.array([row.known + told[row.asked][row.loaded] for row in rows])
+        masks = [self._mask(row) for row in rows]
+        observation = scaled(self._layout, known).astype(np.float32)
+        return View(observation, masks[0] if len(masks) == 1 else np.concatenate(masks))
+
+    def _mask(self, row: Row) -> NDArray[np.bool_]:
+        if row.asked == CONTROL:
+            return mask(self._layout, states(self._fleet, [row]))
+        sizes, users = self._layout.spec.batches, len(self._layout.users)
+        return self._starts(tuple([waiting and (bisect_right(sizes, waiting) or 1) for waiting in row.known[:users]]))
+
+    def _legal(self, sizes: tuple[int, ...]) -> NDArray[np.bool_]:
+        """Legal actions on a server, [1, N], where each user has requests for so many of the batch sizes."""
+        _, variants, batches = self._layout.shape
+        starts = np.arange(batches) < np.array(sizes)[:, None, None]
+        found = np.zeros((1, self._layout.actions), np.bool_)
+        found[:, WAIT] = True
+        found[:, 1 : 1 + self._layout.dispatches] = starts.repeat(variants, axis=1).ravel()
+        found.setflags(write=False)
+        return found

@@ -53,7 +53,7 @@ class Compiled:
         self._offering: Policy = WITHOUT_MODEL if model is None else OFFERING
         self.projector = Projector.of(self.layout, model)
         self._durations: Durations | None = None if self.seconds is None else self.seconds.tolist()
-        self.heuristic = Chooser(self.projector, self._rule)
+        self.heuristic = Chooser(self.projector, self.fleet, self._rule)
         self.version = snapshot.answering
         self.responder = self._responder()
 
@@ -74,7 +74,7 @@ class Compiled:
         policies = {role: part(artifact, role).policy for role, artifact in artifacts.items()}
         one = self.layout.spec.policies == "one"
         policy = policies[DEFAULT_ROLE] if one else Together(self.layout, policies, self._offering)
-        return Chooser(self.projector, policy)
+        return Chooser(self.projector, self.fleet, policy)
 
     def consulted(self, artifact: Artifact) -> Chooser:
         """Who chooses by one agent in every role that it was made for."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from app.kinds.inference.decisions.choose import Chooser
 from app.kinds.inference.layout import WAIT
-from app.kinds.inference.queue.ledger import Ledger, Row, states
+from app.kinds.inference.queue.ledger import Ledger, Row
 from app.kinds.inference.queue.state import Batch
 from app.kinds.inference.state import CONTROL
 from app.kinds.inference.transitions import Transitions
@@ -64,7 +64,7 @@ def decide(ledgers: Sequence[Ledger], chooser: Chooser) -> list[Decided]:
             except StopIteration as done:
                 found[run] = done.value
         recent = joined([ledgers[run].recent() for run in rows]) if chooser.adapts and rows else None
-        chosen = chooser.choose(*states(ledgers[0].fleet, list(rows.values())), recent) if rows else []
+        chosen = chooser.choose(list(rows.values()), recent) if rows else []
         actions = dict(zip(rows, chosen, strict=True))
     return found
 
@@ -75,7 +75,7 @@ def _alone(ledger: Ledger, chooser: Chooser) -> Decided:
         row = next(asking)
         while True:
             recent = ledger.recent() if chooser.adapts else None
-            row = asking.send(chooser.choose(*states(ledger.fleet, [row]), recent)[0])
+            row = asking.send(chooser.choose([row], recent)[0])
     except StopIteration as done:
         decided: Decided = done.value
         return decided

@@ -9,7 +9,6 @@ from math import exp
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.queue.fleet import Fleet
@@ -320,15 +319,12 @@ class Ledger:
         self._ids[user] = deque(name for _, name in waiting)
 
 
-def states(fleet: Fleet, rows: Sequence[Row]) -> tuple[State, NDArray[np.float64]]:
-    """What B decisions are asked with, and its numbers beside each other, as ``observe`` takes them.
-
-    The former is views of the latter, for many small arrays take long.
-    """
+def states(fleet: Fleet, rows: Sequence[Row]) -> State:
+    """What B decisions are asked with: views of one array, for many small arrays take long."""
     known = np.array([row.known for row in rows])
     whole, asked = known.astype(np.int64), np.array([row[1:] for row in rows])
     waiting, oldest, newest, rate, quality, idle, busy, starting = fleet.places
-    state = State(
+    return State(
         whole[:, waiting],
         known[:, oldest],
         known[:, newest],
@@ -341,7 +337,6 @@ def states(fleet: Fleet, rows: Sequence[Row]) -> tuple[State, NDArray[np.float64
         asked[:, 0],
         asked[:, 1],
     )
-    return state, known
 
 
 def _status(server: Server) -> int:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from app.kinds.contract.engine import Snapshot
 from app.kinds.contract.policy import Choice, Policy, Situation
@@ -19,7 +19,8 @@ from app.kinds.inference.layout import WAIT, Layout
 from app.kinds.inference.lookahead import Lookahead
 from app.kinds.inference.per_user import Client, clients
 from app.kinds.inference.projector import Projector
-from app.kinds.inference.queue.ledger import Ledger
+from app.kinds.inference.queue.fleet import Fleet
+from app.kinds.inference.queue.ledger import Ledger, Row, states
 from app.kinds.inference.queue.state import begin
 from app.kinds.inference.scaling import ExpectedReturn
 from app.kinds.inference.state import CONTROL, State
@@ -39,13 +40,13 @@ class Remembering(Chooser):
 
     asked: Asked
 
-    def __init__(self, projector: Projector, policy: Policy) -> None:
-        super().__init__(projector, policy)
+    def __init__(self, projector: Projector, fleet: Fleet, policy: Policy) -> None:
+        super().__init__(projector, fleet, policy)
         self.adapts = True
 
-    def choose(self, state: State, known: NDArray[np.float64], recent: Transitions | None = None) -> list[int]:
-        [action] = super().choose(state, known, recent)
-        self.asked.append((state, recent, action))
+    def choose(self, rows: Sequence[Row], recent: Transitions | None = None) -> list[int]:
+        [action] = super().choose(rows, recent)
+        self.asked.append((states(self._fleet, rows), recent, action))
         return [action]
 
 
@@ -53,7 +54,7 @@ def served(made: Layout, model: Any, policy: Policy, requests: list[tuple[float,
     """Batches take exactly what is expected; servers start in exactly their time."""
     compiled = Compiled(Snapshot("w", "w", 1, made.spec, made, model, 1, None, None, 1))
     ledger = compiled.ledger(begin(made, compiled.fleet, compiled.projector.usual, carried=False))
-    chooser = Remembering(compiled.projector, policy)
+    chooser = Remembering(compiled.projector, compiled.fleet, policy)
     chooser.asked, starting, coming = [], dict[int, float](), list(requests)
     while coming or any(ledger.waiting()) or any(map(ledger.busy, ledger.servers)):
         happened = _next(ledger, starting, coming)
