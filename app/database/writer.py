@@ -43,7 +43,7 @@ class Writer:
 
     @contextmanager
     def batch(self) -> Iterator[Connection | sqlite3.Connection]:
-        """The same; with SQLite by its driver alone, in half the time, whose errors are raised as SQLAlchemy's."""
+        """The same; with SQLite by its driver alone, which is quicker, and whose errors are raised as SQLAlchemy's."""
         if not self.is_sqlite:
             with self.transaction() as connection:
                 yield connection
