@@ -41,8 +41,8 @@ FAIRNESS = Outcome("jain", SHARE)
 # The discounted optimum of a crowded server of seconds leaves 8 % of the undiscounted after 10 s, 1.3 % after 30 s; of
 # other systems (see `benchmarks.inference_small`) .2 to .7 % after 50 s, less than .01 % after 200 s: there PPO left .4
 # to 7 % after 50 s, .3 to 2 % after 200 s. Where bursts were recorded, PPO learned less that way (return -1.1 instead
-# of -.17 on the training windows of `benchmarks.inference_agents`), and so did agents of users, each of which the others
-# change (mean quality .725 instead of .731, Jain's index .952 instead of .961; one seed each).
+# of -.17 on the training windows of `benchmarks.inference_agents`), and so did agents of users, each of which the
+# others change (mean quality .725 instead of .731, Jain's index .952 instead of .961; one seed each).
 NEAR, FAR = 5, 20  # control intervals after which what is paid counts 1/e, for learners; FAR: one agent, steady rates
 WATCHED, STRAYING = 96, 0.25  # decisions that tell what waiting requests are worth to learners; of them, random ones
 LOAD = 1.5  # the largest factor of the requests that a world's length is made for
