@@ -2,8 +2,8 @@
 
 One step of policy iteration at the moment of the decision (Bertsekas, Tsitsiklis and Wu, “Rollout algorithms for
 combinatorial optimization”, 1997): each candidate is held until a job ends, then the rule goes on, until all have
-ended; what is compared is the weighted sum of completion times. Nobody else is expected to come, and only few jobs can
-be played so in some milliseconds.
+ended; what is compared is the weighted sum of completion times. Nobody else is expected to come, as is only believed
+where all came at once, and only few jobs can be played so in some milliseconds.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def rolled_out(
     patience: float = np.inf,
     interval: float = 60.0,
 ) -> Rule:
-    """See the module; arguments as of ``completing``, which answers where jobs are many or have deadlines.
+    """See the module; arguments as of ``completing``, which answers where jobs are many, came in turn or are due.
 
     Args:
         interval: seconds between decisions.
@@ -44,6 +44,8 @@ def rolled_out(
     def rule(situation: Situation) -> Wanted:
         wanted, jobs = base(situation), situation.jobs
         if not 0 < len(jobs.queue) <= MOST_JOBS or situation.deadlines is not None:
+            return wanted
+        if np.ptp(jobs.submitted) > interval:
             return wanted
         sizes, level = grid(situation), urgency(jobs, situation.now, ageing, patience)
         near = _near(wanted.gpus, sizes, level, situation)

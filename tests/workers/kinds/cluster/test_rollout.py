@@ -98,3 +98,11 @@ def test_it_is_better_than_its_rule() -> None:
 def test_where_jobs_are_many_the_rule_answers() -> None:
     situation = cluster([1.0] * (MOST_JOBS + 1), [float(1_000 + 9 * one) for one in range(MOST_JOBS + 1)], [0] * 9)
     np.testing.assert_array_equal(rolled_out([1.0], [np.inf])(situation).gpus, soonest(situation).gpus)
+
+
+def test_where_jobs_came_one_by_one_the_rule_answers_for_others_may_follow() -> None:
+    together = cluster([1.0] * JOBS, [786.0, 127.0, 684.0], [0] * JOBS)
+    in_turn = together._replace(jobs=together.jobs._replace(submitted=np.array([0.0, 1.0, 62.0])))
+    rule = rolled_out([1.0], [np.inf], interval=INTERVAL)
+    assert rule(together).gpus.tolist() != soonest(together).gpus.tolist()
+    np.testing.assert_array_equal(rule(in_turn).gpus, soonest(in_turn).gpus)
