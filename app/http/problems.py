@@ -68,7 +68,7 @@ def _plain(value: Any) -> Any:
 
 def _shown(value: object) -> str:
     try:
-        return repr(value)
+        return json.dumps(value, ensure_ascii=False, default=str)
     except RecursionError:
         return "…" * (LONGEST_VALUE + 1)
 
@@ -105,8 +105,14 @@ def _pointer(location: Sequence[str | int], problem: str) -> str:
 
 def invalid(found: Sequence[Any]) -> errors.Invalid:
     """Pydantic's errors as ours."""
-    fields = [_field(item) for item in found]
+    fields = [_field(item) for item in found if not _follows(item)]
     return errors.Invalid("; ".join(f"{item.pointer or '/'}: {item.message}" for item in fields), errors=fields)
+
+
+def _follows(item: Mapping[str, Any]) -> bool:
+    """Whether a list is only called too short as those of its items are not counted in which there are errors."""
+    given = item.get("input")
+    return item["type"] == "too_short" and isinstance(given, list) and len(given) >= item["ctx"]["min_length"]
 
 
 def _field(item: Mapping[str, Any]) -> FieldError:
@@ -122,6 +128,9 @@ def _field(item: Mapping[str, Any]) -> FieldError:
 def _message(item: Mapping[str, Any]) -> str:
     if item["type"] == "json_invalid":
         return f"not JSON: {item.get('ctx', {}).get('error', item['msg'])}"
+    given = item.get("input")
+    if isinstance(given, float) and math.isnan(given):
+        return "must be a finite number"
     message = str(item["msg"]).removeprefix("Value error, ")
     message = LONG_NUMBER.sub(lambda found: f"{float(found[0]):g}", message)
     return message[:1].lower() + message[1:]

@@ -112,8 +112,10 @@ class Training:
 
     @property
     def eta_seconds(self) -> float | None:
-        """Seconds still to go; None before that is known."""
-        return self.trainer.eta_seconds if self.learning else 0.0
+        """Seconds still to go; None before that is known, and while the agent is judged."""
+        if self.learning:
+            return self.trainer.eta_seconds
+        return 0.0 if self.done else None
 
     @property
     def live(self) -> dict[str, Any]:
