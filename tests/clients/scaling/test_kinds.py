@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from steward_client.scaling.amounts import Subject, SubjectError
+from steward_client.scaling.amounts import Subject, SubjectError, amounts
 
 from app.kinds.iterative.example import SPEC
 from app.kinds.registry import KINDS
@@ -36,10 +36,15 @@ def test_a_cluster_tells_how_many_jobs_run_and_wait(service: Service) -> None:
     assert service.reader().of(Subject(workload=WORKLOAD)) == {"gpus": gpus}
 
 
-def test_a_queue_has_no_amount_and_another_workload_may_be_idle(service: Service) -> None:
+def test_a_queue_tells_its_length_and_another_workload_may_be_idle(service: Service) -> None:
     queue = begun(service, "workflow")
-    with pytest.raises(SubjectError, match="which task starts where; accepted are workloads whose decisions have an"):
-        service.reader().of(Subject(workload=queue))
-    assert service.reader().by_workload() == {}
+    told = service.reader().of(Subject(workload=queue))
+    assert told.keys() == {"running", "waiting", "busy_processors"}
+    assert told["running"] > 0
+    assert service.reader().by_workload() == {queue: told}
+    with pytest.raises(
+        SubjectError, match="tell no amounts; accepted are workloads whose decisions have an allocation"
+    ):
+        amounts({"kind": "workflow", "workload": queue, "starts": [], "valid_for_iterations": 1})
     assert service.client.post("/workloads", json={**SPEC, "name": "idle"}).is_success
     assert service.reader().of(Subject(workload="idle")) == {}

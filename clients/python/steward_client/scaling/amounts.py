@@ -12,8 +12,8 @@ from steward_client.retry import Retry
 
 Amounts = Mapping[str, float]
 """By resource, in the resource's own unit; empty: nothing is live."""
-OF_A_CLUSTER = ("running", "waiting", "free")
-"""What a decision about a cluster tells as a whole: jobs with GPUs and without, and GPUs that nobody has."""
+OF_A_WHOLE = ("running", "waiting", "free", "busy_processors")
+"""What a decision about a cluster or a queue tells as a whole: what runs and waits, and what is free, or in use."""
 PAGE, MOST_RUNS = 500, 10_000
 
 
@@ -71,11 +71,11 @@ class Reader:
     def _check_own(self, workload: str) -> None:
         """Whether a workload without live runs is idle, and not a cluster's member, whose runs are jobs of that."""
         decisions = [run["decision"] for run in self._live()]
-        for cluster in sorted({one["workload"] for one in decisions if OF_A_CLUSTER[0] in one}):
+        for cluster in sorted({one["workload"] for one in decisions if OF_A_WHOLE[0] in one}):
             if workload in (self._get(f"/workloads/{cluster}")["spec"].get("members") or ()):
                 raise SubjectError(
                     f"workload {workload!r} has no run of its own: its jobs get their GPUs one by one from workload "
-                    f"{cluster!r}; accepted is that one, with resource {', '.join(OF_A_CLUSTER)}"
+                    f"{cluster!r}; accepted is that one, with resource {', '.join(OF_A_WHOLE)}"
                 )
 
     def by_workload(self) -> Mapping[str, Amounts]:
@@ -104,22 +104,21 @@ def _given(decision: Mapping[str, Any]) -> Mapping[str, float] | None:
     found = decision.get("allocation", decision.get("servers"))
     if isinstance(found, Mapping):
         return found
-    whole = {name: decision[name] for name in OF_A_CLUSTER if isinstance(decision.get(name), int | float)}
+    whole = {name: decision[name] for name in OF_A_WHOLE if isinstance(decision.get(name), int | float)}
     return whole or None
 
 
 def amounts(decision: Mapping[str, Any]) -> Amounts:
-    """A decision's amounts by resource, servers by class, or a cluster's jobs; none once its run is complete.
+    """A decision's amounts by resource, servers by class, or how much runs and waits; none once its run is complete.
 
     Raises:
-        SubjectError: it is of a kind that places tasks.
+        SubjectError: it tells nothing of these.
     """
     given = _given(decision)
     if given is None:
         raise SubjectError(
-            f"workload {decision.get('workload')!r}: decisions of kind {decision.get('kind')!r} are no amounts of "
-            "resources, they say which task starts where; accepted are workloads whose decisions have an allocation, "
-            "servers, or a cluster's jobs (running, waiting, free)"
+            f"workload {decision.get('workload')!r}: decisions of kind {decision.get('kind')!r} tell no amounts; "
+            f"accepted are workloads whose decisions have an allocation, servers, or some of {', '.join(OF_A_WHOLE)}"
         )
     return given if decision.get("valid_for_iterations") != 0 else {}
 
