@@ -19,6 +19,7 @@ from app.kinds.contract.kind import Parameter
 
 LEVEL = 0.9
 MOST_POINTS = 1_000
+ROUNDED = 1e-9
 _TEXT: dict[str, Any] = {"type": "string", "maxLength": 255}
 _COUNT: dict[str, Any] = {"type": "integer", "minimum": 1}
 _CURVE: dict[str, Any] = {"type": "string", "maxLength": 32_768}
@@ -59,7 +60,10 @@ class StepPrediction(BaseModel):
         "noise scale was measured."
     )
     goodput: float | None = Field(description="Samples a second times efficiency.")
-    measured: bool = Field(description="Whether so many GPUs are within what was measured.")
+    measured: bool = Field(
+        description="Whether so many GPUs, and so many samples on each, are within what was measured; of more samples "
+        "seconds are expected in proportion."
+    )
 
 
 class LeftPrediction(BaseModel):
@@ -129,8 +133,13 @@ def _step(layout: Layout, model: ClusterModel, application: int, query: Query) -
         slowdown=float(slower[0]),
         efficiency=efficiency if known_scale else None,
         goodput=efficiency * batch / mean if known_scale else None,
-        measured=gpus <= int(model.throughput.largest[application]),
+        measured=_within(model, application, place),
     )
+
+
+def _within(model: ClusterModel, application: int, place: Place) -> bool:
+    low, high = model.throughput.local[application, [0, -1]] * (1 - ROUNDED, 1 + ROUNDED)
+    return bool(place.gpus <= model.throughput.largest[application] and low <= place.local <= high)
 
 
 def _left(model: ClusterModel, application: int, query: Query) -> LeftPrediction:

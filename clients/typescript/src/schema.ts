@@ -5520,7 +5520,7 @@ export interface components {
             goodput: number | null;
             /**
              * Measured
-             * @description Whether so many GPUs are within what was measured.
+             * @description Whether so many GPUs, and so many samples on each, are within what was measured; of more samples seconds are expected in proportion.
              */
             measured: boolean;
         };
