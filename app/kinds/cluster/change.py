@@ -63,7 +63,7 @@ def changed(spec: ClusterSpec, patch: ClusterPatch) -> ClusterSpec:
     except ValidationError as error:  # of members or the first queue: the rest was checked above
         found = error.errors(include_url=False)[0]
         message, first = str(found["msg"]).removeprefix("Value error, "), spec.queues[0].name
-        if found["loc"]:
+        if found["loc"][0] == "members":
             raise InvalidInput([FieldIssue("/members", message, list(patch.members or ()))]) from error
         raise InvalidInput([FieldIssue(f"/queues/{first}/ageing_seconds", message, told[first])]) from error
 

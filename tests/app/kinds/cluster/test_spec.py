@@ -28,12 +28,12 @@ def test_a_spec_is_read_back_as_it_was() -> None:
         ({"nodes": [{"name": "a", "count": 0, "gpus": 4}]}, "count", "greater than or equal to 1"),
         (
             {"nodes": [{"name": "a", "count": 4_000, "gpus": 1}, {"name": "b", "count": 97, "gpus": 1}]},
-            "",
+            "nodes",
             "4096: 4097",
         ),
-        ({"queues": [{"name": "q", "ageing_seconds": 60}]}, "", "of 'q' must be null: no queue is more urgent"),
-        ({"minimum": 65}, "", "at most the 64 GPUs of all nodes: 65"),
-        ({"minimum": 4, "maximum": 2}, "", "minimum 4, maximum 2"),
+        ({"queues": [{"name": "q", "ageing_seconds": 60}]}, "queues", "of 'q' must be null: no queue is more urgent"),
+        ({"minimum": 65}, "minimum", "must be 1 to 64, the GPUs of all nodes"),
+        ({"minimum": 4, "maximum": 2}, "maximum", "must be at least 4, which is minimum"),
         ({"restart_seconds": -1}, "restart_seconds", "greater than or equal to 0"),
     ],
 )
