@@ -30,8 +30,13 @@ PARAMETERS = (
     Parameter("nodes", "Over which the GPUs are spread; as few as they fill, where missing.", _COUNT, 2),
     Parameter("node_class", "Of the spec; the first, where missing.", _TEXT, "a100"),
     Parameter("beside", "Applications of jobs that share its nodes, with `;` between them.", _TEXT, "bert"),
-    Parameter("loss", "A learning curve so far: iterations and losses; with `until`.", _CURVE, "1:2.5,2:1.9,3:1.6"),
-    Parameter("metric", "The same of what should rise.", _CURVE, "1:0.42,2:0.55"),
+    Parameter(
+        "loss",
+        "A learning curve so far: iterations and losses, four at least unless curves are known; with `until`.",
+        _CURVE,
+        "1:2.5,2:1.9,3:1.6,4:1.45",
+    ),
+    Parameter("metric", "The same of what should rise.", _CURVE, "1:0.42,2:0.55,3:0.61,4:0.64"),
     Parameter("until", "The last iteration of the job.", {"type": "number", "exclusiveMinimum": 0}, 90),
 )
 

@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from app.kinds.cluster.change import ClusterPatch
 from app.kinds.cluster.spec import ClusterSpec
 
 GIVEN: dict[str, Any] = {
@@ -43,3 +44,11 @@ def test_what_cannot_be_is_refused_by_name(changed: dict[str, Any], field: str, 
     error = caught.value.errors()[0]
     assert field in ([str(part) for part in error["loc"]] or [""])
     assert told in error["msg"]
+
+
+def test_a_change_of_a_queue_that_is_no_object_is_told_what_one_looks_like() -> None:
+    with pytest.raises(ValidationError) as caught:
+        ClusterPatch.model_validate({"queues": {"urgent": 9}})
+    error = caught.value.errors()[0]
+    assert error["loc"] == ("queues", "urgent")
+    assert 'must be an object of weight and ageing_seconds, such as {"weight": 9}' in error["msg"]

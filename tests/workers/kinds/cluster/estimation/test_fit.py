@@ -17,7 +17,7 @@ from app.kinds.cluster.interference import slowdown
 from app.kinds.cluster.jobs import Floats
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.model import ClusterModel
-from app.kinds.cluster.prediction import predict
+from app.kinds.cluster.prediction import PARAMETERS, predict
 from app.kinds.cluster.samples.codec import JSON, ClusterSamples
 from app.kinds.cluster.samples.example import SAMPLES, STEPS
 from app.kinds.cluster.spec import ClusterSpec
@@ -140,6 +140,13 @@ class TestPrediction:
         assert left.gain.mean > 0
         rising = ask(model, application="bert", metric="1:0.1,2:0.2,3:0.25,4:0.28", until="12")["left"]
         assert rising.level == pytest.approx(0.28, abs=0.05)
+
+    @pytest.mark.parametrize("name", ["loss", "metric"])
+    def test_the_examples_of_curves_are_answered_where_none_are_known(self, model: ClusterModel, name: str) -> None:
+        alone = replace(model, curves=ClusterModel.unfitted(Layout(spec())).curves)
+        [example] = [one.example for one in PARAMETERS if one.name == name]
+        left = ask(alone, application="bert", until="90", **{name: str(example)})["left"]
+        assert left.gain.low < left.gain.mean < left.gain.high
 
     @pytest.mark.parametrize(
         ("query", "pointer"),
