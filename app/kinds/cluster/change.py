@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from app.kinds.cluster.spec import MOST_MEMBERS, ClusterSpec, ClusterWeights
 from app.kinds.contract.inputs import FieldIssue, InvalidInput, unknown_names
@@ -15,6 +15,12 @@ class QueueChange(Strict):
 
     weight: Positive | None = None
     ageing_seconds: Positive | None = Field(default=None, description="null, said so: never")
+
+
+def _object(change: object) -> object:
+    if not isinstance(change, Mapping | QueueChange):
+        raise ValueError('must be an object of weight and ageing_seconds, such as {"weight": 9}')
+    return change
 
 
 class ClusterPatch(BaseModel):
@@ -34,7 +40,7 @@ class ClusterPatch(BaseModel):
         Field(description="New weights of the objective's terms; 0 takes one out.", examples=[{"occupied": 0.2}]),
     ] = {}
     queues: Annotated[
-        dict[str, QueueChange],
+        dict[str, Annotated[QueueChange, BeforeValidator(_object)]],
         Field(description="New weights and times of ageing, by queue.", examples=[{"batch": {"weight": 0.5}}]),
     ] = {}
     members: Annotated[
@@ -63,7 +69,7 @@ def changed(spec: ClusterSpec, patch: ClusterPatch) -> ClusterSpec:
     except ValidationError as error:  # of members or the first queue: the rest was checked above
         found = error.errors(include_url=False)[0]
         message, first = str(found["msg"]).removeprefix("Value error, "), spec.queues[0].name
-        if found["loc"]:
+        if found["loc"][0] == "members":
             raise InvalidInput([FieldIssue("/members", message, list(patch.members or ()))]) from error
         raise InvalidInput([FieldIssue(f"/queues/{first}/ageing_seconds", message, told[first])]) from error
 

@@ -19,6 +19,7 @@ from app.kinds.contract.kind import Parameter
 
 LEVEL = 0.9
 MOST_POINTS = 1_000
+ROUNDED = 1e-9
 _TEXT: dict[str, Any] = {"type": "string", "maxLength": 255}
 _COUNT: dict[str, Any] = {"type": "integer", "minimum": 1}
 _CURVE: dict[str, Any] = {"type": "string", "maxLength": 32_768}
@@ -29,8 +30,13 @@ PARAMETERS = (
     Parameter("nodes", "Over which the GPUs are spread; as few as they fill, where missing.", _COUNT, 2),
     Parameter("node_class", "Of the spec; the first, where missing.", _TEXT, "a100"),
     Parameter("beside", "Applications of jobs that share its nodes, with `;` between them.", _TEXT, "bert"),
-    Parameter("loss", "A learning curve so far: iterations and losses; with `until`.", _CURVE, "1:2.5,2:1.9,3:1.6"),
-    Parameter("metric", "The same of what should rise.", _CURVE, "1:0.42,2:0.55"),
+    Parameter(
+        "loss",
+        "A learning curve so far: iterations and losses, four at least unless curves are known; with `until`.",
+        _CURVE,
+        "1:2.5,2:1.9,3:1.6,4:1.45",
+    ),
+    Parameter("metric", "The same of what should rise.", _CURVE, "1:0.42,2:0.55,3:0.61,4:0.64"),
     Parameter("until", "The last iteration of the job.", {"type": "number", "exclusiveMinimum": 0}, 90),
 )
 
@@ -59,7 +65,10 @@ class StepPrediction(BaseModel):
         "noise scale was measured."
     )
     goodput: float | None = Field(description="Samples a second times efficiency.")
-    measured: bool = Field(description="Whether so many GPUs are within what was measured.")
+    measured: bool = Field(
+        description="Whether so many GPUs, and so many samples on each, are within what was measured; of more samples "
+        "seconds are expected in proportion."
+    )
 
 
 class LeftPrediction(BaseModel):
@@ -129,8 +138,13 @@ def _step(layout: Layout, model: ClusterModel, application: int, query: Query) -
         slowdown=float(slower[0]),
         efficiency=efficiency if known_scale else None,
         goodput=efficiency * batch / mean if known_scale else None,
-        measured=gpus <= int(model.throughput.largest[application]),
+        measured=_within(model, application, place),
     )
+
+
+def _within(model: ClusterModel, application: int, place: Place) -> bool:
+    low, high = model.throughput.local[application, [0, -1]] * (1 - ROUNDED, 1 + ROUNDED)
+    return bool(place.gpus <= model.throughput.largest[application] and low <= place.local <= high)
 
 
 def _left(model: ClusterModel, application: int, query: Query) -> LeftPrediction:

@@ -1,8 +1,8 @@
 """What crosses the API when a workload of kind ``cluster`` is registered."""
 
-from typing import Annotated, Literal, Self, TypeVar
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from app.kinds.fields import NonNegative, Positive, Probability, Slug, Strict
 
@@ -52,6 +52,20 @@ def _unique(named: tuple[Named, ...]) -> tuple[Named, ...]:
     return named
 
 
+def _few(nodes: tuple[NodeClass, ...]) -> tuple[NodeClass, ...]:
+    count = sum(one.count for one in nodes)
+    if count > MOST_NODES:
+        raise ValueError(f"nodes must be at most {MOST_NODES}: {count}")
+    return nodes
+
+
+def _first_stays(queues: tuple[JobQueue, ...]) -> tuple[JobQueue, ...]:
+    first = queues[0]
+    if first.ageing_seconds is not None:
+        raise ValueError(f"ageing_seconds of {first.name!r} must be null: no queue is more urgent")
+    return queues
+
+
 def _once(names: tuple[str, ...]) -> tuple[str, ...]:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -72,10 +86,15 @@ class ClusterSpec(Strict):
 
     name: Slug
     kind: Literal["cluster"]
-    nodes: Annotated[tuple[NodeClass, ...], Field(min_length=1, max_length=16), AfterValidator(_unique)]
-    queues: Annotated[tuple[JobQueue, ...], Field(min_length=1, max_length=16), AfterValidator(_unique)] = (
-        JobQueue(name="default"),
-    )
+    nodes: Annotated[
+        tuple[NodeClass, ...], Field(min_length=1, max_length=16), AfterValidator(_unique), AfterValidator(_few)
+    ]
+    queues: Annotated[
+        tuple[JobQueue, ...],
+        Field(min_length=1, max_length=16),
+        AfterValidator(_unique),
+        AfterValidator(_first_stays),
+    ] = (JobQueue(name="default"),)
     minimum: Annotated[int, Field(ge=1, description="GPUs of a job, unless it says otherwise")] = 1
     maximum: Annotated[int | None, Field(ge=1, description="null: all there are")] = None
     data_power: NonNegative = Field(
@@ -112,24 +131,20 @@ class ClusterSpec(Strict):
     )
     weights: ClusterWeights = ClusterWeights()
 
-    @model_validator(mode="after")
-    def _bounded(self) -> Self:
-        nodes = sum(one.count for one in self.nodes)
-        if nodes > MOST_NODES:
-            raise ValueError(f"nodes must be at most {MOST_NODES}: {nodes}")
-        gpus = sum(one.count * one.gpus for one in self.nodes)
-        if self.minimum > gpus:
-            raise ValueError(f"minimum must be at most the {gpus} GPUs of all nodes: {self.minimum}")
-        if self.maximum is not None and self.maximum < self.minimum:
-            raise ValueError(f"maximum must be at least minimum: minimum {self.minimum}, maximum {self.maximum}")
-        return self
+    @field_validator("minimum")
+    @classmethod
+    def _there(cls, minimum: int, given: ValidationInfo) -> int:
+        gpus = sum(one.count * one.gpus for one in given.data.get("nodes", ()))
+        if "nodes" in given.data and minimum > gpus:
+            raise ValueError(f"must be 1 to {gpus}, the GPUs of all nodes")
+        return minimum
 
-    @model_validator(mode="after")
-    def _ages(self) -> Self:
-        first = self.queues[0]
-        if first.ageing_seconds is not None:
-            raise ValueError(f"ageing_seconds of {first.name!r} must be null: no queue is more urgent")
-        return self
+    @field_validator("maximum")
+    @classmethod
+    def _at_least_minimum(cls, maximum: int | None, given: ValidationInfo) -> int | None:
+        if maximum is not None and maximum < given.data.get("minimum", 1):
+            raise ValueError(f"must be at least {given.data['minimum']}, which is minimum")
+        return maximum
 
 
 Spec = ClusterSpec

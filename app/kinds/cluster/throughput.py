@@ -1,7 +1,8 @@
 """Seconds of a training step by application, placement and batch: a belief, as tables of what members expect.
 
 An application's members are models that its measurements can't tell apart. Between the points of a table the logarithm
-is linear in the logarithms of GPUs, nodes and samples of a GPU; beyond it the nearest point answers.
+is linear in the logarithms of GPUs, nodes and samples of a GPU; beyond it the nearest point answers. Of more samples of
+a GPU than were measured that would be too little: there seconds grow in proportion to them, as on GPUs that are busy.
 """
 
 from __future__ import annotations
@@ -73,13 +74,24 @@ def log_seconds(table: Throughput, application: Integers | int, place: Place) ->
     packed, spread = layout_nodes(np.asarray(gpus, np.int64), table.node)[1:]
     more = np.log(np.maximum(nodes, 1) / packed) / np.log(np.maximum(spread / packed, 1 + 1e-9))
     share = np.clip(more, 0.0, 1.0)
-    return np.where(nodes <= 1, at(ONE_NODE), (1 - share) * at(PACKED) + share * at(SPREAD))
+    logs = np.where(nodes <= 1, at(ONE_NODE), (1 - share) * at(PACKED) + share * at(SPREAD))
+    return logs + beyond(table, which, local)
+
+
+def beyond(table: Throughput, application: Integers | int, local: NDArray[np.number]) -> Floats:
+    """Log of samples of a GPU over the most that were measured; 0 up to these."""
+    most = table.local[np.asarray(application), -1]
+    return np.asarray(np.log(np.maximum(local, most)) - np.log(most), np.float64)
 
 
 def interval(table: Throughput, application: Integers | int, place: Place) -> tuple[Floats, Floats, Floats]:
-    """Median seconds of one step, and the bounds of its 90 % interval: members and measurements together."""
+    """Median seconds of one step, and the bounds of its 90 % interval: members and measurements together.
+
+    Beyond what was measured they are as far apart as what is expected there is from the nearest point.
+    """
     logs = log_seconds(table, application, place)
-    centre, apart = logs.mean(axis=0), NORMAL_90 * logs.std(axis=0)
+    centre, further = logs.mean(axis=0), beyond(table, application, np.asarray(place.local))
+    apart = np.hypot(NORMAL_90 * logs.std(axis=0), further)
     below, above = table.bounds[np.asarray(application)].T
     return np.exp(centre), np.exp(centre - np.hypot(below, apart)), np.exp(centre + np.hypot(above, apart))
 

@@ -5520,7 +5520,7 @@ export interface components {
             goodput: number | null;
             /**
              * Measured
-             * @description Whether so many GPUs are within what was measured.
+             * @description Whether so many GPUs, and so many samples on each, are within what was measured; of more samples seconds are expected in proportion.
              */
             measured: boolean;
         };
@@ -7824,13 +7824,13 @@ export interface operations {
                  */
                 beside?: string;
                 /**
-                 * @description A learning curve so far: iterations and losses; with `until`.
-                 * @example 1:2.5,2:1.9,3:1.6
+                 * @description A learning curve so far: iterations and losses, four at least unless curves are known; with `until`.
+                 * @example 1:2.5,2:1.9,3:1.6,4:1.45
                  */
                 loss?: string;
                 /**
                  * @description The same of what should rise.
-                 * @example 1:0.42,2:0.55
+                 * @example 1:0.42,2:0.55,3:0.61,4:0.64
                  */
                 metric?: string;
                 /**

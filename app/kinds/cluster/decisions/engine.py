@@ -152,7 +152,8 @@ def _reason(told: Told, running: int, failure: str) -> dict[str, str]:
     if told.reported is None:
         return {"code": "begun", "text": "nothing is reported yet: report what is there as iteration 0"}
     waiting = len(told.state.names) - running
-    there = f"{running:,} jobs run, {waiting:,} wait, by {told.rule}" + (f"; {failure}" if failure else "")
+    run, wait = "job runs" if running == 1 else "jobs run", "waits" if waiting == 1 else "wait"
+    there = f"{running:,} {run}, {waiting:,} {wait}, by {told.rule}" + (f"; {failure}" if failure else "")
     codes = [one.code for one in told.changes]
     counts = ", ".join(f"{codes.count(code):,} {code}" for code in dict.fromkeys(codes))
     return {"code": "changed", "text": f"{counts}; {there}"} if codes else {"code": "unchanged", "text": there}

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from app.kinds.cluster import jobs as table
 from app.kinds.cluster.layout import Layout
-from app.kinds.cluster.live import learning, records
+from app.kinds.cluster.live import learning, measured, records
 from app.kinds.cluster.live.report import EncodedReport, EncodedSubmitted
 from app.kinds.cluster.live.state import ClusterState
 from app.kinds.contract.inputs import Contradiction, FieldIssue, InvalidInput
 
 ENDED, UNKNOWN = -1, -2  # positions of jobs that are not there
+ONCE = "must be named once in a report"
 
 
 class Request(NamedTuple):
@@ -34,6 +35,8 @@ def advance(layout: Layout, state: ClusterState, report: EncodedReport) -> Clust
         Contradiction: it contradicts what was reported before.
     """
     _check_time(state, report)
+    _check_once(report)
+    measured.check(layout, state, report)
     requests = _requests(layout, report)
     capacity = _capacity(layout, state, report)
     stay, new = _stay(state, report), _new(state, report)
@@ -68,6 +71,14 @@ def _check_time(state: ClusterState, report: EncodedReport) -> None:
         raise InvalidInput([FieldIssue(f"/submitted/{at}/at", accepted, moment)])
 
 
+def _check_once(report: EncodedReport) -> None:
+    ended, nodes = [one.job for one in report.ended], [one.node for one in report.nodes]
+    issues = [FieldIssue(f"/ended/{at}/job", ONCE, ended[at]) for at in _twice(ended)]
+    issues += [FieldIssue(f"/nodes/{at}/node", ONCE, nodes[at]) for at in _twice(nodes)]
+    if issues:
+        raise InvalidInput(issues)
+
+
 def _moment(job: EncodedSubmitted, report: EncodedReport) -> float:
     return report.at if job.at is None else job.at
 
@@ -84,13 +95,22 @@ def _requests(layout: Layout, report: EncodedReport) -> list[Request]:
             known = f"unknown queue; known: {', '.join(layout.queues)}"
             issues.append(FieldIssue(f"/submitted/{at}/queue", known, queue))
             continue
-        if not minimum <= job.gpus <= min(maximum, total):
-            accepted = f"must be {minimum} to {min(maximum, total)}, what the job can use and the cluster has"
-            issues.append(FieldIssue(f"/submitted/{at}/gpus", accepted, job.gpus))
+        issues += [issue._replace(pointer=f"/submitted/{at}/{issue.pointer}") for issue in _limits(job, total)]
         found.append(Request(place, job.gpus, minimum, maximum))
     if issues:
         raise InvalidInput(issues)
     return found
+
+
+def _limits(job: EncodedSubmitted, total: int) -> Iterator[FieldIssue]:
+    """What is wrong with the GPUs of a job, of ``total``, by field."""
+    if job.gpus > total:
+        yield FieldIssue("gpus", f"must be 1 to {total}, the GPUs of all nodes", job.gpus)
+    most = min(job.gpus, job.maximum or job.gpus)
+    if job.minimum is not None and job.minimum > most:
+        yield FieldIssue("minimum", f"must be 1 to {most}, at most gpus and maximum", job.minimum)
+    if job.maximum is not None and job.maximum < job.gpus:
+        yield FieldIssue("maximum", f"must be at least {job.gpus}, the gpus that the job asks for", job.maximum)
 
 
 def _capacity(layout: Layout, state: ClusterState, report: EncodedReport) -> table.Integers:

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta, Struct
 from pydantic import Field, model_validator
 
-from app.kinds.cluster.samples.content import MOST_BESIDE
+from app.kinds.cluster.samples.content import LARGEST, MOST_BESIDE, SHORTEST
 from app.kinds.contract.report_reading import decoded
 from app.kinds.fields import (
     Amount,
@@ -30,6 +30,7 @@ LARGEST_REPORT = 10_000
 Id = Annotated[str, Field(min_length=1, max_length=255)]
 Gpus = Annotated[int, Field(ge=1, le=1_000_000)]
 Samples = Annotated[int, Field(ge=1, le=10**9)]
+Seconds = Annotated[float, Field(ge=SHORTEST, le=LARGEST, allow_inf_nan=False)]
 
 
 class Submitted(Strict):
@@ -58,7 +59,7 @@ class Progressed(Strict):
     iteration: NonNegative = Field(description="done so far; fewer than before: it went on from a checkpoint")
     loss: Finite | None = Field(default=None, description="the less the better; or `metric`")
     metric: Finite | None = Field(default=None, description="the more the better; or `loss`")
-    seconds: Positive | None = Field(default=None, description="of one step, as measured lately")
+    seconds: Seconds | None = Field(default=None, description="of one step, as measured lately")
     computing: Positive | None = Field(default=None, description="of those, what is no waiting for other GPUs")
     gpus: Gpus | None = Field(default=None, description="on which that was measured; null: on what it has")
     nodes: Gpus | None = Field(default=None, description="over which these were spread; null: as few as they fill")
@@ -131,7 +132,7 @@ class EncodedProgressed(Struct, forbid_unknown_fields=True, omit_defaults=True, 
     iteration: Amount
     loss: Number | None = None
     metric: Number | None = None
-    seconds: PositiveNumber | None = None
+    seconds: Annotated[float, Meta(ge=SHORTEST, le=LARGEST)] | None = None
     computing: PositiveNumber | None = None
     gpus: Count | None = None
     nodes: Count | None = None

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from app.kinds.cluster.jobs import Floats
 from app.kinds.cluster.layout import Layout
-from app.kinds.cluster.samples.content import MOST_BESIDE, WIDTHS, Content, packed
+from app.kinds.cluster.samples.content import LARGEST, MOST_BESIDE, SHORTEST, WIDTHS, Content, packed
 from app.kinds.cluster.samples.summary import summary
 from app.kinds.contract.inputs import LARGEST_NUMBER, FieldIssue
 from app.kinds.contract.reading import Sample
@@ -50,7 +50,7 @@ WORDS = (
 )
 UNNAMED = "samples-"
 BETWEEN = ";"
-LARGEST, MOST_GPUS = 1e9, 1_000_000
+MOST_GPUS = 1_000_000
 MOST_ROWS, MOST_NAMES, LONGEST_NAME = 1_000_000, 10_000, 255
 
 
@@ -91,6 +91,7 @@ class Collector:
         self._queues = {name: position for position, name in enumerate(layout.queues)}
         self._classes = {one.name: position for position, one in enumerate(spec.nodes)}
         self._largest_node = max(one.gpus for one in spec.nodes)
+        self._too_few = f"must be at least gpus / {self._largest_node}: no node has more than {self._largest_node} GPUs"
         self._applications, self._jobs = Names(), Names()
         self._tables: dict[str, list[Floats]] = {name: [] for name in WIDTHS}
         self._curves: dict[int, tuple[float, float, float]] = {}
@@ -151,9 +152,10 @@ class Collector:
                 *rows.issues("application", application < 0, A_NAME),
                 *_counts(rows, "gpus", gpus, np.full(len(gpus), MOST_GPUS), f"{MOST_GPUS:,}"),
                 *_counts(rows, "nodes", nodes, np.where(gpus >= 1, gpus, MOST_GPUS), "gpus"),
+                *rows.issues("nodes", (gpus <= MOST_GPUS) & (nodes < packed_on), self._too_few),
                 *rows.issues("node_class", kind < 0, known("node class", [*self._classes])),
                 *rows.issues("batch", ~((batch > 0) & (batch <= LARGEST)), ABOVE_0),
-                *rows.issues("seconds", ~((seconds > 0) & (seconds <= LARGEST)), ABOVE_0),
+                *rows.issues("seconds", ~((seconds >= SHORTEST) & (seconds <= LARGEST)), A_STEP),
                 *rows.issues("computing", ~(untold | (computing > 0) & (computing <= seconds)), COMPUTING_PART),
                 *rows.issues("beside", (beside == UNREADABLE).any(axis=1), BESIDE_NAMES),
             ]
@@ -237,6 +239,7 @@ class Collector:
 
 UNREADABLE = -2
 ABOVE_0 = "must be greater than 0"
+A_STEP = f"must be at least {SHORTEST:g}, and at most {LARGEST:,.0f}"
 SAME_JOB = "must be as in the rows of its job before"
 FINITE = f"must be a number, at most {LARGEST_NUMBER:g}"
 COMPUTING_PART = "must be more than 0, and at most seconds, of which it is a part"

@@ -13,6 +13,8 @@ from app.kinds.tensors import read_header, written
 
 FORMAT = "cluster-samples-1"
 MOST_BESIDE = 4
+SHORTEST, LARGEST = 1e-6, 1e9
+"""Seconds that a step can take; batches and iterations are as large at most."""
 APPLICATION, GPUS, NODES, NODE_CLASS, BATCH, SECONDS, COMPUTING, BESIDE = range(8)
 """Columns of ``Content.steps``; ``BESIDE`` is the first of ``MOST_BESIDE``."""
 JOB, OF_APPLICATION, ITERATION, VALUE, RISES, AT_BATCH, NOISE_SCALE = range(7)

@@ -85,7 +85,7 @@ def steps(reports: Sequence[Report], members: Sequence[str] = ()) -> list[Row]:
             continue
         told = {"gpus": gpus, "seconds": seconds, "beside": [*beside], "application": application, "batch": batch}
         most = {"nodes": gpus, "computing": seconds}  # what is more was measured wrong
-        rows.append(told | {name: one[name] for name, limit in most.items() if (one.get(name) or limit + 1) <= limit})
+        rows.append(told | {name: one[name] for name, limit in most.items() if one.get(name) and one[name] <= limit})
     return rows
 
 

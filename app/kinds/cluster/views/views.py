@@ -22,6 +22,14 @@ MOST_ASKED = 200
 """Jobs up to which other rules are asked: a page waits for them."""
 
 
+def _free(compiled: Compiled, shown: Shown, free: int) -> Fact:
+    """GPUs that nobody has, of those that are there."""
+    whole = int(compiled.layout.capacity.sum())
+    there = whole if shown.state is None else int(shown.state.capacity.sum())
+    lost = f"{whole - there:,} more are reported lost" if there < whole else ""
+    return Fact("free", f"{free:,} of {there:,} GPUs", lost)
+
+
 class ClusterViews(Views):
     """See ``app.kinds.contract.views.Views``."""
 
@@ -35,7 +43,7 @@ class ClusterViews(Views):
             Fact("reports", f"{shown.iterations:,}"),
             Fact("time", f"{number(decision['at'])} s"),
             Fact("jobs", f"{decision['running']} run, {decision['waiting']} wait"),
-            Fact("free", f"{decision['free']:,} of {int(compiled.layout.capacity.sum()):,} GPUs"),
+            _free(compiled, shown, decision["free"]),
             Fact("rule", str(decision["rule"]).replace("_", " ")),
         ]
         given = sharing.given_back(shown.recent)

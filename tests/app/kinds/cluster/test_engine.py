@@ -11,10 +11,12 @@ from app.kinds.cluster.decisions.schemas import ClusterDecision
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.live.state import ClusterState
 from app.kinds.cluster.spec import ClusterSpec
+from app.kinds.cluster.views.views import ClusterViews
 from app.kinds.contract.decision import ADDED
 from app.kinds.contract.engine import Answered, Pending, Snapshot
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.contract.kind import RunStart
+from app.kinds.contract.views import Shown
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ENGINE = ClusterEngine()
@@ -94,3 +96,16 @@ def test_reports_that_say_the_same_are_the_same_bytes() -> None:
     same = [given, dict(reversed(given.items())), {"kind": "cluster", **given}]
     encoded = {msgspec.json.encode(ENGINE.decode(msgspec.json.encode(one)), order="deterministic") for one in same}
     assert len(encoded) == 1
+
+
+def test_a_page_says_what_is_free_of_the_gpus_that_are_left() -> None:
+    on = compiled()
+    state = ENGINE.begin(on, "r", RunStart(workload="training"), NOW).state
+    body = b'{"at": 1, "submitted": [{"job": "k", "gpus": 1}], "nodes": [{"node": "a-1", "gpus": 0}]}'
+    read = ENGINE.read(on, state, 0, ENGINE.decode(body))
+    [answered] = ENGINE.answer(on, [Pending("r", 0, state, read, {}, None)], NOW)
+    decision = msgspec.json.decode(answered.decision)
+    assert decision["reason"]["text"] == "1 started; 1 job runs, 0 wait, by priority"
+    shown = Shown({}, decision, answered.state, 1, [], 1)
+    free = next(fact for fact in ClusterViews().facts(on, shown) if fact.name == "free")
+    assert (free.value, free.hint) == ("3 of 4 GPUs", "4 more are reported lost")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from app.kinds.cluster.allocation.completion import completing
 from app.kinds.cluster.allocation.fairness import goodput
@@ -17,7 +18,7 @@ from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.live.advance import advance
 from app.kinds.cluster.live.decide import Advice, Change
 from app.kinds.cluster.live.decide import decide as decided_by
-from app.kinds.cluster.live.report import EncodedReport
+from app.kinds.cluster.live.report import EncodedReport, decode
 from app.kinds.cluster.live.state import ClusterState, begin, pack, unpack
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.contract.inputs import Contradiction, InvalidInput
@@ -56,6 +57,14 @@ def decide(layout: Layout, state: ClusterState, rule: Rule) -> tuple[ClusterStat
 def started(*gpus: int, at: float = 0.0) -> ClusterState:
     jobs = [{"job": f"j{number}", "gpus": count} for number, count in enumerate(gpus)]
     return decide(LAYOUT, told(begin(LAYOUT), at=at, submitted=jobs), PRIORITY)[0]
+
+
+def measured(**told: float) -> dict[str, Any]:
+    return {"at": 70, "progressed": [{"job": "j0", "iteration": 1, **told}]}
+
+
+def asked(**told: int) -> dict[str, Any]:
+    return {"at": 70, "submitted": [{"job": "k", **told}]}
 
 
 def test_a_job_starts_and_who_is_less_urgent_gives_up_its_gpus() -> None:
@@ -116,6 +125,16 @@ def test_a_whole_report_is_as_the_differences() -> None:
             "/progressed/0/job",
             "a job that is there",
         ),
+        (measured(gpus=64), InvalidInput, "/progressed/0/gpus", "1 to 14, the GPUs of all nodes"),
+        (measured(gpus=8, nodes=1), InvalidInput, "/progressed/0/nodes", "2 to 4"),
+        (measured(gpus=2, nodes=3), InvalidInput, "/progressed/0/nodes", "1 to 2"),
+        (measured(nodes=99), InvalidInput, "/progressed/0/nodes", "1 to 4"),
+        (measured(seconds=11), InvalidInput, "/progressed/0/seconds", "at most 10"),
+        (asked(gpus=4, minimum=4, maximum=2), InvalidInput, "/submitted/0/minimum", "1 to 2"),
+        (asked(gpus=4, minimum=100), InvalidInput, "/submitted/0/minimum", "1 to 4"),
+        (asked(gpus=4, maximum=2), InvalidInput, "/submitted/0/maximum", "at least 4"),
+        ({"at": 70, "nodes": [{"node": "a-0", "gpus": 0}] * 2}, InvalidInput, "/nodes/1/node", "named once"),
+        ({"at": 70, "ended": [{"job": "j0"}] * 2}, InvalidInput, "/ended/1/job", "named once"),
     ],
 )
 def test_what_cannot_be_is_refused(report: Any, error: type[InvalidInput], pointer: str, message: str) -> None:
@@ -123,6 +142,18 @@ def test_what_cannot_be_is_refused(report: Any, error: type[InvalidInput], point
         told(started(4, at=60), **report)
     assert caught.value.errors[0].pointer == pointer
     assert message in caught.value.errors[0].message
+
+
+@pytest.mark.parametrize("seconds", [1e-12, 1e9 + 1, 1e16])
+def test_seconds_that_no_sample_can_have_are_refused(seconds: float) -> None:
+    with pytest.raises(ValidationError, match="seconds"):
+        decode(json.dumps(measured(seconds=seconds)).encode())
+
+
+def test_a_job_that_was_there_before_the_run_may_tell_of_longer_steps() -> None:
+    one = {"job": "old", "iteration": 7, "seconds": 30, "gpus": 8, "nodes": 2}
+    state = told(begin(LAYOUT), at=1, submitted=[{"job": "old", "gpus": 8}], progressed=[one])
+    assert state.records.iteration.tolist() == [7]
 
 
 def test_what_is_told_of_a_job_stays_known_until_it_is_told_otherwise() -> None:

@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from app.kinds.cluster.change import ClusterPatch
 from app.kinds.cluster.spec import ClusterSpec
 
 GIVEN: dict[str, Any] = {
@@ -28,12 +29,12 @@ def test_a_spec_is_read_back_as_it_was() -> None:
         ({"nodes": [{"name": "a", "count": 0, "gpus": 4}]}, "count", "greater than or equal to 1"),
         (
             {"nodes": [{"name": "a", "count": 4_000, "gpus": 1}, {"name": "b", "count": 97, "gpus": 1}]},
-            "",
+            "nodes",
             "4096: 4097",
         ),
-        ({"queues": [{"name": "q", "ageing_seconds": 60}]}, "", "of 'q' must be null: no queue is more urgent"),
-        ({"minimum": 65}, "", "at most the 64 GPUs of all nodes: 65"),
-        ({"minimum": 4, "maximum": 2}, "", "minimum 4, maximum 2"),
+        ({"queues": [{"name": "q", "ageing_seconds": 60}]}, "queues", "of 'q' must be null: no queue is more urgent"),
+        ({"minimum": 65}, "minimum", "must be 1 to 64, the GPUs of all nodes"),
+        ({"minimum": 4, "maximum": 2}, "maximum", "must be at least 4, which is minimum"),
         ({"restart_seconds": -1}, "restart_seconds", "greater than or equal to 0"),
     ],
 )
@@ -43,3 +44,11 @@ def test_what_cannot_be_is_refused_by_name(changed: dict[str, Any], field: str, 
     error = caught.value.errors()[0]
     assert field in ([str(part) for part in error["loc"]] or [""])
     assert told in error["msg"]
+
+
+def test_a_change_of_a_queue_that_is_no_object_is_told_what_one_looks_like() -> None:
+    with pytest.raises(ValidationError) as caught:
+        ClusterPatch.model_validate({"queues": {"urgent": 9}})
+    error = caught.value.errors()[0]
+    assert error["loc"] == ("queues", "urgent")
+    assert 'must be an object of weight and ageing_seconds, such as {"weight": 9}' in error["msg"]

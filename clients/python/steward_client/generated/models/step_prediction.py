@@ -32,7 +32,8 @@ class StepPrediction:
     goodput: float | None
     """ Samples a second times efficiency. """
     measured: bool
-    """ Whether so many GPUs are within what was measured. """
+    """ Whether so many GPUs, and so many samples on each, are within what was measured; of more samples seconds are
+    expected in proportion. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

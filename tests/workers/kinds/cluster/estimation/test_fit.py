@@ -17,7 +17,7 @@ from app.kinds.cluster.interference import slowdown
 from app.kinds.cluster.jobs import Floats
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.model import ClusterModel
-from app.kinds.cluster.prediction import predict
+from app.kinds.cluster.prediction import PARAMETERS, predict
 from app.kinds.cluster.samples.codec import JSON, ClusterSamples
 from app.kinds.cluster.samples.example import SAMPLES, STEPS
 from app.kinds.cluster.spec import ClusterSpec
@@ -117,6 +117,22 @@ class TestPrediction:
         assert step.goodput == pytest.approx(step.efficiency * step.samples_per_second)
         assert (step.nodes, step.measured) == (1, True)
 
+    def test_beyond_the_largest_batch_seconds_grow_with_it_and_nobody_says_it_was_measured(
+        self, model: ClusterModel
+    ) -> None:
+        largest = max(row["batch"] / row["gpus"] for row in STEPS if row["application"] == "resnet50")
+        within, further = (
+            ask(model, application="resnet50", gpus="1", batch=str(int(batch)))["step"]
+            for batch in (largest, 8 * largest)
+        )
+        assert (within.measured, further.measured) == (True, False)
+        assert further.seconds.mean == pytest.approx(8 * within.seconds.mean)
+        assert further.seconds.low <= within.seconds.mean
+        assert further.seconds.high / further.seconds.mean > within.seconds.high / within.seconds.mean
+        gpus = np.array([[1, 2, 4, 8]])  # decisions ask these, and training plays by them
+        steps = Beliefs(model).step_seconds(np.array([0]), np.array([8 * largest]), gpus)[0]
+        assert (np.diff(steps) < 0).all()
+
     def test_what_is_left_of_a_loss_and_of_a_metric(self, model: ClusterModel) -> None:
         left = ask(model, application="bert", loss="1:1.6,2:1.3,3:1.1,4:0.95,5:0.86", until="12")["left"]
         assert left.gain.low < left.gain.mean < left.gain.high
@@ -124,6 +140,13 @@ class TestPrediction:
         assert left.gain.mean > 0
         rising = ask(model, application="bert", metric="1:0.1,2:0.2,3:0.25,4:0.28", until="12")["left"]
         assert rising.level == pytest.approx(0.28, abs=0.05)
+
+    @pytest.mark.parametrize("name", ["loss", "metric"])
+    def test_the_examples_of_curves_are_answered_where_none_are_known(self, model: ClusterModel, name: str) -> None:
+        alone = replace(model, curves=ClusterModel.unfitted(Layout(spec())).curves)
+        [example] = [one.example for one in PARAMETERS if one.name == name]
+        left = ask(alone, application="bert", until="90", **{name: str(example)})["left"]
+        assert left.gain.low < left.gain.mean < left.gain.high
 
     @pytest.mark.parametrize(
         ("query", "pointer"),
