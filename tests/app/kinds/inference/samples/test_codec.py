@@ -267,6 +267,24 @@ class TestKeeping:
         assert_array_equal(kept.batches, [[1, 2, 1, 8, 0.4]])
         assert codec.of_run("r", [{"at": 1.0}]) is None
 
+    def test_a_run_leaves_out_what_no_sample_can_hold(self) -> None:
+        measured = {"server": "cpu-0", "variant": "small", "batch": 1, "seconds": 0.4}
+        beyond = [{"seconds": 2e9}, {"variant": "gone"}, {"batch": 2_000}, {"server": "gone-0"}]
+        report = {
+            "at": 1e15,
+            "arrived": [
+                {"user": user, "at": at} for user, at in (("web", 1), ("gone", 2), ("web", 4e9), ("web", 5e10))
+            ],
+            "finished": [{"at": 4 + i, **measured, **changed} for i, changed in enumerate([{}, *beyond])],
+        }
+        codec = InferenceSamples(layout(servers=[{"name": "cpu", "maximum": 1, "cores": 1e10}]))
+        sample = codec.of_run("r", [report])
+        assert sample is not None
+        kept = codec.unpacked(sample.data)
+        assert_array_equal(kept.requests.time, [1_000_000, 4_000_000_000_000_000])
+        assert_array_equal(kept.batches, [[0, 1, 0, 1e10, 0.4]])
+        assert codec.of_run("r", [{"at": 5e10, "arrived": report["arrived"][-1:]}]) is None
+
     def test_a_run_that_says_when_batches_began_has_measured_them_unless_a_variant_was_loaded_before(self) -> None:
         begun = [("large", 2, 1.0), ("large", 4, 2.0), ("small", 1, 3.0), ("small", 1, 4.0)]
         started = [
