@@ -16,7 +16,7 @@ from workers.estimators.base import TooLittleData
 from workers.inputs import Shift, Workload
 from workers.kinds.contract import Fitted
 from workers.kinds.inference.estimation.arrivals import Arrivals, Series, back_test, dispersion, fit_arrivals, series
-from workers.kinds.inference.estimation.counts import MOST_INTERVALS, counted, latest
+from workers.kinds.inference.estimation.counts import counted
 from workers.kinds.inference.estimation.forecasts import forecasts
 from workers.kinds.inference.estimation.held_out import HeldOut, held_out
 from workers.kinds.inference.estimation.laws import LAWS
@@ -31,7 +31,6 @@ def fit(workload: Workload, seed: int) -> Fitted:
 
     Raises:
         TooLittleData: a variant was measured less than twice, or there are fewer than 50 requests.
-        EstimationError: a log lasts for too many control intervals.
     """
     layout = Layout(workload.spec)
     contents: Sequence[Content] = [content for _, content in workload.samples]
@@ -54,10 +53,9 @@ def fit(workload: Workload, seed: int) -> Fitted:
 
 
 def _fine(contents: Sequence[Content], layout: Layout) -> list[list[Series]]:
-    """Each user's logs by the shortest stretches that variation is told of; of long logs the end."""
+    """Each user's logs by the shortest stretches that variation is told of."""
     seconds = layout.spec.control_seconds * float(LASTING[0])
-    ends = [latest(content.requests, seconds * MOST_INTERVALS) for content in contents]
-    counts = counted(ends, len(layout.users), seconds)
+    counts = counted([content.requests for content in contents], len(layout.users), seconds)
     return [series(counts, user) for user in range(len(layout.users))]
 
 
