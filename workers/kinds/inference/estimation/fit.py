@@ -17,7 +17,7 @@ from workers.inputs import Shift, Workload
 from workers.kinds.contract import Fitted
 from workers.kinds.inference.estimation.arrivals import Arrivals, Series, back_test, dispersion, fit_arrivals, series
 from workers.kinds.inference.estimation.counts import counted
-from workers.kinds.inference.estimation.forecasts import forecasts
+from workers.kinds.inference.estimation.forecasts import forecasts, longest
 from workers.kinds.inference.estimation.held_out import HeldOut, held_out
 from workers.kinds.inference.estimation.laws import LAWS
 from workers.kinds.inference.estimation.measurements import Rows, thinned
@@ -48,7 +48,7 @@ def fit(workload: Workload, seed: int) -> Fitted:
     tested = held_out(rows, len(layout.variants), len(layout.servers), seed)
     made, told = forecasts(layout, older, levels, seed)
     model = replace(tabulated(layout, service, rows, tested.factor, arrivals), forecasts=made)
-    report = {**_report(layout, service, tested, logs, arrivals), "forecasts": told}
+    report = {**_report(layout, service, tested, logs, arrivals), "forecasts": told, "log_seconds": longest(older)}
     return Fitted(model.to_bytes(), {**report, "executions": len(contents), "observations": len(rows.seconds)})
 
 
