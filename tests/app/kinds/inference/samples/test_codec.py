@@ -281,8 +281,8 @@ class TestKeeping:
             read(body)
 
     def test_a_run_leaves_out_what_no_sample_can_hold(self) -> None:
-        measured = {"server": "cpu-0", "variant": "small", "batch": 1, "seconds": 0.4}
-        beyond = [{"seconds": 2e9}, {"variant": "gone"}, {"batch": 2_000}, {"server": "gone-0"}]
+        measured: dict[str, Any] = {"server": "cpu-0", "variant": "small", "batch": 1, "seconds": 0.4}
+        beyond: list[dict[str, Any]] = [{"seconds": 2e9}, {"variant": "gone"}, {"batch": 2_000}, {"server": "gone-0"}]
         report: dict[str, Any] = {
             "at": 1e15,
             "arrived": [
