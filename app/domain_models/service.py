@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel
@@ -22,7 +22,7 @@ from app.jobs.schemas import JobRead
 from app.kinds.contract.engine import Query
 from app.kinds.contract.inputs import invalid
 from app.kinds.contract.stored import stored
-from app.kinds.forecasting.answer import Forecast, forecast_of
+from app.kinds.forecasting.answer import HOUR, LEAST_SECONDS, Forecast, forecast_of
 from app.kinds.registry import KINDS, read_spec
 from app.retention import held
 from app.samples import repository as samples
@@ -143,11 +143,20 @@ def forecast(database: Database, tenant: str, name: str, version: int) -> Foreca
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
         kind = KINDS[read_spec(workload.spec).kind]
-        forecasters = kind.forecasters(kind.model(require(session, workload, version).table))
+        model = require(session, workload, version)
+        forecasters = kind.forecasters(kind.model(model.table))
         if not forecasters:
-            message = f"model {version} of kind {kind.name} forecasts nothing: it was fitted to no log of arrivals"
+            message = f"model {version} of kind {kind.name} forecasts nothing: {_lacking(model.report)}"
             raise Invalid(message, errors=[FieldError("/path/workload", message, workload.name)])
         return forecast_of(workload.name, version, forecasters, observed.counts(session, workload.id, forecasters))
+
+
+def _lacking(report: Mapping[str, Any]) -> str:
+    """Why a model that was fitted forecasts nothing."""
+    has, needed = float(report.get("log_seconds") or 0), LEAST_SECONDS / HOUR
+    if not has:
+        return f"it was fitted to no log of arrivals; one of {needed:g} hours at least is needed"
+    return f"its longest log of arrivals lasts {has / HOUR:.3g} hours; {needed:g} hours at least are needed"
 
 
 def _check_names(query: Query, known: Sequence[str]) -> None:

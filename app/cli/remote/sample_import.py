@@ -107,7 +107,17 @@ def _files(
         output.print(Text(str(path), "bold"), soft_wrap=True)
         for sentence in file.words:
             output.print(Text(f"  {sentence}"), soft_wrap=True)
-    return found if len(found) == len(paths) else None
+    return found if len(found) == len(paths) and not _alike(found, notes) else None
+
+
+def _alike(files: Sequence[SampleFile], notes: Console) -> bool:
+    """Whether two files would be one execution; complaints."""
+    first = dict[str, Path]()
+    alike = [(file, first[file.name]) for file in files if first.setdefault(file.name, file.path) != file.path]
+    for file, other in alike:
+        accepted = f"would be execution {file.name!r}, as {other} would: rename one of them"
+        _complain(notes, file.path, [FieldIssue("", accepted, None)])
+    return bool(alike)
 
 
 def _complain(notes: Console, path: Path, issues: Sequence[FieldIssue]) -> None:

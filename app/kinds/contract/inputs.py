@@ -63,7 +63,7 @@ def number_at(pointer: str, text: str) -> int:
         InvalidInput: it is none.
     """
     if not (text.isascii() and text.isdigit()) or len(text) > 10 or int(text) > LARGEST_ITERATION:
-        raise invalid(pointer, "must be a whole number, 0 or greater", text)
+        raise invalid(pointer, f"must be a whole number, 0 or greater, at most {LARGEST_ITERATION}", text)
     return int(text)
 
 

@@ -130,6 +130,9 @@ def _header(raw: bytes, forms: RowForms) -> list[str]:
         InvalidInput: one is unknown or given twice, or they make no form.
     """
     text = raw.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace").rstrip("\r")
+    if not text.strip():
+        known = ", ".join(forms.columns)
+        raise refused([FieldIssue("/lines/1", f"the body is empty; its first line must name columns of {known}", None)])
     names = [name.strip() for name in _cells(text)]
     accepted = f"unknown column; known: {', '.join(forms.columns)}"
     unknown = [name for name in names if name not in forms.columns]

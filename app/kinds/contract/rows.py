@@ -20,7 +20,7 @@ LISTED = 20
 MICRO = 1_000_000
 LATEST = 4e9  # seconds, in 2096; until then a float of seconds tells microseconds apart
 NOTHING = (None, "")
-TIME = "must be seconds, 0 or more, or a time as 2026-01-31T12:00:00Z"
+TIME = f"must be seconds, 0 or more, at most {LATEST:g}, or a time as 2026-01-31T12:00:00Z"
 _TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d{1,9})?)(?:Z|\+00:00)?", re.ASCII)
 _EPOCH = np.datetime64(0, "us")
 

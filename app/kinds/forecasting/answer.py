@@ -12,6 +12,8 @@ from pydantic import BaseModel, Field
 from app.kinds.forecasting.forecaster import LEVEL, Forecaster
 
 RECENT, HOUR = 200, 3600.0
+LEAST_SECONDS = 4 * HOUR
+"""That a log lasts from which something can be forecast."""
 
 
 class ForecastRow(BaseModel):

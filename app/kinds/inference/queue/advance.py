@@ -8,9 +8,12 @@ from typing import Any, NamedTuple
 from app.kinds.contract.inputs import Contradiction, FieldIssue, InvalidInput, invalid
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.queue.ledger import Ledger
-from app.kinds.inference.queue.report import EncodedReport, EncodedStarted
+from app.kinds.inference.queue.report import EncodedFinished, EncodedReport, EncodedStarted
+from app.kinds.inference.queue.state import Batch
 
 MOST_ISSUES = 20
+CLOCKS, RELATIVE = 0.1, 0.01
+"""Seconds, and share of the time since its start, by which a measured batch may be longer: clocks differ."""
 CARRIED = "only in runs that were started as carried: the service decides what this one starts"
 
 
@@ -68,7 +71,24 @@ def _finish(ledger: Ledger, number: int, place: int, report: EncodedReport) -> N
     if finished.at < batch.started:
         accepted = f"must be at least {batch.started:g}, when its batch was started"
         raise Contradiction([FieldIssue(f"/finished/{number}/at", accepted, finished.at)])
+    _measured(ledger, number, batch, finished)
     ledger.finish(place, finished.at)
+
+
+def _measured(ledger: Ledger, number: int, batch: Batch, finished: EncodedFinished) -> None:
+    """What the end of a batch says of it can be: a size takes fewer requests where no smaller one does."""
+    sizes, passed = ledger.layout.spec.batches, finished.at - batch.started
+    most = next((size for size in sizes if size >= len(batch.at)), len(batch.at))
+    longest = passed + CLOCKS + RELATIVE * passed
+    issues = []
+    if finished.batch is not None and finished.batch > most:
+        accepted = f"must be 1 to {most}: the requests that were started on {finished.server}"
+        issues.append(FieldIssue(f"/finished/{number}/batch", accepted, finished.batch))
+    if finished.seconds is not None and finished.seconds > longest:
+        accepted = f"must be at most {longest:.6g}: its batch was started {passed:.6g} s before its end"
+        issues.append(FieldIssue(f"/finished/{number}/seconds", accepted, finished.seconds))
+    if issues:
+        raise Contradiction(issues)
 
 
 def _started(ledger: Ledger, number: int, start: EncodedStarted) -> None:

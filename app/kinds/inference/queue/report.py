@@ -13,12 +13,15 @@ from msgspec import Meta, Struct
 from pydantic import Field
 
 from app.kinds.contract.report_reading import decoded
-from app.kinds.fields import Moment, Positive, PositiveNumber, Strict, Time
+from app.kinds.fields import Strict
+from app.kinds.inference.samples.limits import LARGEST, LATEST
 
 LARGEST_REPORT = 10_000
 Id = Annotated[str, Field(min_length=1, max_length=255)]
 RequestId = Annotated[str, Field(pattern=r"^[^#]", max_length=255)]
 BatchSize = Annotated[int, Field(ge=1, le=1_024)]
+Moment = Annotated[float, Field(ge=0, le=LATEST, allow_inf_nan=False)]
+Took = Annotated[float, Field(gt=0, le=LARGEST, allow_inf_nan=False)]
 ServerState = Literal["starting", "up", "down"]
 
 
@@ -37,7 +40,7 @@ class Finished(Strict):
     at: Moment
     variant: Id | None = None
     batch: BatchSize | None = None
-    seconds: Positive | None = Field(default=None, description="that the batch took, as measured")
+    seconds: Took | None = Field(default=None, description="that the batch took, as measured")
 
 
 class ServerChange(Strict):
@@ -72,6 +75,8 @@ class InferenceReport(Strict):
 Text = Annotated[str, Meta(min_length=1, max_length=255)]
 Given = Annotated[str, Meta(pattern="^[^#]", max_length=255)]
 Size = Annotated[int, Meta(ge=1, le=1_024)]
+Time = Annotated[float, Meta(ge=0, le=LATEST)]
+TookNumber = Annotated[float, Meta(gt=0, le=LARGEST)]
 
 
 class EncodedArrived(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True, gc=False):
@@ -89,7 +94,7 @@ class EncodedFinished(Struct, forbid_unknown_fields=True, omit_defaults=True, fr
     at: Time
     variant: Text | None = None
     batch: Size | None = None
-    seconds: PositiveNumber | None = None
+    seconds: TookNumber | None = None
 
 
 class EncodedChange(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True, gc=False):

@@ -9,7 +9,6 @@ import numpy as np
 from app.kinds.contract.inputs import FieldIssue
 from app.kinds.contract.reading import Sample
 from app.kinds.contract.rows import (
-    LATEST,
     LISTED,
     MICRO,
     NOTHING,
@@ -26,13 +25,13 @@ from app.kinds.contract.rows import (
 from app.kinds.contract.text import name_issue
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.samples.content import Floats, LogWriter, Requests, packed
+from app.kinds.inference.samples.limits import LARGEST, LATEST, MOST_BATCHES, MOST_REQUESTS
 from app.kinds.inference.samples.summary import summary
 
 REQUEST, BATCHES = ("time", "user", "size"), ("variant", "batch", "server", "cores", "seconds")
 COLUMNS = (*REQUEST, *BATCHES)
 UNNAMED = "samples-"
-LARGEST = 1e9
-MOST_REQUESTS, MOST_BATCHES = 20_000_000, 1_000_000
+ABOVE_0 = f"must be greater than 0, at most {LARGEST:g}"
 FORMS = "must say time (user, size) of a request, or variant, batch, server, cores and seconds of a measured batch"
 
 
@@ -122,8 +121,8 @@ class Collector:
                 *rows.issues("variant", variant < 0, known("variant", self._layout.variants)),
                 *rows.issues("server", server < 0, known("server class", self._layout.servers)),
                 *rows.issues("batch", ~whole, f"must be a whole number, 1 to {most}, the largest batch size"),
-                *rows.issues("cores", ~((cores > 0) & (cores <= LARGEST)), "must be greater than 0"),
-                *rows.issues("seconds", ~((seconds > 0) & (seconds <= LARGEST)), "must be greater than 0"),
+                *rows.issues("cores", ~((cores > 0) & (cores <= LARGEST) | silent), ABOVE_0),
+                *rows.issues("seconds", ~((seconds > 0) & (seconds <= LARGEST)), ABOVE_0),
             ]
         )
         if self.count + rows.rows - self._log.count > MOST_BATCHES:

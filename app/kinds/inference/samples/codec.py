@@ -16,7 +16,7 @@ from app.kinds.inference.samples import content
 from app.kinds.inference.samples.check import COLUMNS, Collector
 from app.kinds.inference.samples.content import Content, batches_of, requests_of
 from app.kinds.inference.samples.reading import BODIES
-from app.kinds.inference.samples.run import run_batches
+from app.kinds.inference.samples.run import run_batches, run_requests
 from app.kinds.inference.samples.schemas import (
     JSON_SCHEMA,
     LOG_EXAMPLE,
@@ -69,12 +69,10 @@ class InferenceSamples:
 
     def of_run(self, run: str, reports: Sequence[Mapping[str, Any]]) -> Sample | None:
         """The requests that arrived, and the batches that the run measured: see ``run_batches``."""
-        arrived = sorted((one for report in reports for one in report.get("arrived") or ()), key=lambda one: one["at"])
-        batches = run_batches(reports)
-        if not arrived and not batches["seconds"]:
+        requests, batches = run_requests(self.layout, reports), run_batches(self.layout, reports)
+        if not requests["time"] and not batches["seconds"]:
             return None
         collector = Collector(self.layout)
-        requests = {"time": [one["at"] for one in arrived], "user": [one["user"] for one in arrived]}
         collector.take(Rows(requests, lambda row: f"/arrived/{row}"))
         collector.take(Rows(batches, lambda row: f"/finished/{row}"))
         return collector.sample(run)

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from pydantic import ValidationError
 
 from app.kinds.contract.engine import Pending, Shadow
 from app.kinds.contract.inputs import InvalidInput
@@ -155,6 +156,38 @@ def test_what_can_not_be_is_refused_and_changes_nothing(report: dict[str, Any], 
     assert caught.value.errors[0].pointer == pointer
     assert caught.value.errors[0].message
     assert bytes(KIND.engine.serialise(run.state)) == before
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        {"at": 4e9 + 1},
+        {"at": 2, "arrived": arrivals("web", 1e15)},
+        {"at": 2, "finished": [{"server": "cpu-0", "at": 2, "seconds": 2e9}]},
+    ],
+)
+def test_no_report_says_what_no_sample_can_hold(report: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match="less than or equal to"):
+        KIND.engine.decode(json.dumps(report).encode())
+
+
+@pytest.mark.parametrize(("said", "refused"), [({"batch": 2}, "batch"), ({"seconds": 1.2}, "seconds")])
+def test_a_batch_takes_no_more_requests_and_no_longer_than_since_its_start(said: dict[str, Any], refused: str) -> None:
+    run = one_server()
+    run.report(3.0, arrived=arrivals("web", 3.0))
+    measured = {"server": "cpu-0", "at": 4.0, "variant": "small", "batch": 1, "seconds": 1.05}
+    with pytest.raises(InvalidInput) as caught:
+        run.report(4.0, finished=[measured | said])
+    [issue] = caught.value.errors
+    assert (issue.pointer, issue.value) == (f"/finished/0/{refused}", said[refused])
+    assert issue.message.startswith("must be 1 to 1" if refused == "batch" else "must be at most 1.11:")
+    run.report(4.0, finished=[measured])
+
+
+def test_the_smallest_size_is_said_of_fewer_requests_too() -> None:
+    run = one_server(batches=[4, 8])
+    assert run.report(3.0, arrived=arrivals("web", 3.0)).start[0].batch == 4
+    run.report(4.0, finished=[{"server": "cpu-0", "at": 4.0, "batch": 4}])
 
 
 def test_where_a_policy_fails_or_breaks_the_rules_the_heuristic_answers() -> None:

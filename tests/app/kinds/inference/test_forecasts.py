@@ -109,6 +109,7 @@ def test_a_model_that_forecasts_nothing_says_so(client: TestClient, backend: Dat
     assert answer.status_code == 422
     assert answer.json()["errors"][0]["pointer"] == "/path/workload"
     assert "model 1 of kind inference forecasts nothing" in answer.json()["detail"]
+    assert "4 hours at least" in answer.json()["detail"]
     assert client.get("/workloads/vision/models/2/forecast").status_code == 404
 
 

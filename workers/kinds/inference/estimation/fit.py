@@ -16,8 +16,8 @@ from workers.estimators.base import TooLittleData
 from workers.inputs import Shift, Workload
 from workers.kinds.contract import Fitted
 from workers.kinds.inference.estimation.arrivals import Arrivals, Series, back_test, dispersion, fit_arrivals, series
-from workers.kinds.inference.estimation.counts import MOST_INTERVALS, counted, latest
-from workers.kinds.inference.estimation.forecasts import forecasts
+from workers.kinds.inference.estimation.counts import counted
+from workers.kinds.inference.estimation.forecasts import forecasts, longest
 from workers.kinds.inference.estimation.held_out import HeldOut, held_out
 from workers.kinds.inference.estimation.laws import LAWS
 from workers.kinds.inference.estimation.measurements import Rows, thinned
@@ -31,7 +31,6 @@ def fit(workload: Workload, seed: int) -> Fitted:
 
     Raises:
         TooLittleData: a variant was measured less than twice, or there are fewer than 50 requests.
-        EstimationError: a log lasts for too many control intervals.
     """
     layout = Layout(workload.spec)
     contents: Sequence[Content] = [content for _, content in workload.samples]
@@ -49,15 +48,14 @@ def fit(workload: Workload, seed: int) -> Fitted:
     tested = held_out(rows, len(layout.variants), len(layout.servers), seed)
     made, told = forecasts(layout, older, levels, seed)
     model = replace(tabulated(layout, service, rows, tested.factor, arrivals), forecasts=made)
-    report = {**_report(layout, service, tested, logs, arrivals), "forecasts": told}
+    report = {**_report(layout, service, tested, logs, arrivals), "forecasts": told, "log_seconds": longest(older)}
     return Fitted(model.to_bytes(), {**report, "executions": len(contents), "observations": len(rows.seconds)})
 
 
 def _fine(contents: Sequence[Content], layout: Layout) -> list[list[Series]]:
-    """Each user's logs by the shortest stretches that variation is told of; of long logs the end."""
+    """Each user's logs by the shortest stretches that variation is told of."""
     seconds = layout.spec.control_seconds * float(LASTING[0])
-    ends = [latest(content.requests, seconds * MOST_INTERVALS) for content in contents]
-    counts = counted(ends, len(layout.users), seconds)
+    counts = counted([content.requests for content in contents], len(layout.users), seconds)
     return [series(counts, user) for user in range(len(layout.users))]
 
 

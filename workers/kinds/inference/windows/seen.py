@@ -52,9 +52,8 @@ def stretch(layout: Layout, run: LoggedRun) -> Stretch:
 
 
 def _batches(layout: Layout, run: LoggedRun) -> Batches:
-    columns = run_batches(run.reports)
-    found = zip(*(columns[name] for name in Batches._fields), strict=True)
-    known = [row for row in found if row[0] in layout.servers and row[1] in layout.variants]
+    columns = run_batches(layout, run.reports)
+    known = [*zip(*(columns[name] for name in Batches._fields), strict=True)]
     return Batches(
         np.array([layout.servers.index(row[0]) for row in known], np.int64),
         np.array([layout.variants.index(row[1]) for row in known], np.int64),

@@ -121,6 +121,14 @@ def test_what_cannot_be_right_is_told_with_its_line(
     assert complaints.startswith(str(tmp_path / name))
 
 
+def test_two_files_of_one_name_are_told_before_anything_is_sent(invoke: Invoke, files: list[Path]) -> None:
+    other = files[0].with_name("measured.ndjson")
+    other.write_text('{"time": 1, "user": "shop"}')
+    status, _, complaints = invoke(*files, other, "--check")
+    assert status == 1
+    assert complaints == f"{other}: would be execution 'measured', as {files[1]} would: rename one of them\n"
+
+
 @pytest.mark.parametrize(
     ("spec", "complaint"),
     [

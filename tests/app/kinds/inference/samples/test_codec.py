@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tracemalloc
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -148,7 +149,7 @@ class TestRefusing:
             ("time,time\n1,1", "/lines/1/time", "column given twice"),
             ("variant,batch\nsmall,1", "/lines/1", "rows must say time"),
             ("time,user\n", "", "holds nothing"),
-            ("", "/lines/1/", "unknown column"),
+            ("", "/lines/1", "the body is empty"),
         ],
     )
     def test_a_body_is_refused_with_its_line(self, body: str, pointer: str, message: str) -> None:
@@ -266,6 +267,36 @@ class TestKeeping:
         assert_array_equal(kept.requests.user, [1, 0, 0])
         assert_array_equal(kept.batches, [[1, 2, 1, 8, 0.4]])
         assert codec.of_run("r", [{"at": 1.0}]) is None
+
+    @pytest.mark.parametrize(
+        ("body", "said"),
+        [
+            ("variant,batch,server,seconds\nsmall,1,cpu,1e30", "/seconds: must be greater than 0, at most 1e+09"),
+            ("time,user\n1e30,web", "must be seconds, 0 or more, at most 4e+09"),
+            ("", "/lines/1: the body is empty; its first line must name columns of time, user"),
+        ],
+    )
+    def test_what_is_refused_is_told_with_the_largest_that_is_accepted(self, body: str, said: str) -> None:
+        with pytest.raises(InvalidInput, match=re.escape(said)):
+            read(body)
+
+    def test_a_run_leaves_out_what_no_sample_can_hold(self) -> None:
+        measured: dict[str, Any] = {"server": "cpu-0", "variant": "small", "batch": 1, "seconds": 0.4}
+        beyond: list[dict[str, Any]] = [{"seconds": 2e9}, {"variant": "gone"}, {"batch": 2_000}, {"server": "gone-0"}]
+        report: dict[str, Any] = {
+            "at": 1e15,
+            "arrived": [
+                {"user": user, "at": at} for user, at in (("web", 1), ("gone", 2), ("web", 4e9), ("web", 5e10))
+            ],
+            "finished": [{"at": 4 + i, **measured, **changed} for i, changed in enumerate([{}, *beyond])],
+        }
+        codec = InferenceSamples(layout(servers=[{"name": "cpu", "maximum": 1, "cores": 1e10}]))
+        sample = codec.of_run("r", [report])
+        assert sample is not None
+        kept = codec.unpacked(sample.data)
+        assert_array_equal(kept.requests.time, [1_000_000, 4_000_000_000_000_000])
+        assert_array_equal(kept.batches, [[0, 1, 0, 1e10, 0.4]])
+        assert codec.of_run("r", [{"at": 5e10, "arrived": report["arrived"][-1:]}]) is None
 
     def test_a_run_that_says_when_batches_began_has_measured_them_unless_a_variant_was_loaded_before(self) -> None:
         begun = [("large", 2, 1.0), ("large", 4, 2.0), ("small", 1, 3.0), ("small", 1, 4.0)]

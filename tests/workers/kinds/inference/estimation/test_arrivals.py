@@ -13,7 +13,7 @@ from app.kinds.inference.forecast import CAME, TYPICAL, WEIGHT, bounds, usual_ra
 from app.kinds.inference.model import DAY_SECONDS
 from app.kinds.inference.samples.content import Requests
 from tests.workers.kinds.inference.systems import layout, service, world
-from workers.estimators.base import EstimationError, Floats
+from workers.estimators.base import Floats
 from workers.kinds.inference.estimation.arrivals import (
     PARTS,
     Arrivals,
@@ -27,7 +27,7 @@ from workers.kinds.inference.estimation.arrivals import (
     smoothed,
     variation,
 )
-from workers.kinds.inference.estimation.counts import DATED, Counts, counted, latest
+from workers.kinds.inference.estimation.counts import DATED, MOST_INTERVALS, Counts, counted, latest
 from workers.kinds.inference.simulator import kernels
 
 CONTROL = 60.0
@@ -243,7 +243,21 @@ class TestCounts:
         assert latest(log, 25.0).user.tolist() == [0, 0, 1]
         assert latest(log, 100.0).user.tolist() == log.user.tolist()
 
-    def test_a_log_of_too_many_intervals_is_refused(self) -> None:
-        log = Requests(np.array([0, 10**9], np.int64) * MICRO, np.zeros(2, np.uint8), np.zeros(2))
-        with pytest.raises(EstimationError, match="control intervals of 1 s"):
-            counted([log], 1, 1.0)
+    def test_a_log_whose_clock_jumped_is_cut_at_the_silence(self) -> None:
+        time = np.concatenate([np.arange(0.0, 100.0), [2e8], [2e8 + 1e8 + one for one in range(100)]]) * MICRO
+        log = Requests(time.astype(np.int64), np.zeros(201, np.uint8), np.zeros(201))
+        early, late = counted([log], 1, 10.0)
+        assert early.counts.tolist() == late.counts.tolist() == [[10.0] * 9]
+        assert (early.daily, late.daily, early.start) == (False, False, 0.0)
+
+    def test_a_weekend_of_silence_counts_and_of_a_very_long_log_the_end_alone_is_read(self) -> None:
+        def log(*times: float) -> Requests:
+            count = len(times)
+            return Requests((np.array(times) * MICRO).astype(np.int64), np.zeros(count, np.uint8), np.zeros(count))
+
+        assert counted([log(0, 3 * DAY_SECONDS)], 1, 3600.0)[0].counts.tolist() == [[1.0] + [0.0] * 71]
+        [end] = counted([log(0, 100_000, 105_000)], 1, 0.01)
+        assert (end.counts.shape, end.counts.sum()) == ((1, 500_000), 1)
+        sparse = log(*np.arange(600) * 6.5 * DAY_SECONDS)
+        [cut] = counted([sparse], 1, 10.0)
+        assert cut.counts.shape[1] <= MOST_INTERVALS + 1

@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 
 from app.kinds.contract.rows import MICRO
+from app.kinds.forecasting.answer import LEAST_SECONDS
 from app.kinds.forecasting.forecaster import Expected
 from app.kinds.inference.kind import KIND
 from app.kinds.inference.samples.content import Content, Requests
 from tests.app.kinds.inference.workloads import spec
 from tests.workers.kinds.inference.estimation.test_fit import batches
+from workers.estimators.forecasting.back_test import FEWEST
+from workers.estimators.forecasting.several import SECONDS
 from workers.inputs import Shift, Workload
 from workers.kinds.inference.estimation.fit import fit
 
@@ -44,3 +47,8 @@ def test_a_drift_of_the_load_is_in_the_forecast() -> None:
 
 def test_a_short_log_gives_none() -> None:
     assert expected(None, log(3)) == {}
+    assert FEWEST * SECONDS == LEAST_SECONDS
+    jumped = log(3)._replace(time=log(3).time + np.where(np.arange(len(log(3).time)) > 10, 10**14, 0))
+    samples = [("0", Content(batches(), jumped))]
+    told = fit(Workload(spec(), samples=samples, drift=None), 0).report["log_seconds"]
+    assert 2.9 * 3600 < told < 3 * 3600
