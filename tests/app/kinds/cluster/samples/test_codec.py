@@ -245,7 +245,15 @@ def test_a_step_of_a_member_needs_no_batch_size() -> None:
     ],
 )
 def test_what_of_a_run_cannot_be_a_sample_is_left_out_and_nothing_is_refused(wrong: dict[str, Any], rows: int) -> None:
-    told = {"job": "a", "gpus": 4, "application": "r", "batch": 64, "iteration": 1, "seconds": 0.5, "loss": 2.0} | wrong
+    told: dict[str, Any] = {
+        "job": "a",
+        "gpus": 4,
+        "application": "r",
+        "batch": 64,
+        "iteration": 1,
+        "seconds": 0.5,
+        "loss": 2.0,
+    } | wrong
     named = ("job", "gpus", "application", "batch", "data"), ("job", "iteration", "seconds", "gpus", "loss", "nodes")
     came, on = ({name: told[name] for name in names if name in told} for names in named)
     on |= {name: told[name] for name in ("computing", "beside") if name in told}
