@@ -9,14 +9,15 @@ from app.kinds.cluster.live.report import EncodedProgressed, EncodedReport
 from app.kinds.cluster.live.state import ClusterState
 from app.kinds.contract.inputs import FieldIssue, InvalidInput
 
-ROUNDED = 1e-9  # by which a moment may be off, and seconds between two
+BEFORE = 3_600.0
+"""Seconds for which a step may have been under way when its job was told: it may have run before, by another's clock."""
 
 
 def check(layout: Layout, state: ClusterState, report: EncodedReport) -> None:
     """Nothing, if it can be.
 
     Raises:
-        InvalidInput: on GPUs or nodes that the cluster hasn't, or steps longer than their job is there.
+        InvalidInput: on GPUs or nodes that the cluster hasn't, or steps by an hour longer than their job is there.
     """
     since = _since(state, report) if any(one.seconds is not None for one in report.progressed) else {}
     issues = list[FieldIssue]()
@@ -47,6 +48,6 @@ def _place(layout: Layout, one: EncodedProgressed) -> Iterator[FieldIssue]:
 
 def _time(one: EncodedProgressed, since: float | None, now: float) -> Iterator[FieldIssue]:
     """What is wrong with how long a step took, by field."""
-    if one.seconds is not None and since is not None and one.seconds > now - since + ROUNDED * max(now, 1.0):
-        accepted = f"must be at most {now - since:g}, the seconds since its job came"
+    if one.seconds is not None and since is not None and one.seconds > now - since + BEFORE:
+        accepted = f"must be at most {now - since + BEFORE:g}: an hour more than its job is there"
         yield FieldIssue("seconds", accepted, one.seconds)

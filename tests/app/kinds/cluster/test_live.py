@@ -129,7 +129,7 @@ def test_a_whole_report_is_as_the_differences() -> None:
         (measured(gpus=8, nodes=1), InvalidInput, "/progressed/0/nodes", "2 to 4"),
         (measured(gpus=2, nodes=3), InvalidInput, "/progressed/0/nodes", "1 to 2"),
         (measured(nodes=99), InvalidInput, "/progressed/0/nodes", "1 to 4"),
-        (measured(seconds=11), InvalidInput, "/progressed/0/seconds", "at most 10"),
+        (measured(seconds=3_611), InvalidInput, "/progressed/0/seconds", "at most 3610"),
         (asked(gpus=4, minimum=4, maximum=2), InvalidInput, "/submitted/0/minimum", "1 to 2"),
         (asked(gpus=4, minimum=100), InvalidInput, "/submitted/0/minimum", "1 to 4"),
         (asked(gpus=4, maximum=2), InvalidInput, "/submitted/0/maximum", "at least 4"),
