@@ -10,7 +10,7 @@ from app.kinds.cluster.live.state import ClusterState
 from app.kinds.contract.inputs import FieldIssue, InvalidInput
 
 BEFORE = 3_600.0
-"""Seconds for which a step may have been under way when its job was told: it may have run before, by another's clock."""
+"""Seconds for which a step may have been under way when its job was told, which may have run before."""
 
 
 def check(layout: Layout, state: ClusterState, report: EncodedReport) -> None:
