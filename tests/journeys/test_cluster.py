@@ -63,7 +63,8 @@ def test_a_cluster_is_learned_and_served_through_a_kill(steward_factory: Start, 
         call = Caller(client)
         call("POST", "/workloads", 201, json=SMALL)
         refused = call("POST", "/workloads", 422, json={**SMALL, "name": "x", "minimum": 9})
-        assert "at most the 8 GPUs" in refused["errors"][0]["message"]
+        assert refused["errors"][0]["pointer"] == "/minimum"
+        assert "1 to 8, the GPUs of all nodes" in refused["errors"][0]["message"]
         playing = Playing(call("POST", "/runs", 201, json={"workload": "training"})["id"])
         playing.go(call, 6)
         assert {decision["rule"] for _, decision in playing.reports} == {"priority"}
