@@ -273,7 +273,7 @@ class Reporter:
             entries, faults = _entries(ready, pack=self._pack)
             return faults | (_outcome(writer, entries, now) if entries else {})
         finally:
-            if len(ready) == 1 and not self._pending and not writer.is_sqlite:  # where several came, more will come
+            if len(ready) == 1 and not self._pending:  # where several came, more will come
                 writer.close()
 
     def _written(

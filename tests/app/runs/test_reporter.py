@@ -322,7 +322,7 @@ def test_a_connection_is_kept_from_batch_to_batch_and_goes_back_when_no_more_com
         taken.append(pool.checkedout())
 
     asyncio.run(go())
-    assert taken == [1, 1, 0, int(database.is_sqlite)]  # which has no server that may cut it
+    assert taken == [1, 1, 0, 0]
 
 
 def test_a_caller_who_gives_up_holds_nobody_up(database: Database) -> None:

@@ -105,7 +105,7 @@ def test_another_spec_of_that_name_is_told_and_not_taken(
         ("a.csv", "when,user\n", "line 1, when: unknown column"),
         ("a.csv", "variant,batch,seconds\nresnet18,1,0\n", "line 2, seconds: "),
         ("a.csv", "time,user\n1,shop,3\n", "line 2: must have 2 cells, as the header, not 3"),
-        ("a.csv", "", "line 1: rows must say time"),
+        ("a.csv", "", "line 1: the body is empty"),
         ("a.ndjson", '{"time": 1, "user": "shop"}\n{"time": }\n', "line 2"),
         ("a.txt", "time,user\n", "the name must end in .csv, .ndjson, .jsonl"),
         ("a.csv.gz", "\x1f\x8bno", "is broken gzip"),
