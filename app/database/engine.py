@@ -120,7 +120,6 @@ class Database:
         if self.is_sqlite:
             _configure_sqlite(self.engine, settings.sqlite_busy_seconds)
         self._reading_engine = self.engine.execution_options(**{READING: True})
-        self._writers: list[Writer] = []
         self._disposed = False
         self._full_until = 0.0
         event.listen(self.engine, "checkin", self._returned)
@@ -162,9 +161,7 @@ class Database:
     def writer(self) -> Writer:
         """A connection for one batch after another; PostgreSQL commits each of its statements by itself."""
         single = self.engine if self.is_sqlite else self.engine.execution_options(isolation_level="AUTOCOMMIT")
-        writer = Writer(single, self._noted)
-        self._writers.append(writer)
-        return writer
+        return Writer(single, self._noted)
 
     @property
     def disk_is_full(self) -> bool:
@@ -187,8 +184,6 @@ class Database:
     def dispose(self) -> None:
         """Close all connections; those that other threads still use are closed when they are given back."""
         self._disposed = True
-        for writer in self._writers:
-            writer.close()
         self.engine.dispose()
 
     def _returned(self, connection: DBAPIConnection | None, record: ConnectionPoolEntry) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Policy, Situation, View
 from app.kinds.inference.acting import asked, legal
-from app.kinds.inference.layout import WAIT, Layout
+from app.kinds.inference.layout import Layout
 from app.kinds.inference.observation import mask, scaled, seen
 from app.kinds.inference.projector import Projector
 from app.kinds.inference.queue.fleet import Fleet
@@ -19,6 +18,8 @@ from app.kinds.inference.queue.ledger import Row, states
 from app.kinds.inference.state import CONTROL
 from app.kinds.inference.transitions import Transitions
 from app.policies.network import NetworkPolicy
+
+MOST_KEPT = 4096  # sets of legal starts
 
 
 class Chooser:
@@ -56,7 +57,7 @@ class Glance:
 
     def __init__(self, layout: Layout, fleet: Fleet) -> None:
         self._layout, self._fleet = layout, fleet
-        self._starts = lru_cache(maxsize=4096)(self._legal)
+        self._starts: dict[tuple[float, ...], NDArray[np.bool_]] = {}
 
     def view(self, rows: Sequence[Row]) -> View:
         """Of B decisions."""
@@ -67,17 +68,15 @@ class Glance:
         return View(observation, masks[0] if len(masks) == 1 else np.concatenate(masks))
 
     def _mask(self, row: Row) -> NDArray[np.bool_]:
+        """Legal actions, [1, N]: on a server they depend on which batch sizes each user has requests for alone."""
         if row.asked == CONTROL:
             return mask(self._layout, states(self._fleet, [row]))
         sizes, users = self._layout.spec.batches, len(self._layout.users)
-        return self._starts(tuple([waiting and (bisect_right(sizes, waiting) or 1) for waiting in row.known[:users]]))
-
-    def _legal(self, sizes: tuple[int, ...]) -> NDArray[np.bool_]:
-        """Legal actions on a server, [1, N], where each user has requests for so many of the batch sizes."""
-        _, variants, batches = self._layout.shape
-        starts = np.arange(batches) < np.array(sizes)[:, None, None]
-        found = np.zeros((1, self._layout.actions), np.bool_)
-        found[:, WAIT] = True
-        found[:, 1 : 1 + self._layout.dispatches] = starts.repeat(variants, axis=1).ravel()
-        found.setflags(write=False)
+        waiting = tuple([count and (bisect_right(sizes, count) or 1) for count in row.known[:users]])
+        found = self._starts.get(waiting)
+        if found is None:
+            found = mask(self._layout, states(self._fleet, [row]))
+            found.setflags(write=False)
+            if len(self._starts) < MOST_KEPT:
+                self._starts[waiting] = found
         return found
