@@ -62,3 +62,13 @@ def test_a_launcher_is_known_by_more_than_its_number() -> None:
     assert leftovers._gone(f"{host}.{pid}.1")
     assert not leftovers._gone(f"elsewhere.{pid}.1")
     assert not leftovers._gone("")
+
+
+def test_hosts_of_one_name_are_told_from_one_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    host, pid, _ = leftovers.launcher().split(".")
+    assert len(leftovers.launcher()) <= 63  # of a label
+    other = tmp_path / "boot"
+    other.write_text("another boot, or another machine of this name")
+    monkeypatch.setattr(leftovers, "BOOT", other)
+    assert not leftovers._gone(f"{host}.{pid}.1")
+    assert leftovers._elsewhere(f"{host}.{pid}.1")

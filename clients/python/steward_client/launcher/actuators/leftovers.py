@@ -1,11 +1,13 @@
 """What launchers that were killed left elsewhere: found by the run's name, and removed at its next start.
 
 Whatever is started elsewhere carries the run's name and its launcher's: host, process and when that began. A launcher
-of this machine that is no more left what it had started; of one of another machine nobody here can tell.
+of this host that is no more left what it had started; of one of another host nobody here can tell. A host is a name, a
+boot of its machine and a namespace of processes: two machines or containers of one name are not taken for each other.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import socket
@@ -15,7 +17,8 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from .contract import ActuatorError
 
-LONGEST_HOST = 30
+LONGEST_HOST = 24
+BOOT, PROCESSES = Path("/proc/sys/kernel/random/boot_id"), Path("/proc/self/ns/pid")
 BEGAN = 19
 """Where ``/proc/…/stat`` has when a process began, after its name."""
 
@@ -57,7 +60,7 @@ def remove(actuator: object, name: str, say: Callable[[str], None], *, every: bo
     """Remove what launchers that are no more left under a run's name, and say so.
 
     Args:
-        every: also what launchers of other machines started, which may still govern it.
+        every: also what launchers of other hosts started, which may still govern it.
     """
     if not isinstance(actuator, Leaving):
         return
@@ -77,13 +80,18 @@ def _elsewhere(of: str) -> bool:
 
 
 def _gone(of: str) -> bool:
-    """Whether this is a launcher of this machine that has ended."""
+    """Whether this is a launcher of this host that has ended."""
     pid, began = of.split(".")[-2:] if of.count(".") > 1 else ("", "")
     return not _elsewhere(of) and pid.isdecimal() and _began(int(pid)) != began
 
 
 def _host() -> str:
-    return re.sub(r"[^A-Za-z0-9-]+", "-", socket.gethostname())[:LONGEST_HOST].strip("-") or "host"
+    name = re.sub(r"[^A-Za-z0-9-]+", "-", socket.gethostname())[:LONGEST_HOST].strip("-") or "host"
+    try:
+        where = BOOT.read_text() + str(PROCESSES.readlink())
+    except OSError:
+        where = ""
+    return f"{name}-{hashlib.sha256(where.encode()).hexdigest()[:8]}"
 
 
 def _began(pid: int) -> str:
