@@ -42,7 +42,7 @@ from workers.inputs import Conditions
 from workers.kinds.inference.estimation.arrivals import Series, fit_arrivals
 from workers.kinds.inference.evaluation.hindsight import bounded
 from workers.kinds.inference.simulator.recorded import Recorded
-from workers.kinds.inference.simulator.world import OUTCOMES, InferenceWorld
+from workers.kinds.inference.simulator.world import InferenceWorld
 
 ENVIRONMENTS, TEST_SEED = 512, 2_027
 GOAL_QUALITY = 0.9
@@ -266,20 +266,23 @@ def compared_on(name: str, known: Players, tuned: Mapping[str, Policy], agents: 
         player: play(_world(layout, model, log), Level.SEEDS, TEST_SEED, Bare(policy))
         for player, policy in tuned.items()
     }
-    static, own = scores[STATIC], scores[OWN]
-    headroom = mean_interval(bounds_on(layout, model, log) - static.returns)["mean"]
+    static, own, windows = scores[STATIC], scores[OWN], windows_on(layout, model, log)
+    headroom = mean_interval(bounds_on(layout, model, windows) - static.returns)["mean"]
+    asked = np.array([any(map(len, requests)) for requests in windows])
     judged, told = (OWN, list(scores)) if not agents else (SERVED, [SERVED])
     rows = [] if agents else [_row(f"{name}: headroom of hindsight over the best static, return", headroom, "")]
-    rows += [_told(name, player, tuned[player], scores[player], own) for player in told]
+    rows += [_told(name, player, tuned[player], scores[player], own, asked) for player in told]
     won = float((scores[judged].returns - static.returns).mean()) / max(headroom, 1e-12)
     said = f" (best of {agents} on training days)" if agents else ""
     goal = f"≥ 50 %: {'met' if won >= 0.5 else 'missed'}"
     return _shown([*rows, _row(f"{name}: share of the headroom that {judged} wins{said}", won, goal)])
 
 
-def _told(name: str, player: str, policy: Policy, score: Scores, own: Scores) -> Row:
+def _told(name: str, player: str, policy: Policy, score: Scores, own: Scores, asked: NDArray[np.bool_]) -> Row:
+    """What a player came to; quality, drops and delay of the windows in which anybody ``asked``."""
     paired = mean_interval(own.returns.astype(np.float64) - score.returns)
-    quality, dropped, delay, _, cost = score.outcomes.mean(axis=0)[: len(OUTCOMES)]
+    quality, dropped, delay = score.outcomes[asked].mean(axis=0)[:3]
+    cost = score.outcomes[:, 4].mean()
     told = f"quality {quality:.4f}, dropped {dropped:.2%}, delay {delay:.3f} s, cost {cost * 60:.3f} per hour"
     ahead = f"{OWN} ahead by {paired['mean']:+.4f} [{paired['low']:+.4f}, {paired['high']:+.4f}]"
     return _row(f"{name}: {player} ({policy.name}; {told}; {ahead})", float(score.returns.mean()), "")
@@ -314,15 +317,21 @@ def _shown(rows: list[Row]) -> list[Row]:
     return rows
 
 
-def bounds_on(layout: Layout, model: ServiceModel, log: Recorded) -> NDArray[np.float64]:
-    """The bound of each test window, in the order in which all play them."""
-    world = _world(layout, model, log)
+def windows_on(layout: Layout, model: ServiceModel, log: Recorded) -> list[list[NDArray[np.float64]]]:
+    """When each user's requests come in each test window, seconds, in the order in which all play them."""
+    world, window = _world(layout, model, log), layout.spec.episode_seconds
     wrapped(world, Level.SEEDS, TEST_SEED).reset()
-    found, window = [], layout.spec.episode_seconds
-    for origin in world.load.origin:
-        own = [times[(times >= origin) & (times < origin + window)] - origin for times in log.times]
-        found.append(bounded(layout, model, own, 0.25).best)
-    return np.array(found)
+    return [
+        [times[(times >= origin) & (times < origin + window)] - origin for times in log.times]
+        for origin in world.load.origin
+    ]
+
+
+def bounds_on(
+    layout: Layout, model: ServiceModel, windows: Sequence[Sequence[NDArray[np.float64]]]
+) -> NDArray[np.float64]:
+    """The bound of each window."""
+    return np.array([bounded(layout, model, requests, 0.25).best for requests in windows])
 
 
 def results(parts: Sequence[str] = PARTS) -> list[Row]:

@@ -105,3 +105,10 @@ def test_every_disturbance_of_the_last_level_has_something_to_disturb() -> None:
     wrapped(world, Level.ENVIRONMENT, 3).reset()
     assert world.given.slowdown.shape == (world.intervals, 4)
     assert np.ptp(world.given.slowdown) > 0
+
+
+def test_nobody_who_comes_is_disappointed() -> None:
+    usual, quiet = outcomes(Wish())[0], outcomes(Wish(), rate=1e-6)[0]
+    assert quiet["response_quality"] == 1.0
+    assert quiet["dropped"] == quiet["mean_delay"] == 0.0
+    assert 0.0 < usual["response_quality"] < 1.0

@@ -303,10 +303,11 @@ class InferenceWorld(Disturbed):
 
     @property
     def counted(self) -> Floats:
-        """See ``World``; the mean delay is of the requests that are answered."""
-        requests, part = np.maximum(self.worlds.counts[:, kernels.REQUESTS], 1), self.amounts
+        """See ``World``; the mean delay is of the requests that are answered, and nobody's quality is 1."""
+        came, part = self.worlds.counts[:, kernels.REQUESTS], self.amounts
+        requests, nobody = np.maximum(came, 1), (came == 0) * self.ending
         columns = (
-            part[:, kernels.GAINED] / requests,
+            part[:, kernels.GAINED] / requests + nobody,
             part[:, kernels.DROPPED] / requests,
             part[:, kernels.DELAY] / requests,
             part[:, kernels.ON] / 3600,
