@@ -99,7 +99,7 @@ class ClusterSpec(Strict):
         AfterValidator(_first_stays),
     ] = (JobQueue(name="default"),)
     minimum: Annotated[int, Field(ge=1, description="GPUs of a job, unless it says otherwise")] = 1
-    maximum: Annotated[int | None, Field(ge=1, description="null: all there are")] = None
+    maximum: Annotated[int | None, Field(ge=1, le=MOST_NODES * MOST_GPUS, description="null: all there are")] = None
     data_power: NonNegative = Field(
         default=0.0,
         description="of a job's data over the usual of its application, by which its completion time counts more. With "

@@ -38,6 +38,7 @@ def test_a_spec_is_read_back_as_it_was() -> None:
         ({"interval_seconds": 1e-9}, "interval_seconds", "greater than or equal to 0.1"),
         ({"queues": [{"name": "q"}, {"name": "r", "ageing_seconds": 1e-300}]}, "ageing_seconds", "or equal to 0.1"),
         ({"convergence": {"window_seconds": 1e100}}, "window_seconds", "less than or equal to 1000000000"),
+        ({"maximum": 10**20}, "maximum", "less than or equal to 262144"),
         ({"restart_seconds": -1}, "restart_seconds", "greater than or equal to 0"),
     ],
 )
