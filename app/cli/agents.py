@@ -74,7 +74,7 @@ def train(
         int | None, typer.Option(min=1, max=64, help="How many seeds are tried, on all workers at once: 3 with auto.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
-    budget: Annotated[int | None, typer.Option(help="Environment steps for each seed.")] = None,
+    budget: Annotated[int | None, typer.Option(min=1_000, help="Environment steps for each seed.")] = None,
     executor: Annotated[str, typer.Option(help="serial, processes or ray.")] = "serial",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     start_from: Annotated[int | None, typer.Option(min=1, help="Version of an agent to go on training.")] = None,

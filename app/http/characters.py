@@ -1,4 +1,7 @@
-"""Refuses characters that a database can't keep, before any route looks at them: NUL, and halves of surrogate pairs."""
+"""Refuses characters that a database can't keep, before any route looks at them: NUL, and halves of surrogate pairs;
+
+and JSON that is nested too deeply, or names a member twice.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from fastapi import Request
 
 from app.errors import FieldError, Invalid
 from app.http.limits import is_upload
-from app.kinds.contract.nesting import DEEPEST, TOO_DEEP, deep_place
+from app.kinds.contract.nesting import DEEPEST, TOO_DEEP, TWICE, deep_place, repeated_place
 
 ESCAPED = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")  # also finds whole pairs, which are looked at more closely
 UNKEPT = re.compile("[\0\ud800-\udfff]")
@@ -35,15 +38,17 @@ def check_address(path: Mapping[str, object], query: bytes) -> None:
 
 
 def check_json(body: bytes) -> None:
-    """Refuse such characters in the strings and names of a JSON body, and one that is nested too deeply.
+    """Refuse such characters in the strings and names of a JSON body, what is nested too deeply, names given twice.
 
     A body that can't be read is left to its reader.
 
     Raises:
-        Invalid: points to the string, to the object that holds the name, or to what is too deep.
+        Invalid: points to the string, to the object that holds the name, to what is too deep, or to the name.
     """
     if body.count(b"[") + body.count(b"{") > DEEPEST and (place := deep_place(body)) is not None:
         raise Invalid(f"{place or '/'}: {TOO_DEEP}", errors=[FieldError(place, TOO_DEEP)])
+    if (place := repeated_place(body)) is not None:
+        raise Invalid(f"{place or '/'}: {TWICE}", errors=[FieldError(place, TWICE)])
     if b"\\u" not in body or ESCAPED.search(body) is None:
         return
     try:

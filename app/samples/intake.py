@@ -15,6 +15,7 @@ from app.errors import FieldError, Invalid, TooManyRequests
 from app.http.caller import current_quotas
 from app.kinds.contract.inputs import FieldIssue
 from app.kinds.contract.reading import Refused, Sample
+from app.kinds.contract.samples import Format
 from app.kinds.contract.text import MAXIMUM_NAME, plain, printable
 from app.samples import repository
 from app.samples.repository import Known
@@ -72,9 +73,10 @@ class Intake:
     nothing has to be remembered of accepted executions, however many there are.
     """
 
-    def __init__(self, database: Database, target: Target, now: Callable[[], datetime] = utc_now) -> None:
+    def __init__(self, database: Database, target: Target, form: Format, now: Callable[[], datetime] = utc_now) -> None:
         self._database = database
         self._target = target
+        self._form = form
         self._now = now
         self._token = secrets.token_hex(8)
         self._sequence = 0
@@ -118,7 +120,7 @@ class Intake:
         self._count(outcome)
         if self.counts.rejected > MAXIMUM_REJECTIONS:
             message = f"stopped after {self.counts.rejected:,} refused executions"
-            raise Invalid(message, errors=rejection_errors(self.counts.rejections[:20]))
+            raise Invalid(message, errors=rejection_errors(self._form, self.counts.rejections[:20]))
 
     def _settle(self, session: Session, batch: list[Sample | Refused]) -> _Outcome:
         workloads.require(session, self._target.tenant, self._target.workload_id, lock=True)
@@ -200,6 +202,6 @@ def _storable(name: str) -> bool:
     return 0 < len(name) <= MAXIMUM_NAME and name.isprintable()
 
 
-def rejection_errors(rejections: list[Rejection]) -> list[FieldError]:
-    """Rejections as the errors of a problem."""
-    return [FieldError(f"/lines/{r.line}{r.field}", r.reason, r.value) for r in rejections]
+def rejection_errors(form: Format, rejections: list[Rejection]) -> list[FieldError]:
+    """Rejections as the errors of a problem, pointing into what was sent in a format."""
+    return [FieldError(f"{form.place(one.line)}{one.field}", one.reason, one.value) for one in rejections]

@@ -87,14 +87,14 @@ def _upload(database: Database, tenant: str, name: str, given: Upload) -> Upload
         workload = workloads.require(session, tenant, name)
     codec = codec_of(workload)
     form = _format(workload, codec, given)
-    intake = Intake(database, Target(tenant, workload.id))
+    intake = Intake(database, Target(tenant, workload.id), form)
     try:
         _store(intake, _reader(form, codec, given).read(_body(given, form)))
     except (StewardError, InvalidInput, SQLAlchemyError, DeadlinePassed) as error:
         if not intake.counts.accepted:
             raise
         raise _after(error, intake.counts) from error
-    return _concluded(intake.counts)
+    return _concluded(form, intake.counts)
 
 
 def _store(intake: Intake, items: Iterable[Sample | Refused]) -> None:
@@ -140,7 +140,7 @@ def _body(given: Upload, form: Format) -> Iterator[bytes]:
     """The body as its format is read: unpacked, measured, and in blocks of lines or pieces."""
     chunks: Iterable[bytes] = limited(given.chunks, given.largest)
     zipped = given.gzip
-    if form.named and not zipped:
+    if not zipped:
         zipped, chunks = sniffed(chunks)
     pieces = watched(limited(unzipped(chunks), given.largest) if zipped else chunks, given.check)
     if form.lines is None:
@@ -172,16 +172,14 @@ def _interruption(error: SQLAlchemyError | DeadlinePassed) -> StewardError:
     raise error
 
 
-def _concluded(counts: UploadRead) -> UploadRead:
+def _concluded(form: Format, counts: UploadRead) -> UploadRead:
     if counts.accepted or counts.duplicate:
         return counts
     if not counts.rejected:
         raise Invalid("the body holds no execution; send at least one with at least one iteration")
-    first = counts.rejections[0]
-    raise Invalid(
-        f"none of the {counts.rejected} executions could be accepted; line {first.line}, {first.field}: {first.reason}",
-        errors=rejection_errors(counts.rejections),
-    )
+    found = rejection_errors(form, counts.rejections)
+    message = f"none of the {counts.rejected} executions could be accepted; {found[0].pointer}: {found[0].message}"
+    raise Invalid(message, errors=found)
 
 
 def layout_of(workload: Workload) -> Any:

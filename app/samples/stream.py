@@ -53,7 +53,7 @@ def _unpacked(unpacker: _Unpacker, data: bytes) -> bytes:
         return unpacker.decompress(data, PIECE)
     except zlib.error as error:
         raise Invalid(
-            f"the body isn't gzip, as its content-encoding says: {error}",
+            f"the body isn't gzip, as its content-encoding or its first bytes say: {error}",
             errors=[FieldError("/header/content-encoding", "must describe the body", "gzip")],
         ) from error
 

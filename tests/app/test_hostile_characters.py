@@ -96,6 +96,11 @@ def test_in_uploads(client: TestClient, workload: str) -> None:
         assert answer.status_code == 422, (media_type, answer.text)
 
 
+def test_a_member_that_is_named_twice(client: TestClient, spec: dict[str, Any]) -> None:
+    text = json.dumps(spec).replace('"name": "gpus"', '"name": "cpus", "name": "gpus"')
+    assert refusal(client.post("/workloads", content=text, headers=JSON)) == ["/resources/0/name"]
+
+
 @on_both
 def test_what_only_looks_like_it_is_taken(client: TestClient, spec: dict[str, Any]) -> None:
     for number, harmless in enumerate(("a pair \U0001f600", "an escaped \\u0000 and \\ud800", "é\u2028")):

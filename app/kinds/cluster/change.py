@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from app.kinds.cluster.spec import MOST_MEMBERS, ClusterSpec, ClusterWeights
+from app.kinds.cluster.spec import MOST_MEMBERS, Apart, ClusterSpec, ClusterWeights
 from app.kinds.contract.inputs import FieldIssue, InvalidInput, unknown_names
 from app.kinds.fields import NonNegative, Positive, Slug, Strict
 
@@ -14,7 +14,7 @@ class QueueChange(Strict):
     """What may change of a queue; what is left out stays as it is."""
 
     weight: Positive | None = None
-    ageing_seconds: Positive | None = Field(default=None, description="null, said so: never")
+    ageing_seconds: Apart | None = Field(default=None, description="null, said so: never")
 
 
 def _object(change: object) -> object:

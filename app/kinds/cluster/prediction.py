@@ -12,6 +12,7 @@ from app.kinds.cluster.interference import slowdown
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.learning_curves import Seen, ahead
 from app.kinds.cluster.model import ClusterModel
+from app.kinds.cluster.samples.content import LARGEST
 from app.kinds.cluster.throughput import Place, interval
 from app.kinds.contract.engine import Query
 from app.kinds.contract.inputs import invalid
@@ -20,12 +21,19 @@ from app.kinds.contract.kind import Parameter
 LEVEL = 0.9
 MOST_POINTS = 1_000
 ROUNDED = 1e-9
+SHOWN = 80
+"""Characters of a value that an error tells."""
 _TEXT: dict[str, Any] = {"type": "string", "maxLength": 255}
 _COUNT: dict[str, Any] = {"type": "integer", "minimum": 1}
 _CURVE: dict[str, Any] = {"type": "string", "maxLength": 32_768}
 PARAMETERS = (
     Parameter("application", "Name of an application of the samples.", _TEXT, "resnet50", required=True),
-    Parameter("gpus", "GPUs of a job; with `batch`, what a step takes is told.", _COUNT, 8),
+    Parameter(
+        "gpus",
+        "GPUs of a job, at most as many as there are or were measured; with `batch`, what a step takes is told.",
+        _COUNT,
+        8,
+    ),
     Parameter("batch", "Samples of a step, over all GPUs.", _COUNT, 512),
     Parameter("nodes", "Over which the GPUs are spread; as few as they fill, where missing.", _COUNT, 2),
     Parameter("node_class", "Of the spec; the first, where missing.", _TEXT, "a100"),
@@ -112,7 +120,7 @@ def _step(layout: Layout, model: ClusterModel, application: int, query: Query) -
         raise invalid(
             "/query/application", f"must be one of which steps were measured: {known}", query["application"][0]
         )
-    gpus = _whole(query, "gpus", 1_000_000)
+    gpus = _whole(query, "gpus", int(model.throughput.gpus[-1]))  # of more nothing is known: no table goes further
     batch, packed = _number(query, "batch"), -(-gpus // int(model.throughput.node[0]))
     nodes = _whole(query, "nodes", gpus) if "nodes" in query else packed
     classes = {one.name: one for one in layout.spec.nodes}
@@ -183,15 +191,15 @@ def _application(model: ClusterModel, name: str, parameter: str) -> int:
 def _number(query: Query, name: str) -> float:
     text = _one(query, name)
     value = _parsed(text)
-    if value is None or not 0 < value <= 1e9:
-        raise invalid(f"/query/{name}", "must be a number above 0", text)
+    if value is None or not 0 < value <= LARGEST:
+        raise invalid(f"/query/{name}", f"must be a number greater than 0, at most {LARGEST:,.0f}", text[:SHOWN])
     return value
 
 
 def _whole(query: Query, name: str, most: int) -> int:
     text = _one(query, name)
     if not (text.isascii() and text.isdecimal() and 1 <= int(text[:10]) <= most and len(text) <= 10):
-        raise invalid(f"/query/{name}", f"must be a whole number, 1 to {most:,}", text)
+        raise invalid(f"/query/{name}", f"must be a whole number, 1 to {most:,}", text[:SHOWN])
     return int(text)
 
 
@@ -202,7 +210,7 @@ def _points(text: str, name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
     table = np.array(pairs, np.float64) if sound else np.zeros((0, 2))
     if not sound or (table[:, 0] < 0).any() or (np.diff(table[:, 0]) <= 0).any():
         accepted = f"must be iteration:value, up to {MOST_POINTS:,} times with ',' between them, iterations ascending"
-        raise invalid(f"/query/{name}", accepted, text[:80])
+        raise invalid(f"/query/{name}", accepted, text[:SHOWN])
     return table
 
 

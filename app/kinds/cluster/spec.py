@@ -6,6 +6,9 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from app.kinds.fields import NonNegative, Positive, Probability, Slug, Strict
 
+Apart = Annotated[float, Field(ge=0.1, le=1e9)]
+"""Seconds between decisions, or of waiting. Of less an episode, in which jobs train for hours, would never end, and
+whoever reports would be asked to come back at once; what is longer than 30 years never happens."""
 MOST_NODES, MOST_GPUS, MOST_MEMBERS = 4_096, 64, 256
 Named = TypeVar("Named", "NodeClass", "JobQueue")
 
@@ -25,7 +28,7 @@ class JobQueue(Strict):
 
     name: Slug
     weight: Positive = Field(default=1.0, description="of a job's completion time against those of other queues")
-    ageing_seconds: Positive | None = Field(
+    ageing_seconds: Apart | None = Field(
         default=None, description="of waiting, after which a job counts as of the queue before; null: never"
     )
 
@@ -78,7 +81,7 @@ class Convergence(Strict):
 
     tolerance: Probability = Field(default=0.015, description="part of what a job has reached below which it is little")
     doubt: NonNegative = Field(default=0.5, description="half 90 % intervals that are added to what is left to gain")
-    window_seconds: Positive = Field(default=3600.0, description="from one halving to the next")
+    window_seconds: Apart = Field(default=3600.0, description="from one halving to the next")
 
 
 class ClusterSpec(Strict):
@@ -96,17 +99,17 @@ class ClusterSpec(Strict):
         AfterValidator(_first_stays),
     ] = (JobQueue(name="default"),)
     minimum: Annotated[int, Field(ge=1, description="GPUs of a job, unless it says otherwise")] = 1
-    maximum: Annotated[int | None, Field(ge=1, description="null: all there are")] = None
+    maximum: Annotated[int | None, Field(ge=1, le=MOST_NODES * MOST_GPUS, description="null: all there are")] = None
     data_power: NonNegative = Field(
         default=0.0,
         description="of a job's data over the usual of its application, by which its completion time counts more. With "
         "1, larger data has more GPUs, and the mean completion time is longer; 0: short jobs first",
     )
-    patience_seconds: Positive = Field(
+    patience_seconds: Apart = Field(
         default=86_400.0, description="of waiting, after which a job comes before all others: nobody waits for ever"
     )
     restart_seconds: NonNegative = Field(default=30.0, description="that a job loses when its nodes change")
-    interval_seconds: Positive = Field(default=60.0, description="between decisions, where nothing else happens")
+    interval_seconds: Apart = Field(default=60.0, description="between decisions, where nothing else happens")
     demotion_gpu_hours: Positive = Field(
         default=16.0,
         description="of service after which the rule of least attained service counts a job as less urgent",

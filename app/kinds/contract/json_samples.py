@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from app.kinds.contract.inputs import FieldIssue, InvalidInput
-from app.kinds.contract.nesting import TOO_DEEP, deep_place
+from app.kinds.contract.inputs import FieldIssue, InvalidInput, invalid
+from app.kinds.contract.nesting import TOO_DEEP, TWICE, deep_place, repeated_place
 from app.kinds.contract.reading import Refused, Sample
 from app.kinds.contract.text import plain
 
@@ -63,6 +63,8 @@ class JsonReader:
             issue = _issue(body, error)
             detail = f"{issue.pointer or 'body'}: {issue.message}"
             raise InvalidInput([issue], detail) from error
+        if body.count(b'"samples"') > 1 and repeated_place(body) == "/samples":
+            raise invalid("/samples", TWICE, None)
         for number, raw in enumerate(samples, start=1):
             yield self._one(raw, number)
 
@@ -70,6 +72,12 @@ class JsonReader:
 def malformed(data: bytes, number: int, error: Exception) -> Refused:
     """An execution that a decoder refused: one of ``MALFORMED``."""
     return Refused(_guessed_name(data), number, _issue(data, error))
+
+
+def repeated(data: bytes | msgspec.Raw, members: int) -> FieldIssue | None:
+    """What is wrong with an execution of whose objects so many members were read, if one of them is there twice."""
+    place = repeated_place(bytes(data), members)
+    return None if place is None else FieldIssue(place, TWICE, None)
 
 
 def _issue(data: bytes, error: Exception) -> FieldIssue:

@@ -1,15 +1,20 @@
-"""How deeply JSON from outside may be nested: the same for every body and every kind.
+"""How deeply JSON from outside may be nested, and that no object names a member twice: the same for every body.
 
-Decoders stop at depths of their own, or fail in the middle; what a kind reads is four levels deep at most.
+Decoders stop at depths of their own, or fail in the middle; what a kind reads is four levels deep at most. Of a member
+that is named twice they take the last, and say nothing.
 """
 
+import json
 import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 DEEPEST = 64
 TOO_DEEP = f"must be nested at most {DEEPEST} levels deep"
 LISTED = 8
 """Most steps of a pointer to what is too deep."""
+TWICE = "must be given once: it stands there twice"
+_NAMES = re.compile(rb'"\s*+:')
 _TOKENS = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"|[\[\]{},:]', re.DOTALL)
 
 
@@ -34,27 +39,81 @@ def deep_place(text: bytes) -> str | None:
 
     It takes any bytes, for it is asked why a decoder gave up; time is linear in their number.
     """
+    return next((_pointer(path) for path, _ in _places(text) if len(path) > DEEPEST), None)
+
+
+def repeated_place(text: bytes, members: int = -1) -> str | None:
+    """JSON pointer to the first member of a document that its object names again; None where none does.
+
+    Args:
+        members: that were read of it, as far as is known: see ``more_names``.
+    """
+    if not more_names(text, members):
+        return None
+    try:
+        json.loads(text, object_pairs_hook=_each_once)
+    except _NamedAgainError:
+        return _repeated(text)
+    except (ValueError, RecursionError):
+        return None  # left to its reader
+    return None
+
+
+def more_names(text: bytes, members: int) -> bool:
+    """Whether JSON, or lines of it, may name more members than were read of it: told fast, and never missed."""
+    return text.count(b":") > members and len(_NAMES.findall(text)) > members
+
+
+class _NamedAgainError(Exception):
+    """An object names a member twice."""
+
+
+def _each_once(pairs: Sequence[tuple[str, Any]]) -> None:
+    if len({name for name, _ in pairs}) < len(pairs):
+        raise _NamedAgainError
+
+
+def _repeated(text: bytes) -> str | None:
+    known: list[set[str]] = []  # names of the open objects, the outermost first
+    for path, opened in _places(text):
+        if opened:
+            known[len(path) - 1 :] = [set()]
+        elif path[-1] in known[len(path) - 1]:
+            return _pointer(path)
+        else:
+            known[len(path) - 1].add(str(path[-1]))
+    return None
+
+
+def _places(text: bytes) -> Iterator[tuple[list[str | int], bool]]:
+    """The way to each list and object as it opens, and to each member of an object: the same list, as it changes."""
     path: list[str | int] = []
     word = ""
     for found in _TOKENS.finditer(text):
         token = found[0]
         if token in (b"[", b"{"):
             path.append(0 if token == b"[" else "")
-            if len(path) > DEEPEST:
-                return _pointer(path)
+            yield path, True
         elif token in (b"]", b"}"):
             del path[-1:]
         elif token == b"," and path and isinstance(path[-1], int):
             path[-1] += 1
         elif token == b":" and path and isinstance(path[-1], str):
             path[-1] = word
+            yield path, False
         elif len(token) > 1:
-            word = found[1][:80].decode("utf-8", "replace")
-    return None
+            word = _unescaped(found[1])
 
 
-def _pointer(path: list[str | int]) -> str:
+def _unescaped(name: bytes) -> str:
+    try:
+        return str(json.loads(b'"%b"' % name)) if b"\\" in name else name.decode("utf-8", "replace")
+    except ValueError:
+        return name.decode("utf-8", "replace")
+
+
+def _pointer(path: Sequence[str | int]) -> str:
     """Up to the innermost name, and not too long."""
     names = max((place for place, step in enumerate(path) if isinstance(step, str) and step), default=-1)
     steps = path[: min(names + 1, LISTED)]
-    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
+    return "".join("/" + str(step)[:80].replace("~", "~0").replace("/", "~1") for step in steps)

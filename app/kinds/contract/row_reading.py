@@ -14,9 +14,10 @@ import msgspec
 
 from app.kinds.contract.csv_cells import unescaped
 from app.kinds.contract.inputs import FieldIssue, InvalidInput
-from app.kinds.contract.json_samples import MALFORMED, JsonReader, malformed
+from app.kinds.contract.json_samples import MALFORMED, JsonReader, malformed, repeated
+from app.kinds.contract.nesting import more_names
 from app.kinds.contract.reading import Refused, Sample
-from app.kinds.contract.rows import Rows, refused
+from app.kinds.contract.rows import Rows, refuse, refused
 from app.kinds.contract.samples import Format
 from app.kinds.contract.text import name_issue, printable
 
@@ -109,8 +110,21 @@ class NdjsonReader(RowReader):
             filled = [i for i, line in enumerate(lines) if line and not line.isspace()]
             found = [_decoded(self._forms, lines[i], before + 1 + i) for i in filled]
             names = self._forms.columns
-            yield Rows({name: [getattr(one, name) for one in found] for name in names}, _line(filled, before))
+            columns = {name: [getattr(one, name) for one in found] for name in names}
+            if more_names(block, _said(columns)):
+                _check_once(lines, before)
+            yield Rows(columns, _line(filled, before))
             before += len(lines)
+
+
+def _said(columns: Mapping[str, Sequence[Any]]) -> int:
+    return sum(len(values) - values.count(None) for values in columns.values())
+
+
+def _check_once(lines: Sequence[bytes], before: int) -> None:
+    """Refuse lines whose objects name a member twice; each is looked at."""
+    found = [(number, repeated(line, 0)) for number, line in enumerate(lines, start=before + 1)]
+    refuse([issue._replace(pointer=f"/lines/{number}{issue.pointer}") for number, issue in found if issue])
 
 
 def listed(rows: Sequence[Any], names: Sequence[str], part: str) -> Rows:
@@ -193,13 +207,15 @@ class BodyReader:
             body = self._decoder.decode(data)
         except MALFORMED as error:
             return malformed(bytes(data), number, error)
-        issue = name_issue(body.execution)
+        tables = [listed(getattr(body, part), names, part) for part, names in self._parts.items()]
+        members = 1 + sum(bool(rows.rows) + _said(rows.columns) for rows in tables)
+        issue = name_issue(body.execution) or repeated(data, members)
         if issue is not None:
             return Refused(body.execution, number, issue)
         collector = self._collector()
         try:
-            for part, names in self._parts.items():
-                collector.take(listed(getattr(body, part), names, part))
+            for rows in tables:
+                collector.take(rows)
             return collector.sample(body.execution)._replace(line=number)
         except InvalidInput as error:
             return Refused(body.execution, number, error.errors[0])

@@ -68,7 +68,7 @@ class Format(NamedTuple):
         reader: reads a body for a codec; it is given the name that the caller has for what is in it, or None.
         limit: which of the service's limits holds for the unpacked body.
         lines: which limit holds for a line; None where the body is not read by lines.
-        named: whether a body holds one execution, which the caller may name, and may be gzip without saying so.
+        named: whether a body holds one execution, which the caller may name.
         schema, example: of a body, for the documentation.
         skipping: as ``reader``, but leaves out lines that can't be right and tells so; None where none can be left out.
     """
@@ -80,6 +80,10 @@ class Format(NamedTuple):
     schema: Mapping[str, Any] = FILE
     example: Any = None
     skipping: Callable[[Any, str | None], Reader] | None = None
+
+    def place(self, number: int) -> str:
+        """JSON pointer to an execution of a body by ``Refused.line``, which counts lines, or samples of a document."""
+        return f"/samples/{number - 1}" if self.limit == "json" else f"/lines/{number}"
 
 
 class Export(NamedTuple):

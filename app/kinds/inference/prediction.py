@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import BaseModel, Field
 
 from app.kinds.contract.engine import Query
-from app.kinds.contract.inputs import invalid, whole_number
+from app.kinds.contract.inputs import LATEST_MOMENT, invalid
 from app.kinds.contract.kind import Parameter
 from app.kinds.inference.forecast import forecast
 from app.kinds.inference.layout import Layout
@@ -88,13 +88,11 @@ def _position(query: Query, name: str, known: Sequence[str]) -> int:
 
 
 def _batch(query: Query, layout: Layout) -> int:
-    sizes = layout.spec.batches
-    if "batch" not in query:
-        raise invalid("/query/batch", f"must be given, one of {', '.join(map(str, sizes))}", None)
-    batch = whole_number(query["batch"], "batch")
-    if batch not in sizes:
-        raise invalid("/query/batch", f"must be one of {', '.join(map(str, sizes))}", batch)
-    return batch
+    sizes = [str(size) for size in layout.spec.batches]
+    values = query.get("batch", ())
+    if len(values) != 1 or values[0] not in sizes:
+        raise invalid("/query/batch", f"must be given once, one of {', '.join(sizes)}", [*values] or None)
+    return int(values[0])
 
 
 def _seconds(values: Sequence[str]) -> float:
@@ -102,6 +100,7 @@ def _seconds(values: Sequence[str]) -> float:
         at = float(values[0]) if len(values) == 1 else np.nan
     except ValueError:
         at = np.nan
-    if not 0 <= at < np.inf:
-        raise invalid("/query/at", "must be given once, as seconds since 0:00 UTC, 0 or more", [*values])
+    if not 0 <= at <= LATEST_MOMENT:
+        accepted = f"must be given once, as seconds since 0:00 UTC, 0 to {LATEST_MOMENT:g}"
+        raise invalid("/query/at", accepted, [*values])
     return at

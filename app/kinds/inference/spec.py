@@ -10,6 +10,13 @@ LARGEST_BATCH, LARGEST_QUEUE = 1_024, 10_000
 MOST_ACTIONS = 4_096
 MOST_WAITING = 20_000
 """Requests of all users together: a report reads and writes them all, 20,000 in about 5 ms."""
+SHORTEST_CONTROL = 0.1
+"""Seconds. Servers go on in seconds, and what is reported comes some milliseconds late: of less a count of what came is
+noise. A log is counted by such intervals, and an episode in training decides at the end of each."""
+DAY = 86_400.0
+"""Seconds, after which what comes repeats itself: arrivals are told by time of day, and no episode tells more."""
+MOST_INTERVALS = 10_000
+"""Of an episode, each with a decision: they bound what an episode costs where nothing comes."""
 
 Named = TypeVar("Named", "Variant", "ServerClass", "User")
 Count = Annotated[int, Field(ge=0, le=1_000)]
@@ -104,8 +111,12 @@ class InferenceSpec(Strict):
     queue_limit: Annotated[
         int, Field(ge=1, le=LARGEST_QUEUE, description="requests of a user that wait; one more drops the oldest")
     ] = 100
-    control_seconds: Positive = Field(default=10.0, description="between two decisions on how many servers are on")
-    episode_seconds: Positive = Field(default=120.0, description="of a simulated episode")
+    control_seconds: Annotated[
+        float, Field(ge=SHORTEST_CONTROL, le=DAY, description="between two decisions on how many servers are on")
+    ] = 10.0
+    episode_seconds: Annotated[
+        float, Field(gt=0, le=DAY, description="of a simulated episode; at most 10,000 times control_seconds")
+    ] = 120.0
     weights: InferenceWeights = InferenceWeights()
     policies: Literal["one", "per_user"] = Field(
         default="one", description="`one` for all users, or one for each: a role by the name of the user"
@@ -119,6 +130,12 @@ class InferenceSpec(Strict):
         if len(self.users) * self.queue_limit > MOST_WAITING:
             most = f"{MOST_WAITING:,} over {len(self.users)} users, {MOST_WAITING // len(self.users):,}"
             raise ValueError(f"queue_limit must be at most {most}: queue_limit {self.queue_limit:,}")
+        longest = MOST_INTERVALS * self.control_seconds
+        if self.episode_seconds > longest:
+            told = f"episode_seconds {self.episode_seconds:g}, control_seconds {self.control_seconds:g}"
+            raise ValueError(
+                f"episode_seconds must be at most {MOST_INTERVALS:,} × control_seconds, {longest:g}: {told}"
+            )
         return self
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
 from app.kinds.contract.inputs import FieldIssue, InvalidInput
-from app.kinds.contract.json_samples import MALFORMED, JsonReader, NdjsonReader, malformed
+from app.kinds.contract.json_samples import MALFORMED, JsonReader, NdjsonReader, malformed, repeated
 from app.kinds.contract.reading import Refused, Sample, tabular
 from app.kinds.contract.samples import ExecutionBase, Export, Format, Stored
 from app.kinds.contract.text import name_issue, plain
@@ -108,7 +108,8 @@ class ReportSamples:
             body = _sample.decode(data)
         except MALFORMED as error:
             return malformed(bytes(data), number, error)
-        issue = name_issue(body.execution) or self._length_issue(len(body.reports))
+        twice = repeated(data, 2 + sum(map(len, body.reports)))
+        issue = name_issue(body.execution) or twice or self._length_issue(len(body.reports))
         if issue is not None:
             return Refused(body.execution, number, issue)
         reports = []

@@ -2490,7 +2490,7 @@ export interface components {
             control_seconds?: number;
             /**
              * Episode Seconds
-             * @description of a simulated episode
+             * @description of a simulated episode; at most 10,000 times control_seconds
              * @default 120
              */
             episode_seconds?: number;
@@ -7799,7 +7799,7 @@ export interface operations {
                  */
                 application?: string;
                 /**
-                 * @description GPUs of a job; with `batch`, what a step takes is told.
+                 * @description GPUs of a job, at most as many as there are or were measured; with `batch`, what a step takes is told.
                  * @example 8
                  */
                 gpus?: number;

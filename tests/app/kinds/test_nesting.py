@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.kinds.contract.nesting import DEEPEST, deep_place, too_deep
+from app.kinds.contract.nesting import DEEPEST, deep_place, repeated_place, too_deep
 
 ANY = st.recursive(
     st.none() | st.floats(allow_nan=False) | st.text(max_size=5),
@@ -41,3 +41,22 @@ def test_text_and_value_are_measured_alike(inner: object, levels: int) -> None:
 )
 def test_the_field_is_named(document: str, pointer: str | None) -> None:
     assert deep_place(document.encode()) == pointer
+
+
+@given(ANY)
+def test_what_is_named_once_is_never_called_named_twice(value: object) -> None:
+    assert repeated_place(json.dumps(value).encode()) is None
+
+
+@pytest.mark.parametrize(
+    ("document", "pointer"),
+    [
+        ('{"a": {"b": 1}, "c": [{"b": 1}, {"b": 2}]}', None),
+        ('{"a": [{}, {"b": 1, "c": {"b": 1}, "b": 2}]}', "/a/1/b"),
+        ('{"a": {"x": 1}, "\\u0061" : 2}', "/a"),
+        ('{"text": "\\"text\\":", "other": ":"}', None),
+        ('{"a": 1, "a": 2', None),
+    ],
+)
+def test_a_member_that_is_named_twice_is_found(document: str, pointer: str | None) -> None:
+    assert repeated_place(document.encode()) == pointer

@@ -128,7 +128,26 @@ def test_when_nothing_can_be_accepted_the_problem_names_lines_and_fields(client:
     assert (answer.status_code, answer.headers["content-type"]) == (422, "application/problem+json")
     found = {error["pointer"]: error["value"] for error in answer.json()["errors"]}
     assert found == {"/lines/2/metrics/iteration_seconds": "nan", "/lines/3/allocation/gpus": 99}
-    assert "line 2" in answer.json()["detail"]
+    assert "/lines/2/metrics/iteration_seconds" in answer.json()["detail"]
+    document = json.dumps({"samples": [sample("a"), sample("a", report(), report(allocation={"gpus": 99}))]})
+    refused = upload(client, workload, document.replace('"a"', '""'), "application/json").json()
+    assert [error["pointer"] for error in refused["errors"]] == ["/samples/0/execution", "/samples/1/execution"]
+
+
+@pytest.mark.parametrize(
+    ("media", "body", "pointer"),
+    [
+        ("application/json", '{"samples": [], "samples": [' + json.dumps(sample("a")) + "]}", "/samples"),
+        ("application/json", '{"samples": [{"execution": "b", ' + json.dumps(sample("a"))[1:] + "]}",
+         "/samples/0/execution"),
+        ("application/x-ndjson", json.dumps(sample("a")).replace('"gpus": 4', '"gpus": 4, "gpus": 8'),
+         "/lines/1/reports/0/allocation/gpus"),
+    ],
+)  # fmt: skip
+def test_what_is_named_twice_is_refused(client: TestClient, workload: str, media: str, body: str, pointer: str) -> None:
+    answer = upload(client, workload, body, media)
+    assert (answer.status_code, [error["pointer"] for error in answer.json()["errors"]]) == (422, [pointer])
+    assert names(client, workload) == []
 
 
 @pytest.mark.parametrize(
@@ -288,6 +307,8 @@ def test_gzip_is_unpacked_also_in_several_members(client: TestClient, workload: 
     packed = gzip.compress(json.dumps(sample("c")).encode())
     again = upload(client, workload, packed, "application/x-ndjson", **{"Content-Encoding": "gzip"})
     assert counts(again) == (1, 0, 0, 1)
+    untold = gzip.compress(json.dumps({"samples": [sample("d")]}).encode())
+    assert counts(upload(client, workload, untold, "application/json")) == (1, 0, 0, 1)
 
 
 def test_gzip_that_ends_early_keeps_only_whole_executions(client: TestClient, workload: str) -> None:

@@ -21,6 +21,7 @@ from app.kinds.contract.reading import tabular
 from app.kinds.iterative.samples.codec import IterationSamples
 from app.kinds.iterative.spec import Spec
 from app.samples import intake, repository, service
+from app.samples.codecs import FORMATS
 from app.samples.intake import Intake, Target
 from app.samples.schemas import UploadRead
 from app.samples.service import Upload
@@ -194,7 +195,7 @@ def test_rejections_beyond_the_first_thousand_are_counted(backend: Database, tar
 
 def test_a_batch_holds_bounded_bytes(backend: Database, target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(intake, "BATCH_BYTES", 1000)
-    taking = Intake(backend, target)
+    taking = Intake(backend, target, FORMATS["text/csv"])
     for i in range(4):
         taking.take(tabular(f"run-{i}", i, np.ones((10, 4)), {"seconds": 10.0}))
     assert (taking.counts.accepted, len(stored(backend, target))) == (4, 4)

@@ -6,11 +6,13 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
+import numpy as np
+
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.samples import content
 from app.kinds.cluster.samples import run as reported
 from app.kinds.cluster.samples.check import ARRIVAL, BETWEEN, COLUMNS, CURVE, STEP
-from app.kinds.cluster.samples.content import BESIDE, Content
+from app.kinds.cluster.samples.content import BESIDE, GPUS, NODES, Content
 from app.kinds.cluster.samples.reading import BODIES
 from app.kinds.cluster.samples.schemas import (
     JSON_SCHEMA,
@@ -44,8 +46,15 @@ class ClusterSamples:
         self.layout = layout
 
     def unpacked(self, data: bytes) -> Content:
-        """Steps, curves and arrivals."""
-        return content.unpacked(data)
+        """Steps, curves and arrivals.
+
+        Steps on fewer nodes than can have so many GPUs, which is refused by now, count as on as few as can: so they are
+        learned from and handed out as they would be uploaded.
+        """
+        found = content.unpacked(data)
+        steps = found.steps.copy()
+        steps[:, NODES] = np.maximum(steps[:, NODES], np.ceil(steps[:, GPUS] / self.layout.capacity.max()))
+        return found._replace(steps=steps)
 
     def summary(self, data: bytes) -> Mapping[str, Any]:
         """What it comes to."""
@@ -75,13 +84,13 @@ class ClusterSamples:
 
     def as_csv(self, execution: Stored) -> Iterator[str]:
         """An execution's rows, under a header of all columns."""
-        for row in self._rows(content.unpacked(execution.data)):
+        for row in self._rows(self.unpacked(execution.data)):
             cells = row | {"beside": BETWEEN.join(row.get("beside", ()))}
             yield line(cells.get(name) for name in COLUMNS)
 
     def as_ndjson(self, execution: Stored) -> Iterator[str]:
         """An execution's rows as objects."""
-        for row in self._rows(content.unpacked(execution.data)):
+        for row in self._rows(self.unpacked(execution.data)):
             yield json.dumps(row) + "\n"
 
     def _by_queue(self, counts: Sequence[int]) -> dict[str, int]:

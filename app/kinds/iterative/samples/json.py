@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import msgspec
 
 from app.kinds.contract.inputs import FieldIssue
-from app.kinds.contract.json_samples import MALFORMED, malformed
+from app.kinds.contract.json_samples import MALFORMED, malformed, repeated
 from app.kinds.contract.reading import Refused, Sample, tabular
 from app.kinds.contract.text import name_issue, plain
 from app.kinds.iterative.samples.check import Checker, iteration_issue, table, too_many_issue
@@ -47,7 +47,8 @@ class SampleReader:
             sample = _sample.decode(data)
         except MALFORMED as error:
             return malformed(bytes(data), number, error)
-        return self._checked(sample, number)
+        twice = repeated(data, _members(sample))
+        return self._checked(sample, number) if twice is None else Refused(sample.execution, number, twice)
 
     def _checked(self, sample: SampleBody, number: int) -> Sample | Refused:
         issue = name_issue(sample.execution) or self._shape_issue(sample)
@@ -85,6 +86,13 @@ class SampleReader:
             if issue is not None:
                 return _at_report(index, issue)
         return None
+
+
+def _members(sample: SampleBody) -> int:
+    """How many members its objects had, as far as is known."""
+    given = [len(one.allocation) + len(one.metrics) + len(one.features) for one in sample.reports]
+    optional = [bool(one.features) + (one.iteration is not None) for one in sample.reports]
+    return 2 + 2 * len(given) + sum(given) + sum(optional)
 
 
 def _names_issue(part: str, names: list[str], given: Mapping[str, float]) -> FieldIssue | None:

@@ -35,6 +35,10 @@ def test_a_spec_is_read_back_as_it_was() -> None:
         ({"queues": [{"name": "q", "ageing_seconds": 60}]}, "queues", "of 'q' must be null: no queue is more urgent"),
         ({"minimum": 65}, "minimum", "must be 1 to 64, the GPUs of all nodes"),
         ({"minimum": 4, "maximum": 2}, "maximum", "must be at least 4, which is minimum"),
+        ({"interval_seconds": 1e-9}, "interval_seconds", "greater than or equal to 0.1"),
+        ({"queues": [{"name": "q"}, {"name": "r", "ageing_seconds": 1e-300}]}, "ageing_seconds", "or equal to 0.1"),
+        ({"convergence": {"window_seconds": 1e100}}, "window_seconds", "less than or equal to 1000000000"),
+        ({"maximum": 10**20}, "maximum", "less than or equal to 262144"),
         ({"restart_seconds": -1}, "restart_seconds", "greater than or equal to 0"),
     ],
 )

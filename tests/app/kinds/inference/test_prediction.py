@@ -69,18 +69,22 @@ class TestPredict:
             ({"variant": "tiny", "batch": "1", "server": "cpu"}, "variant"),
             ({"variant": "small", "server": "cpu"}, "batch"),
             ({"variant": "small", "batch": "3", "server": "cpu"}, "batch"),
+            ({"variant": "small", "batch": "1e100", "server": "cpu"}, "batch"),
             ({"variant": "small", "batch": "-1", "server": "cpu"}, "batch"),
             ({"variant": "small", "batch": "1"}, "server"),
             ({"variant": "small", "batch": "1", "server": "tpu"}, "server"),
             ({"variant": "small", "batch": "1", "server": "cpu", "at": "noon"}, "at"),
             ({"variant": "small", "batch": "1", "server": "cpu", "at": "-1"}, "at"),
             ({"variant": "small", "batch": "1", "server": "cpu", "at": "nan"}, "at"),
+            ({"variant": "small", "batch": "1", "server": "cpu", "at": "1e300"}, "at"),
         ],
     )
     def test_a_query_that_can_not_be_answered_names_its_parameter(self, query: dict[str, str], field: str) -> None:
         with pytest.raises(InvalidInput) as caught:
             told(**query)
-        assert caught.value.errors[0].pointer == f"/query/{field}"
+        error = caught.value.errors[0]
+        assert error.pointer == f"/query/{field}"
+        assert field != "batch" or error.message == "must be given once, one of 1, 2, 4, 8"
 
 
 class TestForecast:

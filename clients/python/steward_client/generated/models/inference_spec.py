@@ -40,7 +40,7 @@ class InferenceSpec:
     control_seconds: float | Unset = 10.0
     """ between two decisions on how many servers are on """
     episode_seconds: float | Unset = 120.0
-    """ of a simulated episode """
+    """ of a simulated episode; at most 10,000 times control_seconds """
     weights: InferenceWeights | Unset = UNSET
     """ What the terms of the objective are worth against each other. """
     policies: InferenceSpecPolicies | Unset = InferenceSpecPolicies.ONE

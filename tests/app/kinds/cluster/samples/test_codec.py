@@ -19,7 +19,19 @@ from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.live.report import decode
 from app.kinds.cluster.samples.check import MOST_NAMES
 from app.kinds.cluster.samples.codec import CSV, JSON, NDJSON, ClusterSamples
-from app.kinds.cluster.samples.content import BATCH, BESIDE, COMPUTING, ITERATION, NODES, QUEUE, TIME, VALUE, Content
+from app.kinds.cluster.samples.content import (
+    BATCH,
+    BESIDE,
+    COMPUTING,
+    ITERATION,
+    NODES,
+    QUEUE,
+    TIME,
+    VALUE,
+    Content,
+    packed,
+    unpacked,
+)
 from app.kinds.cluster.samples.example import SAMPLES
 from app.kinds.cluster.samples.run import steps
 from app.kinds.cluster.spec import ClusterSpec
@@ -132,6 +144,16 @@ class TestWhatIsKept:
         codec = ClusterSamples(layout())
         for media, how in codec.exports.items():
             again = sound((how.head(codec) + "".join(how.body(codec, stored(sample)))).rstrip("\n"), media)
+            assert again.digest == sample.digest
+
+    def test_steps_kept_on_too_few_nodes_are_handed_out_as_they_can_be_uploaded(self) -> None:
+        codec, sample = ClusterSamples(layout()), sound("application,gpus,nodes,batch,seconds\na,9,3,8,1")
+        found = unpacked(sample.data)
+        found.steps[0, NODES] = 1  # as it was taken once
+        kept = sample._replace(data=packed(found))
+        assert codec.unpacked(kept.data).steps[0, NODES] == 3
+        for media, how in codec.exports.items():
+            again = sound((how.head(codec) + "".join(how.body(codec, stored(kept)))).rstrip("\n"), media)
             assert again.digest == sample.digest
 
 

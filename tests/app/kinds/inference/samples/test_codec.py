@@ -171,6 +171,7 @@ class TestRefusing:
             ("{}", "/lines/2/variant"),
             ('{"time": 2, "seconds": 1}', "/lines/2/seconds"),
             ('{"time": 0, "user": "web"}', "/lines/2/time"),
+            ('{"time": 2, "user": null, "user": "web"}', "/lines/2/user"),
         ],
     )
     def test_a_line_of_json_is_refused_with_its_number(self, line: str, pointer: str) -> None:
