@@ -277,7 +277,7 @@ def results() -> list[Row]:
         sqlite = stack.enter_context(steward(f"sqlite:///{folder}/steward.db", folder / "sqlite"))
         postgres = None
         if shutil.which("postgres") or Path("/usr/lib/postgresql").exists():
-            url = stack.enter_context(postgres_server()).url()
+            url = stack.enter_context(postgres_server(durable=True)).url()
             postgres = stack.enter_context(steward(url, folder / "postgresql"))
         measured = _turns(yardstick, sqlite, postgres)
     empty = measured["empty"]

@@ -63,7 +63,7 @@ def subjects() -> Iterator[list[Subject]]:
         asked = api_speed.states("/empty")
         found = [Subject("empty", port, lambda: asked, circle=True)]
         urls = {"sqlite": f"sqlite:///{folder}/steward.db"}
-        urls["postgresql"] = stack.enter_context(postgres_server()).url()
+        urls["postgresql"] = stack.enter_context(postgres_server(durable=True)).url()
         for name, url in urls.items():
             made = stack.enter_context(api_speed.steward(url, folder / name))
             ask = _reports(api_speed.reports, made)

@@ -291,7 +291,7 @@ def results(parts: list[str], runs: int = RUNS, each: int = EACH, folder: str | 
             if part == "sqlite":
                 found += measure(f"sqlite:///{name}/steward.db", Path(name), runs, each, "SQLite")
             else:
-                with postgres_server() as server:
+                with postgres_server(durable=True) as server:
                     found += measure(server.url(), Path(name), runs, each, "PostgreSQL")
     return found
 

@@ -85,12 +85,14 @@ class PostgresServer:
     """A PostgreSQL server of our own, on a loopback port, that can be stopped and started again.
 
     ``within`` is what a command begins with to run in a network namespace, where ``host`` is the server's address.
+    Unless it is ``durable`` the disk isn't waited for: no test loses the machine's power. What is measured must be.
     """
 
     folder: Path
     port: int
     host: str = LOOPBACK
     within: tuple[str, ...] = ()
+    durable: bool = False
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     def url(self, name: str = "postgres") -> str:
@@ -110,11 +112,12 @@ class PostgresServer:
         return True
 
     def start(self) -> None:
-        """Start and wait until it answers. Nothing here loses the machine's power: the disk is not waited for."""
+        """Start and wait until it answers."""
         program = postgres_program("postgres")
         assert program is not None
         options = ["-p", str(self.port), "-c", f"listen_addresses={self.host}", "-k", str(self.folder)]
-        command = [program, "-D", str(self.folder / "data"), *options, "-c", "max_connections=200", "-c", "fsync=off"]
+        options += ["-c", "max_connections=200", "-c", f"fsync={'on' if self.durable else 'off'}"]
+        command = [program, "-D", str(self.folder / "data"), *options]
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
                 [*self.within, *_as_postgres(command)], stdout=log, stderr=log, cwd=self.folder
@@ -132,8 +135,10 @@ class PostgresServer:
 
 
 @contextmanager
-def postgres_server(host: str = LOOPBACK, within: tuple[str, ...] = ()) -> Iterator[PostgresServer]:
-    """A fresh PostgreSQL server in a folder of its own (see `PostgresServer` for where)."""
+def postgres_server(
+    host: str = LOOPBACK, within: tuple[str, ...] = (), *, durable: bool = False
+) -> Iterator[PostgresServer]:
+    """A fresh PostgreSQL server in a folder of its own (see `PostgresServer` for where, and how durable)."""
     program = postgres_program("initdb")
     if program is None or (os.geteuid() == 0 and shutil.which("runuser") is None):
         missing("PostgreSQL")
@@ -148,7 +153,7 @@ def postgres_server(host: str = LOOPBACK, within: tuple[str, ...] = ()) -> Itera
         if host != LOOPBACK:
             with (folder / "data" / "pg_hba.conf").open("a") as known:
                 known.write(f"host all all {host}/30 trust\n")
-        server = PostgresServer(folder, free_port(), host, within)
+        server = PostgresServer(folder, free_port(), host, within, durable)
         server.start()
         try:
             yield server

@@ -20,9 +20,12 @@ class Fingerprint(NamedTuple):
     revoked: int
 
 
+_FINGERPRINT = select(func.count(Key.id), func.count(Key.revoked_at))  # made once: it is asked twice a second
+
+
 def fingerprint(session: Session) -> Fingerprint:
     """Of all keys that there are."""
-    return Fingerprint(*session.execute(select(func.count(Key.id), func.count(Key.revoked_at))).one())
+    return Fingerprint(*session.execute(_FINGERPRINT).one())
 
 
 def valid(session: Session) -> Sequence[Key]:
