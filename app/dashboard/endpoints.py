@@ -86,6 +86,12 @@ def decisions(
     return page("decisions.html", decisions=lines, older=older, id=run)
 
 
+@router.get("/ui/runs/{run}/others")
+def others(request: Request, run: Identifier, database: FromDatabase, tenant: Tenant) -> HTMLResponse:
+    """What other policies would have done over a run: its page asks for it when somebody looks there."""
+    return page("others.html", found=run_page.hindsight(database, tenant, run, _compiled(request, tenant)))
+
+
 @router.get("/ui/runs/{run}/changes")
 def run_changes(
     request: Request, run: Identifier, database: FromDatabase, settings: FromSettings, caller: FromCaller

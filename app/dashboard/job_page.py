@@ -19,6 +19,8 @@ from app.jobs.schemas import FINAL_STATES, JobRead
 MOST_EVENTS, MOST_POINTS = 2_000, 300
 SHOWN_EVENTS = 40
 MOST_MARKS = 3
+LARGE = 1_000
+"""From where on numbers are told without digits after the point."""
 PLANS = ("optimum", "plan")
 TOLD_ELSEWHERE = {"state", "progress", "eta_seconds", "yardsticks"}
 
@@ -96,4 +98,6 @@ def _line(event: JobEvent) -> EventLine:
 def _word(value: Any) -> str:
     if isinstance(value, Mapping):
         return " ".join(f"{name} {part}" for name, part in value.items() if not isinstance(part, list | dict))
+    if isinstance(value, int | float) and abs(value) >= LARGE:
+        return f"{value:,.0f}"
     return cell(value)

@@ -13,7 +13,7 @@ from app.dashboard import repository, shown
 from app.dashboard.shown import CompiledOf
 from app.database.engine import Database
 from app.errors import NotFound
-from app.kinds.contract.views import Alternative, Fact
+from app.kinds.contract.views import Alternative, Fact, Hindsight
 from app.kinds.registry import KINDS, read_decision, read_or_raw
 from app.runs import repository as runs
 from app.runs.repository import Loaded
@@ -75,7 +75,7 @@ def page(database: Database, tenant: str, run: str, compiled_of: CompiledOf) -> 
     with database.reading() as session:
         loaded = load(session, tenant, run)
         views = shown.views(loaded.kind)
-        given = shown.shown(session, loaded, recent=views is not None and views.recent)
+        given = shown.shown(session, loaded)
         lines, older = decisions(session, loaded, None)
     facts: list[Any] = [Fact("reports", f"{loaded.run.next_iteration:,}")]
     figures: list[Any] = []
@@ -88,6 +88,22 @@ def page(database: Database, tenant: str, run: str, compiled_of: CompiledOf) -> 
         others, no_others = shown.told("other policies", lambda: views.alternatives(compiled, given))
         problems = [problem for problem in (no_facts, no_figures, no_others) if problem]
     return RunPage(read_listed(loaded), loaded.kind, facts, figures, others, lines, older, problems)
+
+
+def hindsight(database: Database, tenant: str, run: str, compiled_of: CompiledOf) -> Hindsight:
+    """What other policies would have done over a run.
+
+    Raises:
+        NotFound: no such run.
+    """
+    with database.reading() as session:
+        loaded = load(session, tenant, run)
+        given = shown.shown(session, loaded)
+    views, compiled = shown.views(loaded.kind), shown.compiled_or_none(compiled_of, loaded.workload)
+    if views is None or compiled is None:
+        return Hindsight([], "It can't be told: the workload can't be read, or its kind shows nothing of runs.")
+    found, problem = shown.told("other policies", lambda: [views.hindsight(compiled, given)])
+    return Hindsight([], problem) if problem else found[0]
 
 
 def decisions(session: Session, loaded: Loaded, before: int | None) -> tuple[list[DecisionLine], int | None]:

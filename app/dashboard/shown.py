@@ -11,14 +11,13 @@ from sqlalchemy.orm import Session
 
 from app.dashboard import repository
 from app.kinds.contract.stored import BrokenRow
-from app.kinds.contract.views import Shown, Step, Views
+from app.kinds.contract.views import MOST_STEPS, Shown, Step, Views
 from app.kinds.registry import KINDS, MissingKind
 from app.runs.repository import Loaded
 from app.runs.schemas import RunListed
 
 logger = logging.getLogger(__name__)
 
-MOST_STEPS = 300
 CompiledOf = Callable[[str], Any]
 """A workload, compiled, by name."""
 
@@ -53,32 +52,22 @@ def views(kind: str) -> Views | None:
     return found
 
 
-def numbers(iterations: int) -> tuple[list[int], int]:
+def numbers(iterations: int, most: int = MOST_STEPS) -> tuple[list[int], int]:
     """Which of a run's reports are shown, and at what distance: evenly from all, with the last."""
-    every = max(1, -(-iterations // MOST_STEPS))
+    every = max(1, -(-iterations // most))
     found = list(range(0, iterations, every))
     if found and found[-1] != iterations - 1:
         found.append(iterations - 1)
     return found, every
 
 
-def shown(session: Session, loaded: Loaded, *, recent: bool) -> Shown:
+def shown(session: Session, loaded: Loaded) -> Shown:
     """A run with those of its reports that are shown; those that were deleted by age are not there."""
-    run = loaded.run
-    chosen, every = numbers(run.next_iteration)
-    steps = _steps(session, run.id, chosen)
-    if recent:
-        last = (
-            steps if every == 1 else _steps(session, run.id, range(run.next_iteration - MOST_STEPS, run.next_iteration))
-        )
-    else:
-        last = []
-    return Shown(run.start, run.decision, state(loaded.kind, run.state_vector), run.next_iteration, steps, every, last)
-
-
-def _steps(session: Session, run: str, chosen: Sequence[int]) -> list[Step]:
-    found = repository.iterations(session, run, chosen)
-    return [Step(row.iteration, row.report, row.decision, row.reported_at) for row in found]
+    run, kind = loaded.run, views(loaded.kind)
+    chosen, every = numbers(run.next_iteration, MOST_STEPS if kind is None else kind.most)
+    found = repository.iterations(session, run.id, chosen)
+    steps = [Step(row.iteration, row.report, row.decision, row.reported_at) for row in found]
+    return Shown(run.start, run.decision, state(loaded.kind, run.state_vector), run.next_iteration, steps, every)
 
 
 def state(kind: str, stored: Any) -> Any:

@@ -67,7 +67,9 @@ def test_a_run_is_seen_to_go_on(browser: Browser, site: Site) -> None:
         expect(page.locator("#live")).to_contain_text("31 of 90", timeout=PATIENCE)
         expect(page.locator("#figure-1")).to_have_attribute("open", "")  # what was opened stays so
         expect(page.locator("[data-chart]:not([data-drawn])")).to_have_count(0, timeout=PATIENCE)
-        assert page.locator(".plot svg").count() == 3
+        assert page.locator("#live .plot svg").count() == 3
+        page.locator("#hindsight").scroll_into_view_if_needed()
+        expect(page.get_by_text("gpus by other policies", exact=True)).to_be_visible(timeout=PATIENCE)
 
 
 def test_the_keyboard_and_the_switch_of_themes_will_do(browser: Browser, site: Site) -> None:

@@ -10,6 +10,14 @@ from typing import Any, NamedTuple, Protocol
 
 from app.charts.figure import Figure
 
+MOST_STEPS = 300
+"""Points of a line that a screen still tells apart."""
+NOT_KEPT = (
+    "Of runs of this kind it can't be told over the run: what a decision was made from is kept until the next one "
+    "only. While a run goes on, its page tells what others would do now, where that is known at once; evaluations "
+    "play the same sequences under every policy."
+)
+
 
 class Step(NamedTuple):
     """A reported iteration, as it is stored, with the decision that answered it."""
@@ -30,7 +38,6 @@ class Shown(NamedTuple):
         iterations: how many are reported.
         steps: its reports from first to last, in order: all, or some of them at equal distances.
         every: that distance; 1 where none is left out between them.
-        recent: the last of its reports, all of them; empty where ``Views.recent`` doesn't ask for them.
     """
 
     start: Mapping[str, Any]
@@ -39,7 +46,6 @@ class Shown(NamedTuple):
     iterations: int
     steps: Sequence[Step]
     every: int
-    recent: Sequence[Step] = ()
 
 
 class Standing(NamedTuple):
@@ -84,15 +90,22 @@ class Alternative(NamedTuple):
     agrees: bool
 
 
+class Hindsight(NamedTuple):
+    """What other policies would have done over a run; ``told``: how that is to be understood, or why it isn't known."""
+
+    figures: Sequence[Figure]
+    told: str
+
+
 class Views(Protocol):
     """What a kind shows; ``compiled`` is what its engine made of the workload. Kinds extend it.
 
     Attributes:
-        recent: whether what it shows needs reports without gaps; then it is given the last ones, beside some of all.
+        most: reports of a run that it is shown at most; runs of more are shown at equal distances.
         target: when a run is on target, in a few words; empty where that can't be told.
     """
 
-    recent: bool = False
+    most: int = MOST_STEPS
     target: str = ""
 
     def facts(self, compiled: Any, shown: Shown) -> Sequence[Fact]:
@@ -106,6 +119,10 @@ class Views(Protocol):
     def alternatives(self, compiled: Any, shown: Shown) -> Sequence[Alternative]:
         """What other policies would decide now; empty where that is not known at once."""
         return []
+
+    def hindsight(self, compiled: Any, shown: Shown) -> Hindsight:
+        """What other policies would have done over a run. It takes longer than what else is shown of one."""
+        return Hindsight([], NOT_KEPT)
 
     def workload(self, compiled: Any, learnt: Learnt) -> Sequence[Figure]:
         """What was measured and what the domain model makes of it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from app.charts.figure import Figure
@@ -21,7 +21,7 @@ ASKED = ("fcfs", "sjf", "saf", "wfp3", "unicep", "f1", "heft", "cpop")
 
 
 class _Queue:
-    """A queue as its reports and decisions tell it."""
+    """A queue as reports and decisions tell it: all of them, or some, which tell of some of the tasks."""
 
     def __init__(self) -> None:
         self.waiting: set[str] = set()
@@ -40,8 +40,10 @@ class _Queue:
         for task in report.get("running", ()):
             self._start(task["id"], task.get("node"), task.get("start"), report["now"])
         for task in report.get("finished", ()):
-            self._start(task["id"], task.get("node"), task.get("start"), report["now"])
-            self._end(task["id"], task["end"])
+            if task.get("start") is not None or task["id"] in self.running:
+                self._start(task["id"], task.get("node"), task.get("start"), report["now"])
+                self._end(task["id"], task["end"])
+            self.waiting.discard(task["id"])
         self.waiting -= set(report.get("withdrawn", ()))
         for placed in step.decision.get("placements", ()):
             self._start(placed["task"], placed["node"], placed["start"], report["now"])
@@ -54,11 +56,15 @@ class _Queue:
     def _end(self, task: str, end: float) -> None:
         node, start = self.running.pop(task)
         self.bars.append(Bar(task, node, start, max(end, start)))
-        self.waiting.discard(task)
 
-    def drawn(self, now: float) -> list[Bar]:
-        """Every task that has run, in the order of its node's name, and those that still run."""
-        running = [Bar(task, *at, max(now, at[1]), open=True) for task, at in self.running.items()]
+    def drawn(self, now: float, there: Collection[str] | None) -> list[Bar]:
+        """Every task that is known to have run, in the order of its node's name, and those that still run.
+
+        Args:
+            there: tasks of the run as it stands; None where that isn't known.
+        """
+        open_ones = {task: at for task, at in self.running.items() if there is None or task in there}
+        running = [Bar(task, *at, max(now, at[1]), open=True) for task, at in open_ones.items()]
         return sorted([*self.bars, *running], key=lambda bar: (bar.lane, bar.start))
 
     def busy(self) -> int:
@@ -69,7 +75,7 @@ class _Queue:
 class WorkflowViews(Views):
     """See ``app.kinds.contract.views.Views``."""
 
-    recent = True
+    most = 1_000
 
     def facts(self, compiled: Any, shown: Shown) -> Sequence[Fact]:  # noqa: ARG002
         """See ``Views``."""
@@ -94,17 +100,17 @@ class WorkflowViews(Views):
         """See ``Views``."""
         if not shown.steps:
             return []
-        queue, used, waits = _played(shown.recent)
-        whole = shown.every > 1 and shown.steps[0].decision.get("waiting") is not None
-        if whole:
-            counted = [step for step in shown.steps if step.decision.get("waiting") is not None]
+        queue, used, waits = _played(shown.steps)
+        counted = [step for step in shown.steps if step.decision.get("waiting") is not None]
+        if counted:
             used = [(step.report["now"], step.decision["busy_processors"]) for step in counted]
             waits = [(step.report["now"], step.decision["waiting"]) for step in counted]
-        last = "" if shown.every == 1 else f" Of the last {len(shown.recent):,} of {shown.iterations:,} reports."
-        part = f" Over the whole run: every {shown.every:,}th report." if whole else last
+        some = "" if shown.every == 1 else f" Of the whole run, the tasks that every {shown.every:,}th report tells of."
+        part = "" if shown.every == 1 else f" Over the whole run: every {shown.every:,}th report."
         most = sum(node.maximum * node.processors for node in compiled.layout.spec.nodes)
-        told = f"Each bar is a task on its node; pale ones still run.{last}"
-        bars = queue.drawn(shown.recent[-1].report["now"])
+        told = f"Each bar is a task on its node; pale ones still run.{some}"
+        there = None if shown.state is None else shown.state.queue.row
+        bars = queue.drawn(shown.steps[-1].report["now"], there)
         return [
             *([gantt("When each task ran, and where", bars, told)] if bars else []),
             courses("Busy processors", "processors", {"busy": used}, f"Of {most:,} at most.{part}", steps=True),
@@ -138,7 +144,7 @@ class WorkflowViews(Views):
 
 
 def _played(steps: Sequence[Step]) -> tuple[_Queue, Course, Course]:
-    """The queue that reports without gaps tell, the processors that were busy after each, and how many tasks waited."""
+    """The queue that reports tell, the processors that were busy after each, and how many tasks waited."""
     queue, used, waits = _Queue(), Course(), Course()
     for step in steps:
         queue.take(step)

@@ -2725,6 +2725,12 @@ export interface components {
              * @default null
              */
             seconds_wanted?: number | null;
+            /**
+             * Ceiling
+             * @description GPUs at most from now on, since it has little left to gain; null: no limit is new.
+             * @default null
+             */
+            ceiling?: number | null;
         };
         /**
          * JobQueue

@@ -16,8 +16,10 @@ from fastapi.testclient import TestClient
 
 from app.dashboard.assets import NAMES, address
 from app.dashboard.rendering import cell, duration, page
-from app.dashboard.shown import MOST_STEPS, numbers
+from app.dashboard.shown import numbers
 from app.database.engine import Database
+from app.kinds.contract.views import MOST_STEPS
+from app.kinds.registry import KINDS
 from tests.app.both import on_both
 from tests.app.domain_models.published import publish_agent, publish_model
 from tests.app.evaluations.published import publish_evaluation
@@ -128,19 +130,37 @@ def test_ended_runs_are_judged_by_what_they_took(client: TestClient, workload: s
     assert "50 %" in shown(client, f"/ui/workloads/{workload}").texts
 
 
-def test_long_runs_of_queues_are_counted_over_all_their_reports(client: TestClient) -> None:
+def test_long_runs_of_queues_are_seen_from_their_beginning(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(KINDS["workflow"].views), "most", 6)
     client.post("/workloads", json=POOL)
     run = client.post("/runs", json={"workload": "pool"}).json()["id"]
-    for number in range(MOST_STEPS + 2):
-        body = {"now": float(number), "delta": number > 0, "queued": [{"id": f"t{number}", "processors": 2}]}
-        assert client.put(f"/runs/{run}/iterations/{number}", json=body).status_code == 201
+    for number in range(12):
+        body: dict[str, object] = {"now": float(number), "delta": number > 0}
+        body["queued"] = [{"id": f"t{number}", "processors": 2}]
+        if number in (4, 5):  # the sixth report is left out, and with it a task's end
+            body["finished"] = [{"id": f"t{number - 4}", "node": "pool-0", "start": number - 4.0, "end": 3.5}]
+        answer = client.put(f"/runs/{run}/iterations/{number}", json=body)
+        assert answer.status_code == 201, answer.text
     found = shown(client, f"/ui/runs/{run}")
-    _, _, waiting = found.charts
+    bars, _, waiting = found.charts
+    drawn = {row["name"]: (row["start"], row["end"], row["open"]) for row in bars["layer"][0]["data"]["values"]}
+    assert drawn["t0"] == (0.0, 3.5, False)
+    assert "t1" not in drawn
     rows = waiting["layer"][0]["data"]["values"]
-    assert [rows[0]["at"], rows[1]["at"], rows[-1]["at"]] == [0.0, 2.0, MOST_STEPS + 1.0]
-    assert rows[-1]["value"] == client.get(f"/runs/{run}").json()["decision"]["waiting"] == MOST_STEPS + 2 - 4
-    assert any(f"Of the last {MOST_STEPS} of {MOST_STEPS + 2} reports." in text for text in found.texts)
+    assert [rows[0]["at"], rows[1]["at"], rows[-1]["at"]] == [0.0, 2.0, 11.0]
+    assert rows[-1]["value"] == client.get(f"/runs/{run}").json()["decision"]["waiting"]
     assert any("Over the whole run: every 2th report." in text for text in found.texts)
+
+
+def test_what_other_policies_would_have_done_is_told_of_the_whole_run(client: TestClient, workload: str) -> None:
+    run = reported(client, workload, 3)
+    (drawn,) = shown(client, f"/ui/runs/{run}/others").charts
+    rows = drawn["layer"][0]["data"]["values"]
+    assert {row["iteration"] for row in rows} == {1, 2, 3}
+    last = {row["name"]: f"{row['value']:g} gpus" for row in rows if row["iteration"] == 3}
+    del last["decided"]
+    told = [text for text in shown(client, f"/ui/runs/{run}").texts if text]
+    assert {name: told[told.index(name) + 1] for name in last} == last
 
 
 def test_other_policies_are_asked_about_a_queue(client: TestClient) -> None:

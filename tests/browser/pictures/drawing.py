@@ -49,6 +49,14 @@ def _webp(page: Page, height: int) -> bytes:
     return base64.b64decode(answer["data"])
 
 
+def revealed(page: Page) -> None:
+    """Have loaded what pages load when somebody looks there."""
+    for part in page.locator("[hx-trigger=revealed]").all():
+        part.scroll_into_view_if_needed()
+        expect(part).not_to_contain_text("It is being computed.")
+    expect(page.locator("[data-chart]:not([data-drawn])")).to_have_count(0, timeout=60_000)
+
+
 def look(browser: Browser, url: str, pages: dict[str, str], folder: Path) -> list[Path]:
     """Every page in both themes and widths, as PNG, each as high as it is."""
     found = []
@@ -58,6 +66,7 @@ def look(browser: Browser, url: str, pages: dict[str, str], folder: Path) -> lis
             page = context.new_page()
             for name, path in pages.items():
                 drawn(page, path)
+                revealed(page)
                 found.append(folder / f"{name}-{theme}-{size}.png")
                 page.screenshot(path=found[-1], full_page=True)
             context.close()

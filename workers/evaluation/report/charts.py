@@ -14,6 +14,7 @@ import vl_convert
 from app.charts import style
 from app.charts.figure import SCHEMA, Json, category, layer, quantity
 from workers.evaluation.report.markup import Markup, element
+from workers.evaluation.report.night import readable
 
 CLASSES = ("L0", "L1", "L2", "L3", "L4")
 WIDTH = 640
@@ -42,7 +43,7 @@ def definition(chart: Json) -> Json:
 def figure(chart: Json, caption: str) -> Markup:
     """A plot as an image inside the page; nothing runs in it, and its names can't collide with another's."""
     drawn = vl_convert.vegalite_to_svg(definition(chart), allowed_base_urls=[])
-    source = f"data:image/svg+xml;base64,{base64.b64encode(drawn.encode()).decode()}"
+    source = f"data:image/svg+xml;base64,{base64.b64encode(readable(drawn).encode()).decode()}"
     return element("figure", element("img", src=source, alt=caption), element("figcaption", caption))
 
 

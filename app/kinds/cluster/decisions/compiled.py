@@ -13,7 +13,7 @@ from app.kinds.cluster.arrivals import HOUR_SECONDS
 from app.kinds.cluster.beliefs import Beliefs
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.live.decide import Advice
-from app.kinds.cluster.live.learning import Expecting, converged, notes
+from app.kinds.cluster.live.learning import Expecting, converged, lowered, notes
 from app.kinds.cluster.live.members import deadlines
 from app.kinds.cluster.live.outlook import BelievedOutlook
 from app.kinds.cluster.live.state import ClusterState
@@ -127,8 +127,8 @@ class Compiled:
         advice = self._informed(Advice(rule, outlook, deadlines=wanted), outlook)
         if self.layout.spec.convergence is None:
             return advice
-        told = notes(before.learning, state.learning)
-        return advice._replace(rule=limited(rule, state.learning.converging), notes=told)
+        told, most = notes(before.learning, state.learning), lowered(before.learning, state.learning)
+        return advice._replace(rule=limited(rule, state.learning.converging), notes=told, ceilings=most)
 
     def _informed(self, advice: Advice, outlook: BelievedOutlook | None) -> Advice:
         """With what is known of neighbours, and what jobs are worth by their data."""

@@ -144,7 +144,8 @@ def _change(one: Change) -> dict[str, Any]:
     gpus = sum(one.nodes.values())
     fields = {"job": one.job, "before": one.before, "gpus": gpus, "nodes": one.nodes, "code": one.code}
     times = {"seconds_left_before": one.left_before, "seconds_left": one.left}
-    return {**fields, "text": one.text, "trades": one.trades, **times, "seconds_wanted": one.wanted}
+    limits = {"seconds_wanted": one.wanted, "ceiling": one.ceiling}
+    return {**fields, "text": one.text, "trades": one.trades, **times, **limits}
 
 
 def _reason(told: Told, running: int, failure: str) -> dict[str, str]:

@@ -29,6 +29,9 @@ class JobChange(BaseModel):
     seconds_wanted: float | None = Field(
         default=None, description="Until it should be finished, by the targets of the member it is a run of, if any."
     )
+    ceiling: int | None = Field(
+        default=None, description="GPUs at most from now on, since it has little left to gain; null: no limit is new."
+    )
 
 
 class ShadowRule(BaseModel):

@@ -70,6 +70,7 @@ class Change(NamedTuple):
         trades: GPUs by the job that they come from, or go to.
         left_before, left: seconds until it is finished on what it had and has; None where that isn't known.
         wanted: seconds until it should be finished; None: it has no deadline.
+        ceiling: GPUs at most from now on, since it has little left to gain; None: no such limit is new.
     """
 
     job: str
@@ -81,6 +82,7 @@ class Change(NamedTuple):
     left_before: float | None
     left: float | None
     wanted: float | None = None
+    ceiling: int | None = None
 
 
 class Advice(NamedTuple):
@@ -90,6 +92,7 @@ class Advice(NamedTuple):
         rule: who gets how many GPUs.
         outlook: what is expected of the jobs; None: nothing is known.
         notes: words on jobs that something is particular with, by position.
+        ceilings: GPUs at most of jobs that have little left to gain, where that has changed, by position.
         deadlines: of the jobs; None: none has any.
         neighbours: what jobs do to one another on shared nodes; None: nothing is known of it.
         factor: of what each job's completion time is worth, [J]; None: 1.
@@ -98,6 +101,7 @@ class Advice(NamedTuple):
     rule: Rule
     outlook: Outlook | None = None
     notes: Mapping[int, str] = {}
+    ceilings: Mapping[int, int] = {}
     deadlines: Deadlines | None = None
     neighbours: Neighbours | None = None
     factor: Floats | None = None
@@ -114,7 +118,10 @@ def decide(layout: Layout, state: ClusterState, advice: Advice) -> tuple[Cluster
     changes = _changes(layout, state, held, changed, left)
     notes = [advice.notes, {} if advice.neighbours is None else _beside(state.names, advice.neighbours, held, changed)]
     wanted = None if advice.deadlines is None else advice.deadlines.at - state.now
-    changes = [_noted(one, at, notes, wanted) for at, one in zip(changed.tolist(), changes, strict=True)]
+    changes = [
+        _noted(one, at, notes, wanted)._replace(ceiling=advice.ceilings.get(at))
+        for at, one in zip(changed.tolist(), changes, strict=True)
+    ]
     jobs = table.move(state.jobs, held, situation.restart_seconds)
     begun = np.asarray(held.any(axis=1) & ~state.jobs.held.any(axis=1))
     return state._replace(jobs=jobs, records=records.started(state.records, begun, jobs)), changes

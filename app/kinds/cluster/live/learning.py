@@ -98,15 +98,18 @@ def converged(learning: Learning, expecting: Expecting, jobs: Jobs, now: float, 
     return learning._replace(converging=Converging._make(columns))
 
 
+def lowered(before: Learning, after: Learning) -> dict[int, int]:
+    """GPUs at most of the jobs that convergence has limited anew, by position."""
+    old, new = before.converging.ceiling, after.converging.ceiling
+    return {at: int(new[at]) for at in np.flatnonzero((old != new) & (new != UNLIMITED)).tolist()}
+
+
 def notes(before: Learning, after: Learning) -> dict[int, str]:
     """Words on the jobs that convergence has done something to, by position."""
     old, new = before.converging.ceiling, after.converging.ceiling
-    changed = np.flatnonzero(old != new).tolist()
-    return {at: RESTORED if new[at] == UNLIMITED else f"{LITTLE_LEFT}: {new[at]:,} GPUs at most" for at in changed}
-
-
-LITTLE_LEFT = "little is left to gain"
-RESTORED = "it gains again: no limit any more"
+    free = np.flatnonzero((old != new) & (new == UNLIMITED)).tolist()
+    words = {at: f"little is left to gain: {most:,} GPUs at most" for at, most in lowered(before, after).items()}
+    return words | dict.fromkeys(free, "it gains again: no limit any more")
 
 
 def pack(learning: Learning) -> list[Any] | None:

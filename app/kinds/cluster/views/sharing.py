@@ -5,50 +5,58 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.kinds.cluster.live.learning import LITTLE_LEFT
 from app.kinds.contract.views import Shown, Step
 
 Json = Mapping[str, Any]
 Course = list[tuple[float, float]]
 MOST_JOBS = 8
-REST = "jobs of before"
+REST = "not told apart"
 
 
 def part(shown: Shown) -> str:
     """Which reports are shown, where these are not all."""
-    return "" if shown.every == 1 else f" Of the last {len(shown.recent):,} of {shown.iterations:,} reports."
-
-
-def after(shown: Shown) -> str:
-    """After which decisions something is told."""
-    return "After each decision." if shown.every == 1 else f"After every {shown.every:,}th decision of the whole run."
+    return "" if shown.every == 1 else f" Over the whole run: every {shown.every:,}th report."
 
 
 def held(shown: Shown, whole: float) -> list[tuple[float, Mapping[str, float]]]:
-    """GPUs by job after each of the last decisions; what older jobs have that did not change since is told as one."""
-    has = _before(shown)
+    """GPUs by job after decisions; where reports are left out between them, of jobs as they were changed last.
+
+    What is in use is known after each decision; what the jobs that are told of don't make up is told as one.
+    """
+    has: dict[str, float] = {}
+    last = _last(shown)
     found: list[tuple[float, Mapping[str, float]]] = []
-    for step in shown.recent:
-        there = {one["job"] for name in ("submitted", "progressed") for one in step.report.get(name, ())}
-        gone = {one["job"] for one in step.report.get("ended", ())}
+    for at, step in enumerate(shown.steps):
+        there, gone = _told(step), {one["job"] for one in step.report.get("ended", ())}
         if step.report.get("whole"):
             gone |= has.keys() - there
-        has = {job: gpus for job, gpus in has.items() if job not in gone}
         has |= {change["job"]: float(change["gpus"]) for change in step.decision["changes"]}
-        rest = whole - step.decision["free"] - sum(has.values())
-        found.append((step.report["at"], {**({REST: rest} if rest > 0 else {}), **has}))
+        has = {job: gpus for job, gpus in has.items() if job not in gone and (shown.every == 1 or last[job] >= at)}
+        found.append((step.report["at"], _within(has, whole - step.decision["free"])))
     return found
 
 
-def _before(shown: Shown) -> dict[str, float]:
-    """What jobs had before the first of the last reports: by their first change since, or, without any, as now."""
-    if shown.every == 1:
-        return {}
-    state = shown.state
-    found: dict[str, float] = {} if state is None else dict(zip(state.names, state.jobs.gpus.tolist(), strict=True))
-    for change in (one for step in reversed(shown.recent) for one in reversed(step.decision["changes"])):
-        found[change["job"]] = float(change["before"])
-    return found
+def _told(step: Step) -> set[str]:
+    """Jobs that a report tells of as being there."""
+    return {one["job"] for name in ("submitted", "progressed") for one in step.report.get(name, ())}
+
+
+def _last(shown: Shown) -> dict[str, int]:
+    """At which of the steps each job is told of last; those that are there now, at the end."""
+    found: dict[str, int] = {}
+    for at, step in enumerate(shown.steps):
+        found |= dict.fromkeys([*_told(step), *(one["job"] for one in step.decision["changes"])], at)
+    there = () if shown.state is None else shown.state.names
+    return found | dict.fromkeys(there, len(shown.steps))
+
+
+def _within(has: Mapping[str, float], used: float) -> dict[str, float]:
+    """What jobs have of so many that are in use, and what is left of these."""
+    found, left = dict[str, float](), used
+    for job, gpus in has.items():
+        found[job] = min(gpus, left)
+        left -= found[job]
+    return found | ({REST: left} if left > 0 else {})
 
 
 def learning(steps: Sequence[Step]) -> dict[str, Course]:
@@ -66,7 +74,7 @@ def given_back(steps: Sequence[Step]) -> Course:
     """GPUs that jobs which have little left to gain gave back, summed; empty where none did."""
     total, found = 0.0, Course()
     for step in steps:
-        shrunk = [one for one in step.decision["changes"] if LITTLE_LEFT in one["text"] and one["gpus"] < one["before"]]
-        total += sum(one["before"] - one["gpus"] for one in shrunk)
+        limited = [one for one in step.decision["changes"] if one.get("ceiling") is not None]
+        total += sum(max(one["before"] - one["gpus"], 0) for one in limited)
         found.append((step.report["at"], total))
     return found if total else []

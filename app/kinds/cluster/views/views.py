@@ -33,7 +33,7 @@ def _free(compiled: Compiled, shown: Shown, free: int) -> Fact:
 class ClusterViews(Views):
     """See ``app.kinds.contract.views.Views``."""
 
-    recent = True
+    most = 1_000
     target = "every job that has a deadline is expected to be finished by then"
 
     def facts(self, compiled: Compiled, shown: Shown) -> Sequence[Fact]:
@@ -46,7 +46,7 @@ class ClusterViews(Views):
             _free(compiled, shown, decision["free"]),
             Fact("rule", str(decision["rule"]).replace("_", " ")),
         ]
-        given = sharing.given_back(shown.recent)
+        given = sharing.given_back(shown.steps) if shown.every == 1 else []
         if given:
             found.append(Fact("GPUs given back", f"{given[-1][1]:,.0f}", "by jobs that have little left to gain"))
         return found
@@ -59,18 +59,14 @@ class ClusterViews(Views):
         part = sharing.part(shown)
         told = f"GPUs of each job, one on top of the other.{part} Dashed: all there are."
         found = [shares("Who had how many GPUs", "GPUs", sharing.held(shown, whole), whole, told)]
-        if shown.every > 1:
-            used = [(step.report["at"], whole - step.decision["free"]) for step in shown.steps]
-            told = f"Over the whole run: every {shown.every:,}th report."
-            found.append(courses("GPUs in use", "GPUs", {"used": used}, told, steps=True))
         waiting = [(step.report["at"], float(step.decision["waiting"])) for step in shown.steps]
-        found.append(courses("Jobs that wait", "jobs", {"waiting": waiting}, sharing.after(shown), steps=True))
-        learning = sharing.learning(shown.recent)
+        found.append(courses("Jobs that wait", "jobs", {"waiting": waiting}, f"After decisions.{part}", steps=True))
+        learning = sharing.learning(shown.steps)
         if learning:
             found.append(courses("What jobs have learnt", "loss or metric", learning, f"As reported, by job.{part}"))
-        given = sharing.given_back(shown.recent)
+        given = sharing.given_back(shown.steps)
         if given:
-            told = f"Of jobs that have little left to gain, summed; others have had them since.{part}"
+            told = f"By jobs that have little left to gain, summed; others have had them since.{part}"
             found.append(courses("What convergence gave back", "GPUs", {"given": given}, told, steps=True))
         return found
 

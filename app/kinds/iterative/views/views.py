@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.charts.figure import Figure
-from app.kinds.contract.views import Alternative, Fact, Learnt, Shown, Standing, Views
+from app.kinds.contract.views import Alternative, Fact, Hindsight, Learnt, Shown, Standing, Views
 from app.kinds.iterative.decisions.compiled import Compiled
-from app.kinds.iterative.views import policy, run, workload
+from app.kinds.iterative.views import hindsight, policy, run, workload
 
 LIKELY = 0.5
 
@@ -28,6 +28,10 @@ class IterativeViews(Views):
     def alternatives(self, compiled: Compiled, shown: Shown) -> Sequence[Alternative]:
         """See ``Views``."""
         return run.alternatives(compiled, shown)
+
+    def hindsight(self, compiled: Compiled, shown: Shown) -> Hindsight:
+        """See ``Views``."""
+        return hindsight.hindsight(compiled, shown)
 
     def workload(self, compiled: Compiled, learnt: Learnt) -> Sequence[Figure]:
         """See ``Views``."""

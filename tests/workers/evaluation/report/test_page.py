@@ -171,3 +171,11 @@ def test_markup_escapes_all_but_its_own() -> None:
     assert made == '<p class="a&quot;b">&lt;b&gt;<b>&amp;</b></p>'
     assert joined(["<", Markup("<br>")]) == "&lt;<br>"
     assert "<i>" not in table(["<i>"], [["<i>", "<i>"]], marked=[0])
+
+
+def test_page_and_plots_follow_a_dark_theme() -> None:
+    text = page(report())
+    assert "@media (prefers-color-scheme: dark)" in text
+    images = Seen(text).images
+    assert images
+    assert all("@media (prefers-color-scheme: dark)" in image for image in images)

@@ -38,6 +38,8 @@ class JobChange:
     """ The same on what it has from now on, a restart included. """
     seconds_wanted: float | None | Unset = UNSET
     """ Until it should be finished, by the targets of the member it is a run of, if any. """
+    ceiling: int | None | Unset = UNSET
+    """ GPUs at most from now on, since it has little left to gain; null: no limit is new. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -67,6 +69,12 @@ class JobChange:
         else:
             seconds_wanted = self.seconds_wanted
 
+        ceiling: int | None | Unset
+        if isinstance(self.ceiling, Unset):
+            ceiling = UNSET
+        else:
+            ceiling = self.ceiling
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -84,6 +92,8 @@ class JobChange:
         )
         if seconds_wanted is not UNSET:
             field_dict["seconds_wanted"] = seconds_wanted
+        if ceiling is not UNSET:
+            field_dict["ceiling"] = ceiling
 
         return field_dict
 
@@ -130,6 +140,15 @@ class JobChange:
 
         seconds_wanted = _parse_seconds_wanted(d.pop("seconds_wanted", UNSET))
 
+        def _parse_ceiling(data: object) -> int | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(int | None | Unset, data)
+
+        ceiling = _parse_ceiling(d.pop("ceiling", UNSET))
+
         job_change = cls(
             job=job,
             before=before,
@@ -141,6 +160,7 @@ class JobChange:
             seconds_left_before=seconds_left_before,
             seconds_left=seconds_left,
             seconds_wanted=seconds_wanted,
+            ceiling=ceiling,
         )
 
         job_change.additional_properties = d

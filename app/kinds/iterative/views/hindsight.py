@@ -1,0 +1,71 @@
+"""What the heuristics would have done over a run, each asked where the run stood then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from app.charts.figure import Figure
+from app.charts.timeline import Point, Series, allocated
+from app.kinds.contract.policy import Situation
+from app.kinds.contract.views import Hindsight, Shown, Step
+from app.kinds.iterative.decisions.compiled import Compiled
+from app.kinds.iterative.decisions.query import beginning
+from app.kinds.iterative.heuristics import HEURISTICS
+from app.kinds.iterative.observation import view
+from app.kinds.iterative.state import State, advance
+from app.kinds.iterative.step import step
+
+POINTS = 60
+"""Decisions that are looked at, at most."""
+TOLD = (
+    "Each was asked where the run really stood, by the model as it is now; what would have become of the run, had it "
+    "answered all along, is not told by that."
+)
+TOO_LONG = "It is told of runs of up to {:,} reports: beyond, it is not known any more where the run stood."
+ANNOUNCED = "It can't be told of runs that announce what comes: what was announced then is not followed up."
+
+
+def hindsight(compiled: Compiled, shown: Shown) -> Hindsight:
+    """The run played anew from its reports, and every heuristic asked at some of its decisions."""
+    if not shown.steps:
+        return Hindsight([], "Nothing is reported yet.")
+    if len(shown.steps) < shown.iterations:
+        return Hindsight([], TOO_LONG.format(len(shown.steps)))
+    if shown.start.get("upcoming") or any(one.report.get("upcoming") for one in shown.steps):
+        return Hindsight([], ANNOUNCED)
+    asked = [one for one in shown.steps if one.iteration + 1 < compiled.layout.iterations]
+    asked = asked[:: -(-len(asked) // POINTS) or 1]
+    return Hindsight(list(_figures(compiled, shown, asked)) if asked else [], TOLD)
+
+
+def _figures(compiled: Compiled, shown: Shown, asked: list[Step]) -> Iterator[Figure]:
+    """One for each resource: what was decided, and what every heuristic would have."""
+    state, layout = _states(compiled, shown, {one.iteration for one in asked}), compiled.layout
+    situation = Situation(compiled.projector, state, view(compiled.projector, state))
+    others = {name: step(layout, state.levels, rule.act(situation).action) for name, rule in HEURISTICS.items()}
+    for position, resource in enumerate(layout.spec.resources):
+        decided = [Point(one.iteration + 1, one.decision["allocation"][resource.name]) for one in asked]
+        series = [Series("decided", decided)]
+        for name, levels in others.items():
+            amounts = resource.minimum + resource.step * levels[:, position]
+            points = [Point(p.iteration, float(amount)) for p, amount in zip(decided, amounts, strict=True)]
+            series.append(Series(name.replace("_", " "), points))
+        told = f"Of {len(asked):,} decisions of {shown.iterations:,}, for the iterations after them."
+        yield allocated(f"{resource.name} by other policies", resource.unit or resource.name, series, told)
+
+
+def _states(compiled: Compiled, shown: Shown, chosen: set[int]) -> State:
+    """Where the run stood after each of these reports, [B]."""
+    start, projector = shown.start, compiled.projector
+    state = beginning(compiled, start.get("targets", {}), start.get("features"), start.get("probabilities", {}))
+    found = []
+    for one in shown.steps:
+        report = one.report
+        levels, metrics, features = compiled.encode(report["allocation"], report["metrics"], report.get("features", {}))
+        given = np.array([features]).reshape(1, len(compiled.layout.features))
+        state = advance(projector, state, np.array([levels], np.int16), np.array([metrics]), given)
+        if one.iteration in chosen:
+            found.append(state)
+    return State._make(np.concatenate(column) for column in zip(*found, strict=True))
