@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from steward_client.launcher.iterations.files import OwnFile, Tail, told
-from steward_client.launcher.iterations.mark import Clock, Iteration, Mark
+from steward_client.launcher.iterations.mark import UNKNOWN, Clock, Iteration, Mark, Startup
 from steward_client.launcher.iterations.output import Lines, Matcher
 
 
-def measured(marks: list[Mark], ended: float, startup: float = 0.0) -> list[tuple[int, float]]:
+def measured(marks: list[Mark], ended: float, startup: Startup = UNKNOWN) -> list[tuple[int, float]]:
     clock = Clock(100.0, startup)
     found: list[Iteration | None] = [clock.hear(mark) for mark in marks]
     found.append(clock.finish(100.0 + ended))
@@ -22,7 +22,7 @@ def measured(marks: list[Mark], ended: float, startup: float = 0.0) -> list[tupl
 def test_marks_at_ends_count_from_the_start_and_the_same_number_once() -> None:
     marks = [Mark(101.0, 1), Mark(102.5, 2), Mark(102.9, 2), Mark(104.0, 3)]
     assert measured(marks, 5.0) == [(0, 1.0), (1, 1.5), (2, 1.5)]
-    assert measured(marks, 5.0, startup=0.4)[0] == (0, 0.6)
+    assert measured(marks, 5.0, startup=Startup(9.0, 0.4))[0] == (0, 0.6)  # never below 0, as by seconds
 
 
 def test_marks_at_starts_leave_out_what_came_before_and_end_with_the_command() -> None:
@@ -40,6 +40,7 @@ def test_seconds_that_are_told_are_taken() -> None:
         ("Epoch 3/90", 3, 90, {}, "start"),
         ("epoch 4: loss=0.25 acc: 0.5", 4, None, {"loss": 0.25, "acc": 0.5}, "end"),
         ("[epoch: 5 of 10] val_loss = 1e-3", 5, 10, {"val_loss": 1e-3}, "end"),
+        ("Iteration 6: loss 0.125", 6, None, {"loss": 0.125}, "end"),
         ("INFO Iteration 12/50, time: 3.5s", 12, 50, {"time": 3.5}, "end"),
         ("step 700 | loss: nan", 700, None, {}, "start"),
     ],

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,10 @@ import psutil
 import pytest
 from fastapi.testclient import TestClient
 from steward_client.launcher import followed, governed
-from steward_client.launcher.actuators import registry
+from steward_client.launcher.actuators import local, registry
 from steward_client.launcher.actuators.local import LocalProcesses
 from steward_client.launcher.limits.groups import PREFIX, parents
+from steward_client.launcher.limits.guarded import Guarded
 from steward_client.launcher.main import main
 
 from app.database.engine import Database
@@ -144,27 +145,68 @@ def test_the_status_is_the_commands_own_and_its_run_has_failed(
     assert [one["state"] for one in runs(client)] == ["failed"]
 
 
+@contextmanager
+def nothing_left(folder: Path) -> Iterator[None]:
+    """All that was started from that folder has ended; what has not, is ended, and was wrong."""
+    before = set(psutil.Process().children())  # servers that other tests share
+    try:
+        yield
+    finally:
+        left = set(psutil.Process().children()) - before
+        left |= {one for one in psutil.process_iter(["cmdline"]) if str(folder) in " ".join(one.info["cmdline"] or [])}
+        for one in left:
+            with suppress(psutil.NoSuchProcess):
+                for below in (*one.children(recursive=True), one):
+                    below.kill()
+    assert not left
+
+
+@contextmanager
+def interrupted_once(there: Path) -> Iterator[None]:
+    """SIGINT comes as soon as that file is there; once all is over, none comes."""
+    over = threading.Event()
+
+    def interrupt() -> None:
+        while not over.wait(0.02):
+            if there.exists():
+                os.kill(os.getpid(), signal.SIGINT)
+                return
+
+    timer = threading.Thread(target=interrupt)
+    timer.start()
+    try:
+        yield
+    finally:
+        over.set()
+        timer.join()
+
+
 def test_ctrl_c_is_passed_on_and_all_is_undone(
     serve: Serve, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     command = [sys.executable, script(folder, FAMILY)]
-
-    def interrupt() -> None:
-        while not Path("ready").exists() and time.monotonic() < until:
-            time.sleep(0.02)
-        os.kill(os.getpid(), signal.SIGINT)
-
     url = serve().url
-    until, before = time.monotonic() + 60, set(psutil.Process().children())  # servers that other tests share
-    timer = threading.Thread(target=interrupt)
-    timer.start()
-    assert run(url, "--option", "cpu_method=duty", "--", *command) == 130
-    timer.join()
+    with nothing_left(folder), interrupted_once(Path("ready")):
+        assert run(url, "--option", "cpu_method=duty", "--", *command) == 130
     out = capfd.readouterr().err
     assert "SIGINT: passed on to the command" in out
     assert "KeyboardInterrupt" in out
-    assert set(psutil.Process().children()) == before
-    assert not [one for one in psutil.process_iter(["cmdline"]) if str(folder) in " ".join(one.info["cmdline"] or [])]
+    assert [one["state"] for one in runs(client)] == ["failed"]
+
+
+def test_ctrl_c_while_the_command_is_being_started_leaves_none_behind(
+    serve: Serve, client: TestClient, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*arguments: Any) -> Guarded:
+        made = Guarded(*arguments)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0)  # where it would be heard
+        return made
+
+    monkeypatch.setattr(local, "Guarded", interrupted)
+    url = serve().url
+    with nothing_left(folder):
+        assert run(url, "--", "sleep", "60") == 130
     assert [one["state"] for one in runs(client)] == ["failed"]
 
 
@@ -231,6 +273,8 @@ def test_a_bare_command_is_learned_from_and_then_governed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("workers.kinds.iterative.training.problem.VALIDATION_EPISODES", 32)
+    monkeypatch.setattr("steward_client.live.TIMEOUT_SECONDS", 250.0)  # jobs are done before they are answered
+    monkeypatch.setattr("steward_client.launcher.service.PATIENCE_SECONDS", 250.0)
     url = serve(worked(forwarded, database, settings)).url
     command = [sys.executable, script(folder, PRINTS, "My script.py"), "14", "0.01"]
     said = ["--learn", "--url", url, "--resource", "cpu=25..100/25%", "--deadline", "60", "--budget", "1000"]

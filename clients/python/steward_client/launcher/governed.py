@@ -16,7 +16,7 @@ from steward_client.retry import Retry
 
 from .actuators.contract import Actuator, ActuatorError, Allocation
 from .followed import Followed
-from .iterations.mark import SECONDS, Iteration
+from .iterations.mark import SECONDS, Iteration, Startup
 from .service import Json, Say, Service
 from .watched import Watched
 from .wishes import Misuse, Resource, Wishes
@@ -46,14 +46,14 @@ class Governed:
 
     Attributes:
         rows: the iterations so far.
-        startup: seconds before the first, where they are known.
+        startup: before the first, where it is known.
 
     Args:
         spec: of the workload, as the service has it.
     """
 
     def __init__(
-        self, wishes: Wishes, service: Service, spec: Json, actuator: Actuator, folder: Path, say: Say, startup: float
+        self, wishes: Wishes, service: Service, spec: Json, actuator: Actuator, folder: Path, say: Say, startup: Startup
     ) -> None:
         self.wishes, self.spec, self.rows = wishes, spec, list[Row]()
         self._actuator, self._say = actuator, say
@@ -61,7 +61,7 @@ class Governed:
         self._metrics = [found["name"] for found in spec["metrics"]]
         self._features = [found["name"] for found in spec["features"]]
         self.watched = Watched(wishes, actuator, folder, say, startup)
-        self._begun = {"workload": spec["name"], "targets": targets(wishes, spec, startup)}
+        self._begun = {"workload": spec["name"], "targets": targets(wishes, spec, startup.seconds)}
         self.run, self._followed = self._new_run(service), None
         self._service, self._remote = service, dict[str, str]()
         self._said, self._changes = set[str](), 0

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_holders: list[list[int]] = []
+"""Of each `held` that goes on, what came meanwhile."""
 
 
 class Interrupted(BaseException):
@@ -23,7 +26,29 @@ class Interrupted(BaseException):
 
 
 def _raise(number: int, _: FrameType | None) -> None:
+    if _holders:
+        _holders[0].append(number)
+        return
     raise Interrupted(number)
+
+
+@contextmanager
+def held() -> Iterator[None]:
+    """What comes meanwhile is raised at the end: for making what somebody must know of so that it is undone.
+
+    In another thread than the main one nothing is raised anyway.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    _holders.append(came)
+    try:
+        yield
+    finally:
+        _holders.pop()
+    if came:
+        _raise(came[0], None)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from .actuators import leftovers, registry
 from .actuators.contract import GRACE_SECONDS, Actuator, ActuatorError
 from .governed import Governed, targets
 from .interrupts import Interrupted, interruptible, undisturbed
+from .iterations.mark import Startup
 from .learn.learning import CommandFailed, Learning
 from .service import JobFailed, Json, Service, refused, service_at
 from .wishes import Misuse, Resource, Wishes
@@ -79,7 +80,7 @@ def _cleaned(wishes: Wishes) -> int:
     return 0
 
 
-def _governed(wishes: Wishes, service: Service, folder: Path, startup: float = 0.0) -> int:
+def _governed(wishes: Wishes, service: Service, folder: Path, startup: Startup) -> int:
     spec = _workload(wishes, service)
     targets(wishes, spec)
     ranges = {found["name"]: Resource.of_spec(found).range for found in spec["resources"]}
@@ -139,8 +140,11 @@ def _conclude(governed: Governed, wishes: Wishes) -> None:
         for line in summary.picture(governed, plain=plain):
             say(line)
     if wishes.plot is not None and governed.rows:
-        plot.draw(governed, wishes.plot, wishes.deadline)
-        say(f"picture: {wishes.plot}")
+        try:
+            plot.draw(governed, wishes.plot, wishes.deadline)
+            say(f"picture: {wishes.plot}")
+        except OSError as error:  # the command is done: its status stands
+            say(f"no picture: {wishes.plot}: {error.strerror}")
 
 
 def _listen() -> None:

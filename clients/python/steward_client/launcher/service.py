@@ -8,7 +8,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,6 +21,7 @@ from steward_client.live import http_client
 from steward_client.retry import Retry
 
 from .embedded import Embedded
+from .interrupts import held
 from .limits.guarded import NotStarted
 from .wishes import Misuse
 
@@ -132,11 +133,12 @@ def _embedded(service: Service, data: Path | None, folder: Path, say: Say) -> It
     command = _command(service.url)
     if data is not None:
         command += ["--data", str(data)]
-    try:
-        own = Embedded(command, folder / "serve.log", say)
-    except NotStarted as error:
-        raise Misuse(f"no service at {service.url}, and it can't be started: {error}") from error
-    with closing(own):
+    with ExitStack() as stack:
+        try:
+            with held():
+                own = stack.enter_context(closing(Embedded(command, folder / "serve.log", say)))
+        except NotStarted as error:
+            raise Misuse(f"no service at {service.url}, and it can't be started: {error}") from error
         _await(service, own)
         where = data or os.environ.get("STEWARD_DATA_DIR") or "steward-data"
         say(f"service: none at {service.url}, so one runs for as long as this takes (data: {where})")

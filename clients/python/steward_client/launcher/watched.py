@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 from .actuators import leftovers
 from .actuators.contract import Actuator, Allocation, Launch, Sink, Stream
 from .iterations.files import OwnFile, Tail, told
-from .iterations.mark import Clock, Iteration, Mark
+from .iterations.mark import UNKNOWN, Clock, Iteration, Mark, Startup
 from .iterations.output import Lines, Matcher
 from .wishes import Wishes
 
@@ -46,10 +46,10 @@ class Watched:
 
     Args:
         folder: for the files between launcher and command.
-        startup: seconds before its first iteration begins, where that is known.
+        startup: before its first iteration, where that is known.
     """
 
-    def __init__(self, wishes: Wishes, actuator: Actuator, folder: Path, say: Say, startup: float = 0.0) -> None:
+    def __init__(self, wishes: Wishes, actuator: Actuator, folder: Path, say: Say, startup: Startup = UNKNOWN) -> None:
         self._wishes, self._actuator, self._folder, self._say = wishes, actuator, folder, say
         self.status: int | None = None
         self.began = self.ended = time.monotonic()

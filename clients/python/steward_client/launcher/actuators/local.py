@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping
 from functools import partial
 
+from steward_client.launcher.interrupts import held
 from steward_client.launcher.limits.cpu import CORE, Affinity, CpuLimit, Duty, Quota
 from steward_client.launcher.limits.groups import Group, groups
 from steward_client.launcher.limits.guarded import Guarded, NotStarted
@@ -95,7 +96,8 @@ class LocalProcesses:
         made = list(dict.fromkeys(self._groups.values()))
         outputs = None if launch.output is None else _outputs(launch.output)
         try:
-            self._command = Guarded(launch.command, environment, made, outputs)
+            with held():  # a command that nobody knows of would be ended by nobody
+                self._command = Guarded(launch.command, environment, made, outputs)
         except NotStarted as error:
             self._current = {}
             raise ActuatorError(str(error)) from error

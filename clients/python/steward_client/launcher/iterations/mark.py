@@ -41,20 +41,37 @@ class Iteration:
     features: Mapping[str, float]
 
 
+@dataclass(frozen=True)
+class Startup:
+    """What a command does before its first iteration, as an earlier run of it had it.
+
+    Attributes:
+        seconds: how long that took.
+        share: of the time until the first iteration had ended, from 0 up to below 1. Other allocations change both
+            parts, so that the share tells an iteration from a start better than the seconds do.
+    """
+
+    seconds: float = 0.0
+    share: float = 0.0
+
+
+UNKNOWN = Startup()
+
+
 class Clock:
     """Iterations out of marks. The same number again is the same iteration.
 
     Attributes:
         began: start of the command, by ``time.monotonic``.
-        startup: seconds before the first iteration began; only marks at starts tell it, else it is given.
+        startup: before the first iteration began; marks at starts measure it, else the share that is given tells it.
         total: how many iterations there are, once it was told.
     """
 
-    def __init__(self, began: float, startup: float = 0.0) -> None:
+    def __init__(self, began: float, startup: Startup = UNKNOWN) -> None:
         self.began, self.startup = began, startup
         self.total: int | None = None
         self.count = 0
-        self._last = began + startup
+        self._last = began
         self._number: int | None = None
         self._open: Mark | None = None
 
@@ -68,7 +85,7 @@ class Clock:
             return self._ended(mark, mark.at)
         before, self._open = self._open, mark
         if before is None:
-            self.startup = mark.at - self.began
+            self.startup = Startup(mark.at - self.began, self.startup.share)
             self._last = mark.at
             return None
         return self._ended(before, mark.at)
@@ -83,10 +100,10 @@ class Clock:
         return None if before is None else self._ended(before, at)
 
     def _ended(self, mark: Mark, at: float) -> Iteration:
-        measured = max(at - self._last, 1e-6)
-        seconds = mark.metrics.get(SECONDS, measured)
-        if not self.count and mark.position == "end" and SECONDS in mark.metrics:
-            self.startup = max(0.0, at - seconds - self.began)
+        if not self.count and mark.position == "end" and (whole := at - self.began) > 0:
+            share = max(0.0, 1 - mark.metrics[SECONDS] / whole) if SECONDS in mark.metrics else self.startup.share
+            self.startup, self._last = Startup(share * whole, share), self.began + share * whole
+        seconds = mark.metrics.get(SECONDS, max(at - self._last, 1e-6))
         self._last = at
         self.count += 1
         metrics = {name: value for name, value in mark.metrics.items() if name != SECONDS}

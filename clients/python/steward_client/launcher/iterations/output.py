@@ -18,7 +18,9 @@ USUAL = {
     "Iteration 3": re.compile(rf"\b(?:iteration|iter|round|generation|step){_COUNT}{_TOTAL}?", re.IGNORECASE),
 }
 """By an example of each; the first that matches a line is kept to."""
-MEASURED = re.compile(rf"(?P<name>[A-Za-z][\w./-]*)\s*[:=]\s*(?P<value>{NUMBER})(?:ms|s|%)?(?!\w|[./]\w|/)")
+MEASURED = re.compile(
+    rf"(?P<name>[A-Za-z][\w./-]*)(?:\s*[:=]\s*|\s+(?=[-+]?\d*\.\d))(?P<value>{NUMBER})(?:ms|s|%)?(?!\w|[./]\w|/)"
+)
 BREAKS = re.compile(rb"[\r\n]")
 LONGEST = 65_536
 COUNTERS = ("epoch", "iteration", "iter", "round", "generation", "step")
@@ -62,7 +64,7 @@ class Matcher:
                 mark = self._mark(found, line)
                 self._tried = {form: pattern}
                 where = "" if self._marks == mark.position and self.form else f", at an iteration's {mark.position}"
-                self.form = self.form or f"lines like {form!r}{where}"
+                self.form = self.form or f"lines like '{form}'{where}"
                 return mark
         return None
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from steward_client.launcher.actuators import registry
-from steward_client.launcher.iterations.mark import SECONDS
+from steward_client.launcher.iterations.mark import SECONDS, UNKNOWN
 from steward_client.launcher.service import JobFailed, Json, Say, Service
 from steward_client.launcher.watched import Watched
 from steward_client.launcher.wishes import Misuse, Resource, Wishes, duration_text
@@ -36,16 +36,17 @@ class CommandFailed(RuntimeError):
         status: its exit status.
     """
 
-    def __init__(self, status: int) -> None:
+    def __init__(self, status: int, iterations: int) -> None:
         self.status = status
-        super().__init__(f"the command ended with status {status} while it was measured; nothing is learned from that")
+        kept = f"; its {iterations} iterations are kept, and the next start goes on from them" if iterations else ""
+        super().__init__(f"the command ended with status {status} while it was measured: nothing is learned yet{kept}")
 
 
 class Learning:
     """One workload's.
 
     Attributes:
-        startup: seconds that the command takes before its first iteration, if it was measured.
+        startup: what the command does before its first iteration, if it was measured.
     """
 
     def __init__(self, wishes: Wishes, service: Service, folder: Path, say: Say) -> None:
@@ -55,8 +56,8 @@ class Learning:
         self._resources: tuple[Resource, ...] = ()
         self._measured: dict[tuple[float, ...], int] = {}
         self._waiting: list[Segment] = []
-        self._tag, self._iterations, self._fit = uuid4().hex[:8], 0, None
-        self.startup = 0.0
+        self._tag, self._iterations, self._fit, self._told_why = uuid4().hex[:8], 0, None, False
+        self.startup = UNKNOWN
 
     _fit: Json | None
 
@@ -119,7 +120,7 @@ class Learning:
         for _ in range(RUNS):
             status = self._once(allocations)
             if status:
-                raise CommandFailed(status)
+                raise CommandFailed(status, 0 if self._spec is None else self._iterations)
             if self._enough():
                 return
         self._say(f"profile: {self._iterations} iterations in {RUNS} runs of the command must do")
@@ -134,7 +135,7 @@ class Learning:
             raise Misuse(
                 "no iteration was seen: let the command print lines like 'Epoch 3/90', or say --pattern or --watch-file"
             )
-        self.startup = self.startup or profile.startup
+        self.startup = self.startup if self.startup.seconds else profile.startup
         self._register(profile.total)
         return status
 
@@ -149,7 +150,12 @@ class Learning:
         wanted = self._wishes.profile_iterations
         self._say(f"profile: {self._iterations} iterations ({wanted} wanted); {texts}: {seconds:.3g} s")
         self._register(self._wishes.iterations or watched.clock.total)
-        return self._iterations < self._wishes.profile_iterations or self._spec is None
+        if self._enough() or self._iterations < wanted:
+            return self._spec is None or self._iterations < wanted
+        if not self._told_why:
+            self._say("profile: how many iterations there are is not said (--iterations): measured to the end")
+            self._told_why = True
+        return True
 
     def _register(self, iterations: int | None) -> None:
         """Register the workload once its length is known; send the samples that wait."""
@@ -231,8 +237,9 @@ class Learning:
         request = {"budget": self._wishes.budget or BUDGET, "model": model}
         result = self._done("train", self._service.call("POST", f"{self._path}/agents", request))
         report = self._service.call("GET", f"{self._path}/agents/{result['agent']}")["report"]
-        whether = "promoted" if report["promoted"] else "not promoted"
-        self._say(f"agent {result['agent']}: {report['algorithm']}, {whether}: {report['reason']}")
+        whether = "promoted: " if report["promoted"] else "not promoted: "
+        reason = report["reason"].removeprefix(whether)
+        self._say(f"agent {result['agent']}: {report['algorithm']}, {whether}{reason}")
 
     def _done(self, what: str, job: Json) -> Json:
         told = set[int]()

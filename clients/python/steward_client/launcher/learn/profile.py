@@ -8,7 +8,7 @@ from statistics import median
 
 from steward_client.launcher.actuators.contract import Actuator
 from steward_client.launcher.governed import Row
-from steward_client.launcher.iterations.mark import Iteration
+from steward_client.launcher.iterations.mark import UNKNOWN, Iteration, Startup
 from steward_client.launcher.watched import Watched
 
 LENGTH = 3
@@ -27,7 +27,7 @@ class Profile:
     """Moves the allocation after every few iterations, until enough is measured.
 
     Attributes:
-        startup: seconds before the first iteration began, as far as they can be told.
+        startup: before the first iteration began, as far as it can be told.
         total: iterations of the command, once they are told or it has come to its end.
 
     Args:
@@ -45,7 +45,7 @@ class Profile:
         self._watched, self._actuator = watched, actuator
         self._allocations, self._done = allocations, done
         self._segment = Segment(next(allocations))
-        self.startup = 0.0
+        self.startup = UNKNOWN
         self._first: float | None = None
         self.total: int | None = None
 
@@ -64,8 +64,9 @@ class Profile:
 
     def _after(self, iteration: Iteration) -> bool:
         """Keep an iteration; whether all is measured."""
-        self.startup = self._watched.clock.startup or self.startup
-        if iteration.index == 0 and not self.startup:
+        known = self._watched.clock.startup
+        self.startup = known if known.seconds else self.startup
+        if iteration.index == 0 and not self.startup.seconds:
             self._first = iteration.seconds  # the start of the command is in it: no sample
             return False
         row = Row(
@@ -81,7 +82,8 @@ class Profile:
             return False
         whole, self._segment = self._segment, Segment(self._segment.allocation)
         if self._first is not None:  # what the first iteration took more than those after it, under the same
-            self.startup = max(0.0, self._first - median(row.seconds for row in whole.rows))
+            seconds = max(0.0, self._first - median(row.seconds for row in whole.rows))
+            self.startup = Startup(seconds, seconds / self._first)
             self._first = None
         if not self._done(whole):
             return True
