@@ -1,6 +1,5 @@
-"""Refuses characters that a database can't keep, before any route looks at them: NUL, and halves of surrogate pairs;
-
-and JSON that is nested too deeply, or names a member twice.
+"""Refuses, before any route looks at them, characters that a database can't keep (NUL, halves of surrogate pairs) and
+JSON that is nested too deeply or names a member twice.
 """
 
 from __future__ import annotations
