@@ -197,7 +197,9 @@ def under_load(database: str, processes: int, kind: str) -> list[Row]:
     calm = sorted(round(after.p99, 1) for after in afters)
     return [
         _row(f"{name}: highest rate with p99 <= {LIMIT_MS:g} ms, {RUNS:,} runs", round(rate), "1/s") | told,
-        _row(f"{name}: p99 at half of it, 1.5 s after {BEYOND:g} times as many, middle of three", calm[1], "ms", LIMIT_MS)
+        _row(
+            f"{name}: p99 at half of it, 1.5 s after {BEYOND:g} times as many, middle of three", calm[1], "ms", LIMIT_MS
+        )
         | {"each_ms": calm},
     ]
 

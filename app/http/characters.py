@@ -1,5 +1,6 @@
-"""Refuses, before any route looks at them, characters that a database can't keep (NUL, halves of surrogate pairs) and
-JSON that is nested too deeply or names a member twice.
+"""Refuses what can't be kept, or read in one way only, before any route looks at it.
+
+That is: NUL and halves of surrogate pairs, and JSON that is nested too deeply or names a member twice.
 """
 
 from __future__ import annotations
