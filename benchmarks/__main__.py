@@ -37,6 +37,7 @@ BENCHMARKS = (
     "api_speed",
     "authentication",
     "request_log",
+    "recovery",
     "hostile",
     "years",
     "dashboard",

@@ -9,6 +9,7 @@ from typing import Any, Self
 import httpx
 
 from tests.integration.caller import SPEC, WORKLOAD
+from tests.recovering import recovering
 from tests.servers import wait_until
 
 RECOVERY_SECONDS = 150  # 30 on an idle machine
@@ -37,7 +38,7 @@ class Reporting:
     def __enter__(self) -> Self:
         for thread in self._threads:
             thread.start()
-        self.wait_for_more(5)
+        self._wait_for_more(5)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -50,7 +51,12 @@ class Reporting:
         return {run: len(answers) for run, answers in self.acknowledged.items()}
 
     def wait_for_more(self, number: int) -> None:
-        """Wait until so many more reports of every run are acknowledged."""
+        """After a fault: wait until so many more reports of every run are acknowledged."""
+        with recovering():
+            self._wait_for_more(1)
+        self._wait_for_more(number - 1)
+
+    def _wait_for_more(self, number: int) -> None:
         before = self.counts
         wait_until(
             lambda: all(now >= before[run] + number for run, now in self.counts.items()),

@@ -21,6 +21,7 @@ from tests.conftest import StartSteward
 from tests.integration.caller import Caller
 from tests.integration.conftest import Call
 from tests.integration.processes import all_gone, family, worker_main
+from tests.recovering import recovering
 from tests.servers import StewardServer, start_steward, wait_until
 
 LONG: dict[str, Any] = {"algorithm": "tabular_q", "budget": 1_000_000, "seed": 3}  # starts without torch
@@ -98,6 +99,8 @@ def test_a_killed_worker_is_followed_by_one_that_resumes(
     until_half_way(caller, job)
     for process in family(server):
         process.kill()
+    with recovering():
+        wait_until(lambda: caller.job(job)["attempts"] == 2, 240, "another attempt")
     done = is_done_once(caller, job)
     assert done["attempts"] == 2
     told = events(caller, job)
@@ -114,7 +117,8 @@ def test_a_killed_child_is_noticed_without_waiting_for_its_lease(server: Steward
     until_half_way(caller, job)
     _main, child = family(server)
     child.kill()
-    wait_until(lambda: caller.job(job)["attempts"] == 2, 120, "another attempt")
+    with recovering():
+        wait_until(lambda: caller.job(job)["attempts"] == 2, 120, "another attempt")
     is_done_once(caller, job)
 
 
@@ -145,8 +149,10 @@ def test_jobs_go_on_after_a_stop_and_after_a_crash_of_everything(
     server.kill()
     wait_until(lambda: all_gone(processes), 60, "the workers to end with their parent")
 
-    server = steward_factory(tmp_path / "data", **QUICK)
-    caller = call(server)
+    with recovering():
+        server = steward_factory(tmp_path / "data", **QUICK)
+        caller = call(server)
+        wait_until(lambda: caller.job(job)["attempts"] == 2, 240, "another attempt")
     done = is_done_once(caller, job)
     assert done["attempts"] == 2  # the clean stop does not count
     told = events(caller, job)
