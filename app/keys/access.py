@@ -27,6 +27,7 @@ TABLE: dict[str, str] = {
     "GET /ui/runs/{run}": "read",
     "GET /ui/runs/{run}/decisions": "read",
     "GET /ui/runs/{run}/changes": "read",
+    "GET /ui/runs/{run}/others": "read",
     "GET /ui/jobs": "read",
     "GET /ui/jobs/{job}": "read",
     "GET /ui/jobs/{job}/changes": "read",
