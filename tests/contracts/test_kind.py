@@ -255,7 +255,7 @@ class TestViews:
             state = answered.state
             report = kind.report.model_validate(kind.example.reports[n]).model_dump(mode="json")
             steps.append(Step(n, report, msgspec.json.decode(answered.decision), NOW))
-        return Shown(dict(kind.example.start), msgspec.json.decode(begun.decision), state, reports, steps, 1, steps)
+        return Shown(dict(kind.example.start), msgspec.json.decode(begun.decision), state, reports, steps, 1)
 
     def test_a_run_is_shown_in_facts_and_figures(self, kind: Kind) -> None:
         if kind.views is None:
@@ -268,6 +268,9 @@ class TestViews:
             assert bool(figures) == bool(reports)
             self.check(figures)
             assert all(one.policy and one.allocation for one in kind.views.alternatives(on, shown))
+            before = kind.views.hindsight(on, shown)
+            assert before.told.endswith(".")
+            self.check(before.figures)
             last = shown.steps[-1].decision if shown.steps else shown.first
             assert kind.views.on_target(on, Standing(shown.start, last, shown.state)) in (True, False, None)
             assert all(isinstance(part, str) for part in kind.views.details(last))
