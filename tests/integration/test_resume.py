@@ -119,7 +119,7 @@ def test_a_killed_child_is_noticed_without_waiting_for_its_lease(server: Steward
     child.kill()
     with recovering():
         wait_until(lambda: caller.job(job)["attempts"] == 2, 120, "another attempt")
-    is_done_once(caller, job)
+    assert is_done_once(caller, job)["attempts"] == 2
 
 
 def test_a_killed_idler_takes_no_lock_with_it(server: StewardServer, call: Call) -> None:

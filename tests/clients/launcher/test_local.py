@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import statistics
 import sys
 import time
 from collections.abc import Iterator
@@ -87,9 +88,10 @@ def test_children_are_limited_with_the_command(method: str) -> None:
         return sum(sum(one.cpu_times()[:2]) for one in family())
 
     with started("cpu", Range(20, 100, 20), SPIN, 20, method):
-        until, share = time.monotonic() + 30, 1.0
-        while share > 0.35 and time.monotonic() < until:  # a guard that waits for a core itself is late, now and then
+        time.sleep(0.5)
+        shares = []
+        for _ in range(5):  # a guard that waits for a core itself is late, now and then
             began, before = time.monotonic(), used()
             time.sleep(1.0)
-            share = (used() - before) / (time.monotonic() - began)
-        assert share <= 0.35
+            shares.append((used() - before) / (time.monotonic() - began))
+        assert statistics.median(shares) <= 0.35, shares

@@ -13,8 +13,8 @@ import vl_convert
 
 from app.charts import style
 from app.charts.figure import SCHEMA, Json, category, layer, quantity
+from workers.evaluation.report.dark import readable
 from workers.evaluation.report.markup import Markup, element
-from workers.evaluation.report.night import readable
 
 CLASSES = ("L0", "L1", "L2", "L3", "L4")
 WIDTH = 640
