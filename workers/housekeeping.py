@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import subprocess
 import threading
 import time
@@ -21,6 +22,12 @@ from app.settings import Settings
 PURGE_SECONDS = 3600.0
 
 logger = logging.getLogger(__name__)
+
+
+# A process that is forked while SQLite is in use inherits what SQLite notes of its locks, and finds the database locked
+# by a connection that it does not have, for ever: so forks wait for the end of a round.
+_round = threading.Lock()
+os.register_at_fork(before=_round.acquire, after_in_parent=_round.release, after_in_child=_round.release)
 
 
 class Housekeeper:
@@ -51,16 +58,21 @@ class Housekeeper:
         database = Database(self.settings.database_url, self.settings)
         pause = min(self.settings.sweep_seconds, self.settings.heartbeat_seconds)
         while True:
-            self._housekeeping(database)
-            database.dispose()  # no connection is open while the pool forks
+            with _round:
+                self._housekeeping(database)
+                database.dispose()
             if self._ended.wait(pause):
                 break
+        with _round:
+            self._sign_off(database)
+            database.dispose()
+
+    def _sign_off(self, database: Database) -> None:
         try:
             with database.session() as session:
                 seen.leave(session, self.name)
         except SQLAlchemyError as error:
             logger.warning("could not sign off: %s", error)
-        database.dispose()
 
     def _prune(self, database: Database) -> None:
         """Start a round of deleting what is too old, unless one goes on, or all is kept for ever."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import threading
+import time
 from datetime import timedelta
 
 import pytest
@@ -77,3 +80,37 @@ def test_a_database_that_is_away_is_tried_again(
     wait_until(lambda: keys(database) == [], what="the old key to be forgotten")
     housekeeper.stop()
     assert (failures, announced) == ([], [])
+
+
+def in_a_child(settings: Settings) -> int:
+    """Fork, and write there; the child's exit status."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            with Database(settings.database_url, settings).session() as session:
+                seen.beat(session, "child")
+            status = 0
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # it has threads, as a worker has
+def test_who_is_forked_amid_its_writing_can_write(
+    settings: Settings, database: Database, announced: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    amid, beat = threading.Event(), seen.beat
+
+    def slow(*arguments: object) -> None:
+        beat(*arguments)  # type: ignore[arg-type]
+        if not amid.is_set():
+            amid.set()
+            time.sleep(0.5)
+
+    monkeypatch.setattr(seen, "beat", slow)
+    housekeeper = Housekeeper(settings.model_copy(update={"sqlite_busy_seconds": 1.0}), "worker")
+    housekeeper.start()
+    assert amid.wait(60)
+    assert in_a_child(settings.model_copy(update={"sqlite_busy_seconds": 1.0})) == 0
+    housekeeper.stop()

@@ -49,7 +49,6 @@ def serve(forwarded: Handler, client: TestClient) -> Iterator[Serve]:
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where it is called."""
-    monkeypatch.setattr(governed, "PATIENCE_SECONDS", 0.5)
     monkeypatch.setattr(governed, "WAIT_SECONDS", 0.2)
     place = tmp_path / "here"
     place.mkdir()
@@ -211,8 +210,13 @@ def test_ctrl_c_while_the_command_is_being_started_leaves_none_behind(
 
 
 def test_a_command_goes_on_without_the_service_and_its_iterations_are_kept(
-    serve: Serve, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str]
+    serve: Serve,
+    client: TestClient,
+    folder: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(governed, "PATIENCE_SECONDS", 3.0)
     service = serve()
     service.plan = lambda _: BEFORE if any("/iterations/1" in seen for seen in service.seen) else None
     assert run(service.url, "--", sys.executable, script(folder, PRINTS), "4", "0.01") == 0
@@ -275,6 +279,7 @@ def test_a_bare_command_is_learned_from_and_then_governed(
     monkeypatch.setattr("workers.kinds.iterative.training.problem.VALIDATION_EPISODES", 32)
     monkeypatch.setattr("steward_client.live.TIMEOUT_SECONDS", 250.0)  # jobs are done before they are answered
     monkeypatch.setattr("steward_client.launcher.service.PATIENCE_SECONDS", 250.0)
+    monkeypatch.setattr(governed, "PATIENCE_SECONDS", 250.0)
     url = serve(worked(forwarded, database, settings)).url
     command = [sys.executable, script(folder, PRINTS, "My script.py"), "14", "0.01"]
     said = ["--learn", "--url", url, "--resource", "cpu=25..100/25%", "--deadline", "60", "--budget", "1000"]
