@@ -16,9 +16,10 @@ from .actuators import leftovers, registry
 from .actuators.contract import GRACE_SECONDS, Actuator, ActuatorError
 from .governed import Governed, targets
 from .interrupts import Interrupted, interruptible, undisturbed
-from .iterations.mark import Startup
 from .learn.learning import CommandFailed, Learning
+from .learn.profile import Profile
 from .service import JobFailed, Json, Service, refused, service_at
+from .watched import Watched
 from .wishes import Misuse, Resource, Wishes
 
 REFUSED, MISUSED, UNREACHABLE, NOT_STARTED, SIGNALLED = 1, 2, 3, 127, 128
@@ -67,10 +68,11 @@ def launch(wishes: Wishes) -> int:
         tempfile.TemporaryDirectory(prefix="steward-run-") as name,
         service_at(wishes.url, wishes.data, Path(name), say) as service,
     ):
-        learning = Learning(wishes, service, Path(name), say)
-        if wishes.learn:
-            learning.do()
-        return _governed(wishes, service, Path(name), learning.startup)
+        with closing(Learning(wishes, service, Path(name), say)) as learning:
+            going = learning.do() if wishes.learn else None
+            status = _governed(wishes, service, Path(name), going)
+            learning.rest(wait=service.own)
+        return status
 
 
 def _cleaned(wishes: Wishes) -> int:
@@ -80,15 +82,15 @@ def _cleaned(wishes: Wishes) -> int:
     return 0
 
 
-def _governed(wishes: Wishes, service: Service, folder: Path, startup: Startup) -> int:
+def _governed(wishes: Wishes, service: Service, folder: Path, going: Profile | None) -> int:
     spec = _workload(wishes, service)
     targets(wishes, spec)
     ranges = {found["name"]: Resource.of_spec(found).range for found in spec["resources"]}
-    actuator = registry.create(wishes.actuator, ranges, dict(wishes.options))
+    actuator = going.watched.actuator if going else registry.create(wishes.actuator, ranges, dict(wishes.options))
     try:
         _introduce(actuator)
-        governed = Governed(wishes, service, spec, actuator, folder, say, startup)
-        with closing(governed):
+        watched = going.watched if going else Watched(wishes, actuator, folder, say)
+        with closing(Governed(wishes, service, spec, watched, say, going.rows if going else None)) as governed:
             status = _driven(governed, actuator)
     finally:
         with undisturbed():
