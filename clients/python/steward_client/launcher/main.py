@@ -18,6 +18,7 @@ from .governed import Governed, targets
 from .interrupts import Interrupted, interruptible, undisturbed
 from .learn.learning import CommandFailed, Learning
 from .learn.profile import Profile
+from .said import columns, say
 from .service import JobFailed, Json, Service, refused, service_at
 from .watched import Watched
 from .wishes import Misuse, Resource, Wishes
@@ -45,12 +46,6 @@ def main(said: Sequence[str] | None = None, program: str = PROGRAM) -> int:
         return _failed(program, error, NOT_STARTED)
     except Interrupted as error:
         return _failed(program, error, SIGNALLED + error.number)
-
-
-def say(text: str) -> None:
-    """A line to whoever watches; standard output is the command's."""
-    sys.stderr.write(f"steward: {text}\n")
-    sys.stderr.flush()
 
 
 def launch(wishes: Wishes) -> int:
@@ -88,7 +83,8 @@ def _governed(wishes: Wishes, service: Service, folder: Path, going: Profile | N
     ranges = {found["name"]: Resource.of_spec(found).range for found in spec["resources"]}
     actuator = going.watched.actuator if going else registry.create(wishes.actuator, ranges, dict(wishes.options))
     try:
-        _introduce(actuator)
+        if going is None:
+            registry.introduce(actuator, say)
         watched = going.watched if going else Watched(wishes, actuator, folder, say)
         with closing(Governed(wishes, service, spec, watched, say, going.rows if going else None)) as governed:
             status = _driven(governed, actuator)
@@ -113,11 +109,6 @@ def _workload(wishes: Wishes, service: Service) -> Json:
     return spec
 
 
-def _introduce(actuator: Actuator) -> None:
-    for name, settable in actuator.resources().items():
-        say(f"{name}: set by {settable.how}")
-
-
 def _driven(governed: Governed, actuator: Actuator) -> int:
     try:
         return governed.drive()
@@ -139,7 +130,7 @@ def _conclude(governed: Governed, wishes: Wishes) -> None:
     for line in summary.lines(governed, wishes.deadline):
         say(line)
     if not wishes.quiet:
-        for line in summary.picture(governed, plain=plain):
+        for line in summary.picture(governed, columns(), plain=plain):
             say(line)
     if wishes.plot is not None and governed.rows:
         try:
@@ -163,7 +154,7 @@ def _listen() -> None:
 
 
 def _failed(program: str, error: BaseException, status: int) -> int:
-    sys.stderr.write(f"{program}: {' '.join(str(error).split())}\n")
+    say(" ".join(str(error).split()), program)
     return status
 
 

@@ -11,7 +11,7 @@ from .row import PROFILE, Row
 from .wishes import duration_text
 
 HOUR = 3600.0
-WIDTH, HEIGHT = 64, 4
+WIDTH, HEIGHT, MARGIN = 64, 4, 11
 BLOCKS = " ▁▂▃▄▅▆▇█"
 AMOUNTS = {"cpu": ("core-hours", 100.0), "memory": ("GiB-hours", 1024.0)}
 
@@ -48,6 +48,8 @@ def _decided(rows: Sequence[Row]) -> str:
     moved = sources.pop(PROFILE, 0)
     measured = f"; {moved} iterations before them were measured to learn" if moved else ""
     rows = rows[moved:]
+    if not rows:
+        return f"decisions: none{measured}"
     changes = sum(before.allocation != after.allocation for before, after in pairwise(rows))
     by = ", ".join(f"{source} {count}" for source, count in sources.most_common())
     return f"decisions: {len(rows)} ({by}), {changes} of them changes{measured}"
@@ -59,21 +61,22 @@ def _predicted(rows: Sequence[Row]) -> list[str]:
     return [f"iterations within what was predicted: {within} of {len(known)}"] if known else []
 
 
-def picture(governed: Governed, *, plain: bool = False) -> list[str]:
-    """Seconds of the iterations and what they had, each a small chart of characters."""
+def picture(governed: Governed, columns: int | None = None, *, plain: bool = False) -> list[str]:
+    """Seconds of the iterations and what they had, each a small chart of characters, at most so wide."""
     rows = governed.rows
     if len(rows) < 2:
         return []
-    charts = [chart("seconds per iteration", [row.seconds for row in rows], plain=plain)]
+    width = WIDTH if columns is None else min(WIDTH, columns - MARGIN)
+    charts = [chart("seconds per iteration", [row.seconds for row in rows], width, plain=plain)]
     for resource in governed.spec["resources"]:
         values = [row.allocation[resource["name"]] for row in rows]
-        charts.append(chart(f"{resource['name']} {resource.get('unit', '')}".strip(), values, plain=plain))
+        charts.append(chart(f"{resource['name']} {resource.get('unit', '')}".strip(), values, width, plain=plain))
     return [line for one in charts for line in one]
 
 
-def chart(title: str, values: Sequence[float], *, plain: bool = False) -> list[str]:
+def chart(title: str, values: Sequence[float], width: int = WIDTH, *, plain: bool = False) -> list[str]:
     """Bars from 0 up, the largest at the top; several values that share a column are its mean."""
-    columns = list(_columns(values, min(WIDTH, len(values))))
+    columns = list(_columns(values, min(width, len(values))))
     most = max(columns) or 1.0
     heights = [value / most * HEIGHT for value in columns]
     found = [f"{title}: {min(values):.3g} to {max(values):.3g}"]

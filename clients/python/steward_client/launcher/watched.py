@@ -108,11 +108,11 @@ class Watched:
         lines = {stream: Lines(self._line) for stream in DESCRIPTORS}
 
         def take(stream: Stream, piece: bytes) -> None:
-            lines[stream].feed(piece)
             try:
                 _write(DESCRIPTORS[stream], piece)
             except OSError:  # whoever read it has gone: the command is to learn of it
                 self._broken = True
+            lines[stream].feed(piece)  # what is said of a line stands below it
 
         return take
 

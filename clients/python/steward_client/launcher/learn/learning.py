@@ -87,7 +87,7 @@ class Learning:
         held = ", ".join(f"{one.name} {one.maximum:g} {one.unit}".strip() for one in self._resources)
         self._say(f"measured: the command goes on with {held} until a model is fitted")
         fitted = beside(self._fitted)
-        if not going.hold(most, fitted.done):
+        if not going.hold(most, lambda: fitted.done() and self._left(going)):
             self._ended(going)
             self._trained(fitted.result())
             return None
@@ -96,6 +96,10 @@ class Learning:
         else:
             self._training = beside(partial(self._trained, fitted.result()))
         return going
+
+    def _left(self, going: Profile) -> bool:
+        """Whether there are iterations yet that could be governed."""
+        return self._spec is not None and going.watched.clock.count < self._spec["iterations"]
 
     def _ended(self, going: Profile) -> None:
         """The command has come to its end before anything was learned of it."""
@@ -181,6 +185,8 @@ class Learning:
             actuator = undone.enter_context(
                 closing(registry.create(self._wishes.actuator, ranges, dict(self._wishes.options)))
             )
+            if not self._iterations:
+                registry.introduce(actuator, self._say)
             watched = Watched(self._wishes, actuator, self._folder, self._say)
             profile = Profile(watched, allocations, lambda whole: self._keep(whole, watched))
             if profile.measure():
@@ -198,11 +204,12 @@ class Learning:
         self._waiting.append(whole)
         values = tuple(whole.allocation.values())
         self._measured[values] = self._measured.get(values, 0) + 1
+        wanted, known = self._wishes.profile_iterations, self._iterations
         self._iterations += len(whole.rows)
         seconds = sum(row.seconds for row in whole.rows) / len(whole.rows)
         texts = ", ".join(f"{one.name} {whole.allocation[one.name]:g} {one.unit}".strip() for one in self._resources)
-        wanted = self._wishes.profile_iterations
-        self._say(f"profile: {self._iterations} iterations ({wanted} wanted); {texts}: {seconds:.3g} s")
+        if known < wanted or self._spec is None:
+            self._say(f"profile: {self._iterations} iterations ({wanted} wanted); {texts}: {seconds:.3g} s")
         self._register(self._wishes.iterations or watched.clock.total)
         if self._enough() or self._iterations < wanted:
             return self._spec is None or self._iterations < wanted
