@@ -37,7 +37,7 @@ def of_run(database: Database, tenant: str, run: str, iteration: int | None) -> 
     if found is None:
         raise NotFound(f"no run {run!r}; start one with POST /runs")
     if found.decision is None and iteration is not None and iteration < found.kept_from:
-        raise NotFound(f"iteration {iteration} of run {run} is not kept any more; the first is {found.kept_from}")
+        raise NotFound(f"iteration {iteration} of run {run} is not kept; the first is {found.kept_from}")
     if found.decision is None:
         raise NotFound(
             f"iteration {iteration} of run {run} isn't reported; the next one to report is {found.following}"

@@ -40,7 +40,9 @@ class RunRead(BaseModel):
     agent: int | None = Field(description="Version of the agent when the run started.")
     shadow: int | None = Field(default=None, description="Version of the agent that is consulted too.")
     start: dict[str, Any] = Field(description="What it was started with, beside workload and shadow.")
-    iterations: int = Field(description="How many iterations are reported; the number of the next one.")
+    iterations: int = Field(
+        description="The number of the next iteration: how many are reported, with those before the run's first."
+    )
     decision: AnyDecision = Field(description="The last decision.")
     drift: list[DriftNotice] = Field(description="What was found to have drifted, oldest first.")
     created_at: datetime

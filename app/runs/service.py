@@ -50,8 +50,8 @@ def start(
     kind = KINDS[compiled.snapshot.spec.kind]
     given = kind.start.model_validate(body)
     identifier, moment = new_id(), now()
-    decision, state, _ = kind.engine.begin(compiled, identifier, given, moment)
-    snapshot = compiled.snapshot
+    encoded, state, _ = kind.engine.begin(compiled, identifier, given, moment)
+    snapshot, decision = compiled.snapshot, msgspec.json.decode(encoded)
     run = Run(
         id=identifier,
         tenant=tenant,
@@ -62,8 +62,9 @@ def start(
         state=repository.RUNNING,
         start=given.model_dump(mode="json", exclude={"workload", "shadow", "token"}, exclude_defaults=True),
         state_vector=msgspec.json.decode(kind.engine.serialise(state)),
-        next_iteration=0,
-        decision=msgspec.json.decode(decision),
+        next_iteration=decision["iteration"],
+        kept_from=decision["iteration"] or None,
+        decision=decision,
         created_at=moment,
     )
     started = RunStarted(id=run.id, workload=snapshot.name, agent=snapshot.agent_version, decision=run.decision)

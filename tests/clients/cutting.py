@@ -92,6 +92,10 @@ class _Connection(BaseHTTPRequestHandler):
         """An end."""
         self._serve()
 
+    def do_DELETE(self) -> None:
+        """Away with it."""
+        self._serve()
+
     def log_message(self, *_: object) -> None:
         """Say nothing."""
 

@@ -40,7 +40,7 @@ class Run(IdMixin, TenantMixin, CreatedMixin, Base):
     """The decision the run was started with."""
     finished_at: Mapped[datetime | None]
     kept_from: Mapped[int | None]
-    """The first iteration that is still stored, where earlier ones were deleted by age."""
+    """The first iteration that is stored, where earlier ones were deleted by age, or were not this run's."""
     drift: Mapped[dict[str, Any] | None]
     """What the test for drifts keeps, and what it has noticed; none before the first report that tells of one."""
     drifts: Mapped[int] = mapped_column(default=0)

@@ -41,6 +41,7 @@ class Run(Live[Decision]):
         probabilities: how sure those targets are to be met, by metric; None: as the workload's weights have it.
         features: features of the first iteration, where they are known.
         upcoming: features of the iterations after it, in order, as far as they are known.
+        first_iteration: the first that will be reported, where those before it are over: targets are for what is left.
         retry: how patiently the start and the end are repeated, and how pauses grow.
         wait_seconds: how long one report may wait for its answer, above 0.
         refusals: what becomes of a report that the service refuses (4xx): ``raise`` raises, and the report is the
@@ -61,6 +62,7 @@ class Run(Live[Decision]):
         probabilities: Mapping[str, float | None] | None = None,
         features: Mapping[str, float] | None = None,
         upcoming: Sequence[Mapping[str, float]] = (),
+        first_iteration: int = 0,
         retry: Retry | None = None,
         wait_seconds: float = WAIT_SECONDS,
         refusals: Refusals = "raise",
@@ -77,6 +79,8 @@ class Run(Live[Decision]):
             request["features"] = dict(features)
         if upcoming:
             request["upcoming"] = _announced(upcoming)
+        if first_iteration:
+            request["first_iteration"] = first_iteration
         retry = retry or Retry()
         self._outage = Outage(retry, wait_seconds)
         self._raises = refusals == "raise"

@@ -4101,7 +4101,7 @@ export interface components {
             };
             /**
              * Iterations
-             * @description How many iterations are reported; the number of the next one.
+             * @description The number of the next iteration: how many are reported, with those before the run's first.
              */
             iterations: number;
             /** Decision */
@@ -4172,7 +4172,7 @@ export interface components {
             };
             /**
              * Iterations
-             * @description How many iterations are reported; the number of the next one.
+             * @description The number of the next iteration: how many are reported, with those before the run's first.
              */
             iterations: number;
             /**
@@ -5714,6 +5714,12 @@ export interface components {
             probabilities?: {
                 [key: string]: number | null;
             };
+            /**
+             * First Iteration
+             * @description The first that will be reported, where it is not the workload's first: those before it are over and were not measured, or not by this run. Targets of the whole run are for what is left from here on.
+             * @default 0
+             */
+            first_iteration?: number;
             /**
              * Features
              * @description Features of the first iteration, if they are known: all of them.

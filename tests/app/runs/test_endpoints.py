@@ -211,6 +211,7 @@ def test_a_runs_own_probability_is_what_it_is_decided_by(client: TestClient, bac
         ({"features": {"size": 1}}, "/features/size"),
         ({"features": {"batch": 0}}, "/features/batch"),
         ({"iterations": 4}, "/iterations"),
+        ({"first_iteration": 100_000}, "/first_iteration"),
         ({"workload": 7}, "/workload"),
     ],
 )
@@ -220,6 +221,24 @@ def test_a_start_that_does_not_fit_names_the_field(
     answer = client.post("/runs", json={"workload": workload} | body)
     assert answer.status_code == 422
     assert pointer in pointers(answer)
+
+
+def test_a_run_may_begin_where_others_have_been(client: TestClient, workload: str, database: Database) -> None:
+    publish_model(database, workload)
+    started = client.post("/runs", json={"workload": workload, "first_iteration": 7}).json()
+    path = f"/runs/{started['id']}"
+    assert (started["decision"]["iteration"], started["decision"]["reported"]) == (7, None)
+    assert client.get(f"/decision?run={started['id']}").json()["iteration"] == 7
+    assert client.put(f"{path}/iterations/0", json=REPORT).status_code == 404
+    assert client.put(f"{path}/iterations/8", json=REPORT).status_code == 409
+    decided = client.put(f"{path}/iterations/7", json=REPORT).json()
+    assert (decided["iteration"], client.put(f"{path}/iterations/7", json=REPORT).json()) == (8, decided)
+    assert [item["iteration"] for item in client.get(f"{path}/iterations").json()["items"]] == [7]
+    for page in ("", "/others"):
+        assert client.get(f"/ui/runs/{started['id']}{page}").status_code == 200
+    assert client.patch(path, json={"state": "finished"}).json()["iterations"] == 8
+    (sample,) = client.get(f"/workloads/{workload}/samples").json()["items"]
+    assert (sample["execution"], sample["iterations"]) == (started["id"], 1)
 
 
 def test_a_start_under_a_key_happens_once(client: TestClient, workload: str) -> None:

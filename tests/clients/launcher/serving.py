@@ -32,6 +32,17 @@ for n in range(count):
         file.write(json.dumps({'iteration': n, 'metrics': {'iteration_seconds': size}}) + '\\n')
 """
 )
+WAITS = """
+import json, os, time
+governed = 0
+for n in range(3000):
+    time.sleep(0.03)
+    governed += json.load(open(os.environ['STEWARD_ALLOCATION']))['iteration'] > 0
+    print(f'epoch {n}/3000: loss=1')
+    if governed == 4:
+        break
+"""
+"""Goes on until some of its iterations were decided for."""
 REPORTS = (
     BUSY
     + """

@@ -8,21 +8,20 @@ from pathlib import Path
 
 import pytest
 from steward_client.launcher.iterations.files import OwnFile, Tail, told
-from steward_client.launcher.iterations.mark import UNKNOWN, Clock, Iteration, Mark, Startup
+from steward_client.launcher.iterations.mark import Clock, Iteration, Mark
 from steward_client.launcher.iterations.output import Lines, Matcher
 
 
-def measured(marks: list[Mark], ended: float, startup: Startup = UNKNOWN) -> list[tuple[int, float]]:
-    clock = Clock(100.0, startup)
+def measured(marks: list[Mark], ended: float) -> list[tuple[int, float | None]]:
+    clock = Clock()
     found: list[Iteration | None] = [clock.hear(mark) for mark in marks]
     found.append(clock.finish(100.0 + ended))
-    return [(one.index, round(one.seconds, 6)) for one in found if one is not None]
+    return [(one.index, one.seconds and round(one.seconds, 6)) for one in found if one is not None]
 
 
-def test_marks_at_ends_count_from_the_start_and_the_same_number_once() -> None:
+def test_marks_at_ends_do_not_tell_when_the_first_began_and_the_same_number_counts_once() -> None:
     marks = [Mark(101.0, 1), Mark(102.5, 2), Mark(102.9, 2), Mark(104.0, 3)]
-    assert measured(marks, 5.0) == [(0, 1.0), (1, 1.5), (2, 1.5)]
-    assert measured(marks, 5.0, startup=Startup(9.0, 0.4))[0] == (0, 0.6)  # never below 0, as by seconds
+    assert measured(marks, 5.0) == [(0, None), (1, 1.5), (2, 1.5)]
 
 
 def test_marks_at_starts_leave_out_what_came_before_and_end_with_the_command() -> None:

@@ -62,9 +62,16 @@ class IterativeEngine:
         """The model's initial allocation, or the spec's without a model.
 
         Raises:
-            InvalidInput: targets, probabilities or features that the workload hasn't.
+            InvalidInput: an iteration, targets, probabilities or features that the workload hasn't.
         """
-        state = queries.beginning(compiled, start.targets, start.features, start.probabilities, upcoming=start.upcoming)
+        state = queries.beginning(
+            compiled,
+            start.targets,
+            start.features,
+            start.probabilities,
+            upcoming=start.upcoming,
+            first=start.first_iteration,
+        )
         (decision, notices, _), levels = begin_with(compiled, state, run, now)
         row = pack(state._replace(levels=levels[None]))[0]
         return Answered(decision, Kept(row, state.upcoming[0], notices))

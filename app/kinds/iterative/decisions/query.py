@@ -55,28 +55,32 @@ def beginning(
     probabilities: Mapping[str, float | None],
     pointers: tuple[str, str] = ("/targets", "/probabilities"),
     upcoming: Sequence[UpcomingIteration] = (),
+    first: int = 0,
 ) -> State:
     """A run that has reported nothing (B = 1), under its own targets, probabilities and features.
 
-    ``features`` are of its first iteration, ``upcoming`` of those after it.
+    ``first`` is its first iteration, ``features`` are of that one, ``upcoming`` of those after it.
 
     Raises:
-        InvalidInput: the workload hasn't such targets or features, or the first iteration's are left out; ``pointers``
-            say where targets and probabilities were given.
+        InvalidInput: the workload hasn't such an iteration, such targets or features, or those of the first are left
+            out; ``pointers`` say where targets and probabilities were given.
     """
     layout = compiled.layout
+    if first >= layout.iterations:
+        accepted = f"must be less than {layout.iterations}, the workload's number of iterations"
+        raise invalid("/first_iteration", accepted, first)
     state = begin(
         compiled.projector,
         layout.start_levels[None],
         targets=check_targets(compiled, targets, pointers[0], layout.targets.tolist()),
         probabilities=check_probabilities(compiled, probabilities, pointers[1]),
         features=None if features is None else [layout.encode_features(features)],
-    )
+    )._replace(iteration=np.array([first], np.int32))
     if features is None and upcoming:
         raise invalid("/features", "is required with upcoming: the first iteration's features", None)
     if not layout.features or features is None:
         return state
-    announced = encode_upcoming(layout, [one.features for one in upcoming], 1, "/upcoming")
+    announced = encode_upcoming(layout, [one.features for one in upcoming], first + 1, "/upcoming")
     return state._replace(upcoming=np.concatenate([state.features, announced])[None])
 
 

@@ -24,6 +24,13 @@ class IterationRunStart(RunStart):
         "workload's hold for the rest.",
         max_length=16,
     )
+    first_iteration: int = Field(
+        default=0,
+        ge=0,
+        le=2**31 - 1,
+        description="The first that will be reported, where it is not the workload's first: those before it are over "
+        "and were not measured, or not by this run. Targets of the whole run are for what is left from here on.",
+    )
     features: dict[Name, Finite] | None = Field(
         default=None, description="Features of the first iteration, if they are known: all of them.", max_length=8
     )

@@ -31,7 +31,7 @@ def hindsight(compiled: Compiled, shown: Shown) -> Hindsight:
     """The run played anew from its reports, and every heuristic asked at some of its decisions."""
     if not shown.steps:
         return Hindsight([], "Nothing is reported yet.")
-    if len(shown.steps) < shown.iterations:
+    if len(shown.steps) < shown.iterations - shown.start.get("first_iteration", 0):
         return Hindsight([], TOO_LONG.format(len(shown.steps)))
     if shown.start.get("upcoming") or any(one.report.get("upcoming") for one in shown.steps):
         return Hindsight([], ANNOUNCED)
@@ -52,14 +52,15 @@ def _figures(compiled: Compiled, shown: Shown, asked: list[Step]) -> Iterator[Fi
             amounts = resource.minimum + resource.step * levels[:, position]
             points = [Point(p.iteration, float(amount)) for p, amount in zip(decided, amounts, strict=True)]
             series.append(Series(name.replace("_", " "), points))
-        told = f"Of {len(asked):,} decisions of {shown.iterations:,}, for the iterations after them."
+        told = f"Of {len(asked):,} decisions of {len(shown.steps):,}, for the iterations after them."
         yield allocated(f"{resource.name} by other policies", resource.unit or resource.name, series, told)
 
 
 def _states(compiled: Compiled, shown: Shown, chosen: set[int]) -> State:
     """Where the run stood after each of these reports, [B]."""
     start, projector = shown.start, compiled.projector
-    state = beginning(compiled, start.get("targets", {}), start.get("features"), start.get("probabilities", {}))
+    goals = start.get("targets", {}), start.get("features"), start.get("probabilities", {})
+    state = beginning(compiled, *goals, first=start.get("first_iteration", 0))
     found = []
     for one in shown.steps:
         report = one.report

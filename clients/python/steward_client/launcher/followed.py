@@ -37,6 +37,10 @@ class Followed:
             self.active = self.active or reported > first
             yield from (Mark(now, number) for number in range(first, reported))
 
+    def move(self, run: str, ours: int) -> None:
+        """So many iterations are the launcher's, of that run, which may be another than before."""
+        self._run, self.ours = run, ours
+
     def look(self) -> bool:
         """Whether the command reports by itself, after the time that a report takes."""
         time.sleep(LOOK_SECONDS)

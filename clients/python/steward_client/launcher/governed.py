@@ -4,80 +4,79 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import httpx
 
 from steward_client.errors import StewardError, Unreachable
 from steward_client.iterative import Run
 from steward_client.retry import Retry
 
-from .actuators.contract import Actuator, ActuatorError, Allocation
+from .actuators.contract import ActuatorError, Allocation
 from .followed import Followed
-from .iterations.mark import SECONDS, Iteration, Startup
-from .service import Json, Say, Service
+from .iterations.mark import SECONDS, Iteration
+from .row import HELD, PROFILE, Row
+from .service import Json, Say, Service, refused
 from .watched import Watched
-from .wishes import Misuse, Resource, Wishes
+from .wishes import Misuse, Resource, Wishes, duration_text
 
 PATIENCE_SECONDS = 30.0
 WAIT_SECONDS = 2.0
 MOST_CHANGES_SHOWN = 40
-HELD = "held"  # the last decision, while the service is away
-
-
-@dataclass(frozen=True)
-class Row:
-    """One iteration as it was: what it had, who had decided that, and what was predicted for it."""
-
-    index: int
-    seconds: float
-    allocation: Mapping[str, float]
-    metrics: Mapping[str, float]
-    features: Mapping[str, float]
-    source: str
-    low: float | None = None
-    high: float | None = None
+NOTICEABLE = 0.01
+"""Share of a deadline that a start takes from which on the run is begun anew with what is left."""
 
 
 class Governed:
     """Reports each iteration, and sets what is decided.
 
     Attributes:
-        rows: the iterations so far.
-        startup: before the first, where it is known.
+        rows: the iterations so far, but for one whose beginning is not known.
 
     Args:
         spec: of the workload, as the service has it.
+        watched: the command.
+        known: its iterations so far, where it goes on already.
     """
 
     def __init__(
-        self, wishes: Wishes, service: Service, spec: Json, actuator: Actuator, folder: Path, say: Say, startup: Startup
+        self, wishes: Wishes, service: Service, spec: Json, watched: Watched, say: Say, known: Sequence[Row] | None
     ) -> None:
-        self.wishes, self.spec, self.rows = wishes, spec, list[Row]()
-        self._actuator, self._say = actuator, say
+        self.wishes, self.spec, self.rows, self.watched = wishes, spec, list(known or ()), watched
+        self._actuator, self._say, self._service = watched.actuator, say, service
         self._resources = {found["name"]: Resource.of_spec(found) for found in spec["resources"]}
         self._metrics = [found["name"] for found in spec["metrics"]]
         self._features = [found["name"] for found in spec["features"]]
-        self.watched = Watched(wishes, actuator, folder, say, startup)
-        self._begun = {"workload": spec["name"], "targets": targets(wishes, spec, startup.seconds)}
-        self.run, self._followed = self._new_run(service), None
-        self._service, self._remote = service, dict[str, str]()
+        self._takes_over = self._settled = known is not None
+        gone = time.monotonic() - watched.began if self._takes_over else 0.0
+        self.run, self._followed = self._new_run(watched.clock.count, gone), None
+        self._remote = dict[str, str]()
         self._said, self._changes = set[str](), 0
 
     _followed: Followed | None
 
-    def _new_run(self, service: Service) -> Run:
-        retry = Retry(patience_seconds=PATIENCE_SECONDS)
-        return Run(service.url, **self._begun, retry=retry, wait_seconds=WAIT_SECONDS, refusals="log")
+    def _new_run(self, first: int, gone: float) -> Run:
+        """A run from an iteration on, so many seconds after the command's start."""
+        return Run(
+            self._service.url,
+            self.spec["name"],
+            targets=targets(self.wishes, self.spec, gone),
+            first_iteration=first,
+            retry=Retry(patience_seconds=PATIENCE_SECONDS),
+            wait_seconds=WAIT_SECONDS,
+            refusals="log",
+        )
 
     def _start(self) -> None:
         """Start the run; where the command sees no file of the launcher's, with a token by which it may report."""
-        if self._actuator.shares_files:
+        if self._actuator.shares_files or self._takes_over:
             self.run.start()
             return
-        begun = self._service.call("POST", "/runs", {**self._begun, "token": True})  # nosec B105
+        asked = {"workload": self.spec["name"], "targets": targets(self.wishes, self.spec), "token": True}
+        begun = self._service.call("POST", "/runs", asked)  # nosec B105
         self.run.take_up(begun["id"])
         self._followed = self.watched.follow(Followed(self._service, self.run.id))
         self._remote = {"STEWARD_URL": self._service.url, "STEWARD_RUN": self.run.id, "STEWARD_TOKEN": begun["token"]}
@@ -86,26 +85,32 @@ class Governed:
         """Run the command to its end; its exit status.
 
         Raises:
-            StewardError, Unreachable: the run can't be started.
+            StewardError, Unreachable: the run can't be started; a command that goes on already ends ungoverned.
             ActuatorError: the command can't be started, or not with what was decided.
         """
-        self._start()
         try:
-            self._begin()
-        except ActuatorError:
-            self.interrupted(None)
-            raise
+            self._start()
+        except (StewardError, Unreachable) as error:
+            if not self._takes_over:
+                raise
+            self._say(f"not governed: {refused(error)}; the command goes on")
+            return self._ungoverned()
+        self._begin()
         for iteration in self.watched.iterations():
             self._after(iteration)
         self._end()
+        return self.watched.status or 0
+
+    def _ungoverned(self) -> int:
+        for _ in self.watched.iterations():
+            pass
         return self.watched.status or 0
 
     def interrupted(self, status: int | None) -> None:
         """The command was ended from outside, with that status: tell the service."""
         self.watched.status, self.watched.ended = status, time.monotonic()
         if self.run.id:
-            ended = RuntimeError("the command was ended")
-            self.run.__exit__(RuntimeError, ended, None)  # briefly: somebody waits for the end
+            _fail(self.run)
 
     def close(self) -> None:
         """Close the connection."""
@@ -113,29 +118,75 @@ class Governed:
 
     def _begin(self) -> None:
         decision = self.run.decision
+        if self._takes_over:
+            self._say(f"governed from iteration {self.watched.clock.count} on")
+            self._apply(f"after {self.watched.clock.count} iterations", self.run.allocation, self.run.allocation)
+            return
         self._show("first", self.run.allocation, decision.reason.text, decision.source)
-        self.watched.start(self.run.allocation, self._remote)
+        try:
+            self.watched.start(self.run.allocation, self._remote)
+        except ActuatorError:
+            self.interrupted(None)
+            raise
 
     def _after(self, iteration: Iteration) -> None:
-        decision, before = self.run.decision, self._set()
-        seconds = decision.predicted.additional_properties.get(SECONDS)
-        band = (None, None) if seconds is None else (seconds.low, seconds.high)
-        source = HELD if self.run.unsent else decision.source
-        row = Row(iteration.index, iteration.seconds, before, iteration.metrics, iteration.features, source, *band)
-        self.rows.append(row)
-        if self._by_itself(row):
+        before, row = self._set(), self._row(iteration)
+        when = "after the first iteration" if row is None else f"after iteration {row.index} ({row.seconds:.3g} s)"
+        if self._by_itself(iteration):
             with suppress(StewardError, Unreachable):  # away just now: the last decision holds
                 self.run.take_up(self.run.id)
-            self._apply(row, self.run.allocation)
-        elif self._reportable(row):
-            decided = self.run.report(row.index, before, self._measured(row), self._given(row))
-            self._apply(row, decided)
+        else:
+            self._settle(iteration)
+            if row is not None and self._reportable(row):
+                self.run.report(self.run.iteration, before, self._measured(row), self._given(row))
             if self._followed is not None:
-                self._followed.ours = row.index + 1
+                self._followed.move(self.run.id, self.run.iteration)
+        self._apply(when, before, self.run.allocation)
 
-    def _by_itself(self, row: Row) -> bool:
+    def _row(self, iteration: Iteration) -> Row | None:
+        if iteration.seconds is None:
+            return None
+        decision = self.run.decision
+        predicted = decision.predicted.additional_properties.get(SECONDS)
+        band = (None, None) if predicted is None else (predicted.low, predicted.high)
+        source = HELD if self.run.unsent else decision.source
+        told = iteration.metrics, iteration.features
+        self.rows.append(Row(iteration.index, iteration.seconds, self._set(), *told, source, *band))
+        return self.rows[-1]
+
+    def _by_itself(self, iteration: Iteration) -> bool:
         """Whether the command reports to the service by itself: one of both does, from the first iteration on."""
-        return self._followed is not None and (self._followed.active or (row.index == 0 and self._followed.look()))
+        return self._followed is not None and (self._followed.active or (not iteration.index and self._followed.look()))
+
+    def _settle(self, iteration: Iteration) -> None:
+        """Once it is known when the first iteration began: the run has what the command's start left of a deadline.
+
+        One of which that is not known counts to the start: what it took is no time of an iteration.
+        """
+        if self._settled:
+            return
+        self._settled, first = True, iteration.index + (iteration.seconds is None)
+        gone = iteration.at - (iteration.seconds or 0.0) - self.watched.began
+        if iteration.seconds is None:
+            self._say(f"start and first iteration: {duration_text(gone)} together; counted from the next one on")
+        deadline = targets(self.wishes, self.spec, 1e-9).get(SECONDS)
+        late = deadline is not None and gone > NOTICEABLE * deadline
+        if first < self.spec["iterations"] and (first or late):
+            self._begin_anew(first, gone)
+
+    def _begin_anew(self, first: int, gone: float) -> None:
+        """Take another run, from an iteration on; the one before has reported nothing, and goes."""
+        anew, before = self._new_run(first, gone), self.run
+        try:
+            anew.start()
+        except (StewardError, Unreachable) as error:
+            self._say(f"the start is not counted: {refused(error)}")
+            anew.close()
+            return
+        self.run = anew
+        _fail(before)
+        with suppress(httpx.TransportError):
+            self._service.http.delete(f"/runs/{before.id}")
 
     def _set(self) -> dict[str, float]:
         """What is really set, on the grid of the workload."""
@@ -143,14 +194,16 @@ class Governed:
         return {name: resource.nearest(now[name]) for name, resource in self._resources.items()}
 
     def _reportable(self, row: Row) -> bool:
-        if row.index >= self.spec["iterations"]:
+        if self.run.iteration >= self.spec["iterations"]:
             self._once(f"the workload has {self.spec['iterations']} iterations; what comes after them is not reported")
             return False
-        lacking = [name for name in self._metrics if name != SECONDS and row.metrics.get(name, 0) <= 0]
-        lacking += [name for name in self._features if name not in row.features]
-        if lacking:
+        if lacking := self._lacking(row):
             self._once(f"not reported: the workload has {', '.join(lacking)}, which the command did not tell (above 0)")
         return not lacking
+
+    def _lacking(self, row: Row) -> list[str]:
+        lacking = [name for name in self._metrics if name != SECONDS and row.metrics.get(name, 0) <= 0]
+        return lacking + [name for name in self._features if name not in row.features]
 
     def _measured(self, row: Row) -> dict[str, float]:
         return {name: row.seconds if name == SECONDS else row.metrics[name] for name in self._metrics}
@@ -158,11 +211,11 @@ class Governed:
     def _given(self, row: Row) -> dict[str, float]:
         return {name: row.features[name] for name in self._features}
 
-    def _apply(self, row: Row, decided: Allocation) -> None:
+    def _apply(self, when: str, before: Allocation, decided: Allocation) -> None:
         decision = self.run.decision
         if self._actuator.shares_files:
             self.watched.tell(decision.iteration, decided, decision.reason.text)
-        if all(abs(decided[name] - value) <= self._resources[name].step / 2 for name, value in row.allocation.items()):
+        if all(abs(decided[name] - before[name]) <= one.step / 2 for name, one in self._resources.items()):
             return
         try:
             self._actuator.apply(decided)
@@ -171,9 +224,7 @@ class Governed:
             return
         self._changes += 1
         if self._changes <= MOST_CHANGES_SHOWN:
-            self._show(
-                f"after iteration {row.index} ({row.seconds:.3g} s)", decided, decision.reason.text, decision.source
-            )
+            self._show(when, decided, decision.reason.text, decision.source)
 
     def _show(self, when: str, allocation: Allocation, reason: str, source: str) -> None:
         texts = [f"{name} {value:g} {self._resources[name].unit}".strip() for name, value in allocation.items()]
@@ -190,7 +241,7 @@ class Governed:
         try:
             self.run.finish() if self.watched.status == 0 else self.run.fail()
         except (StewardError, Unreachable) as error:
-            self._say(f"the service did not hear of the end: {' '.join(str(error).split())}")
+            self._say(f"the service did not hear of the end: {refused(error)}")
             self._keep()
 
     def _keep(self) -> None:
@@ -205,28 +256,35 @@ class Governed:
 
     def sample(self) -> Json:
         """The run as a sample of its workload."""
-        rows = [row for row in self.rows if self._reportable(row)]
+        rows = [row for row in self.rows if row.source != PROFILE and not self._lacking(row)][: self.spec["iterations"]]
         reports = [
             {"allocation": row.allocation, "metrics": self._measured(row), "features": self._given(row)} for row in rows
         ]
         return {"execution": f"run-{self.run.id}", "reports": reports}
 
 
-def targets(wishes: Wishes, spec: Json, startup: float = 0.0) -> dict[str, float]:
-    """Targets of this run alone.
+def _fail(run: Run) -> None:
+    """End it as failed, briefly: somebody waits."""
+    run.__exit__(RuntimeError, RuntimeError("the command was ended"), None)
+
+
+def targets(wishes: Wishes, spec: Json, gone: float = 0.0) -> dict[str, float]:
+    """Targets of this run alone, that begins so many seconds after the command's start.
 
     Raises:
         Misuse: the workload has no such metric, or no deadline.
     """
     metrics: dict[str, Any] = {metric["name"]: metric for metric in spec["metrics"]}
-    asked = dict(wishes.targets)
-    if wishes.deadline is not None:
-        if metrics[SECONDS]["scope"] != "run":
-            raise Misuse(
-                f"--deadline: {SECONDS} of workload {spec['name']!r} has scope {metrics[SECONDS]['scope']!r}, but a "
-                f"deadline needs 'run'; --target {SECONDS}=… sets that of an iteration"
-            )
-        asked[SECONDS] = max(wishes.deadline - startup, 1e-3)
+    asked, seconds = dict(wishes.targets), metrics[SECONDS]
+    if wishes.deadline is not None and seconds["scope"] != "run":
+        raise Misuse(
+            f"--deadline: {SECONDS} of workload {spec['name']!r} has scope {seconds['scope']!r}, but a "
+            f"deadline needs 'run'; --target {SECONDS}=… sets that of an iteration"
+        )
+    usual = seconds.get("target") if gone and seconds["scope"] == "run" else None
+    deadline = wishes.deadline or asked.get(SECONDS) or usual
+    if deadline is not None and seconds["scope"] == "run":
+        asked[SECONDS] = max(deadline - gone, 1e-3)
     for name in asked:
         if name not in metrics:
             raise Misuse(f"--target {name}: workload {spec['name']!r} has {', '.join(metrics)}")

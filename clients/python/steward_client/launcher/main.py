@@ -16,9 +16,11 @@ from .actuators import leftovers, registry
 from .actuators.contract import GRACE_SECONDS, Actuator, ActuatorError
 from .governed import Governed, targets
 from .interrupts import Interrupted, interruptible, undisturbed
-from .iterations.mark import Startup
 from .learn.learning import CommandFailed, Learning
+from .learn.profile import Profile
+from .said import columns, say
 from .service import JobFailed, Json, Service, refused, service_at
+from .watched import Watched
 from .wishes import Misuse, Resource, Wishes
 
 REFUSED, MISUSED, UNREACHABLE, NOT_STARTED, SIGNALLED = 1, 2, 3, 127, 128
@@ -46,12 +48,6 @@ def main(said: Sequence[str] | None = None, program: str = PROGRAM) -> int:
         return _failed(program, error, SIGNALLED + error.number)
 
 
-def say(text: str) -> None:
-    """A line to whoever watches; standard output is the command's."""
-    sys.stderr.write(f"steward: {text}\n")
-    sys.stderr.flush()
-
-
 def launch(wishes: Wishes) -> int:
     """Run a command as it is wished; its exit status.
 
@@ -67,10 +63,11 @@ def launch(wishes: Wishes) -> int:
         tempfile.TemporaryDirectory(prefix="steward-run-") as name,
         service_at(wishes.url, wishes.data, Path(name), say) as service,
     ):
-        learning = Learning(wishes, service, Path(name), say)
-        if wishes.learn:
-            learning.do()
-        return _governed(wishes, service, Path(name), learning.startup)
+        with closing(Learning(wishes, service, Path(name), say)) as learning:
+            going = learning.do() if wishes.learn else None
+            status = _governed(wishes, service, Path(name), going)
+            learning.rest(wait=service.own)
+        return status
 
 
 def _cleaned(wishes: Wishes) -> int:
@@ -80,15 +77,16 @@ def _cleaned(wishes: Wishes) -> int:
     return 0
 
 
-def _governed(wishes: Wishes, service: Service, folder: Path, startup: Startup) -> int:
+def _governed(wishes: Wishes, service: Service, folder: Path, going: Profile | None) -> int:
     spec = _workload(wishes, service)
     targets(wishes, spec)
     ranges = {found["name"]: Resource.of_spec(found).range for found in spec["resources"]}
-    actuator = registry.create(wishes.actuator, ranges, dict(wishes.options))
+    actuator = going.watched.actuator if going else registry.create(wishes.actuator, ranges, dict(wishes.options))
     try:
-        _introduce(actuator)
-        governed = Governed(wishes, service, spec, actuator, folder, say, startup)
-        with closing(governed):
+        if going is None:
+            registry.introduce(actuator, say)
+        watched = going.watched if going else Watched(wishes, actuator, folder, say)
+        with closing(Governed(wishes, service, spec, watched, say, going.rows if going else None)) as governed:
             status = _driven(governed, actuator)
     finally:
         with undisturbed():
@@ -109,11 +107,6 @@ def _workload(wishes: Wishes, service: Service) -> Json:
             f"workload {wishes.workload!r} is of kind {spec.get('kind')!r}; one that goes through iterations is run"
         )
     return spec
-
-
-def _introduce(actuator: Actuator) -> None:
-    for name, settable in actuator.resources().items():
-        say(f"{name}: set by {settable.how}")
 
 
 def _driven(governed: Governed, actuator: Actuator) -> int:
@@ -137,7 +130,7 @@ def _conclude(governed: Governed, wishes: Wishes) -> None:
     for line in summary.lines(governed, wishes.deadline):
         say(line)
     if not wishes.quiet:
-        for line in summary.picture(governed, plain=plain):
+        for line in summary.picture(governed, columns(), plain=plain):
             say(line)
     if wishes.plot is not None and governed.rows:
         try:
@@ -161,7 +154,7 @@ def _listen() -> None:
 
 
 def _failed(program: str, error: BaseException, status: int) -> int:
-    sys.stderr.write(f"{program}: {' '.join(str(error).split())}\n")
+    say(" ".join(str(error).split()), program)
     return status
 
 

@@ -6,7 +6,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from .governed import Governed, Row
+from .governed import Governed
+from .row import Row
 from .wishes import Misuse
 
 SUFFIXES = (".png", ".svg", ".html")

@@ -38,10 +38,14 @@ class JobFailed(RuntimeError):
 
 
 class Service:
-    """Calls of the API, repeated for half a minute while nobody answers."""
+    """Calls of the API, repeated for half a minute while nobody answers.
+
+    Attributes:
+        own: whether it runs for this launch alone.
+    """
 
     def __init__(self, url: str) -> None:
-        self.url = url
+        self.url, self.own = url, False
         self.http = http_client(url)
         self._retry = Retry(patience_seconds=PATIENCE_SECONDS)
 
@@ -123,6 +127,7 @@ def service_at(url: str, data: Path | None, folder: Path, say: Say) -> Iterator[
             yield service
         else:
             with _embedded(service, data, folder, say):
+                service.own = True
                 yield service
     finally:
         service.close()

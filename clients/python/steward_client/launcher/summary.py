@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from .governed import Governed, Row
+from .governed import Governed
+from .row import PROFILE, Row
 from .wishes import duration_text
 
 HOUR = 3600.0
-WIDTH, HEIGHT = 64, 4
+WIDTH, HEIGHT, MARGIN = 64, 4, 11
 BLOCKS = " ▁▂▃▄▅▆▇█"
 AMOUNTS = {"cpu": ("core-hours", 100.0), "memory": ("GiB-hours", 1024.0)}
 
@@ -24,17 +25,18 @@ def lines(governed: Governed, deadline: float | None) -> list[str]:
     if deadline is not None:
         kept = "kept" if seconds <= deadline else "missed"
         share = f", {seconds / deadline:.0%} of the deadline of {duration_text(deadline)} ({kept})"
-    found = [f"{ended} after {len(rows)} iterations in {duration_text(seconds)}{share}"]
+    found = [f"{ended} after {watched.clock.count} iterations in {duration_text(seconds)}{share}"]
     if rows:
         found += [*_used(governed), _decided(rows), *_predicted(rows)]
     return found
 
 
 def _used(governed: Governed) -> list[str]:
-    parts, cost = [], 0.0
+    parts, cost, rows = [], 0.0, governed.rows
+    beside = governed.watched.ended - governed.watched.began - sum(row.seconds for row in rows)  # the start, above all
     for resource in governed.spec["resources"]:
         name = resource["name"]
-        hours = sum(row.allocation[name] * row.seconds for row in governed.rows) / HOUR
+        hours = (beside * rows[0].allocation[name] + sum(row.allocation[name] * row.seconds for row in rows)) / HOUR
         unit, amount = AMOUNTS.get(name, (f"{resource.get('unit') or name}-hours", 1.0))
         parts.append(f"{name} {hours / amount:.4g} {unit}")
         cost += hours * resource["price_per_hour"]
@@ -43,9 +45,14 @@ def _used(governed: Governed) -> list[str]:
 
 def _decided(rows: Sequence[Row]) -> str:
     sources = Counter(row.source for row in rows)
+    moved = sources.pop(PROFILE, 0)
+    measured = f"; {moved} iterations before them were measured to learn" if moved else ""
+    rows = rows[moved:]
+    if not rows:
+        return f"decisions: none{measured}"
     changes = sum(before.allocation != after.allocation for before, after in pairwise(rows))
     by = ", ".join(f"{source} {count}" for source, count in sources.most_common())
-    return f"decisions: {len(rows)} ({by}), {changes} of them changes"
+    return f"decisions: {len(rows)} ({by}), {changes} of them changes{measured}"
 
 
 def _predicted(rows: Sequence[Row]) -> list[str]:
@@ -54,21 +61,22 @@ def _predicted(rows: Sequence[Row]) -> list[str]:
     return [f"iterations within what was predicted: {within} of {len(known)}"] if known else []
 
 
-def picture(governed: Governed, *, plain: bool = False) -> list[str]:
-    """Seconds of the iterations and what they had, each a small chart of characters."""
+def picture(governed: Governed, columns: int | None = None, *, plain: bool = False) -> list[str]:
+    """Seconds of the iterations and what they had, each a small chart of characters, at most so wide."""
     rows = governed.rows
     if len(rows) < 2:
         return []
-    charts = [chart("seconds per iteration", [row.seconds for row in rows], plain=plain)]
+    width = WIDTH if columns is None else min(WIDTH, columns - MARGIN)
+    charts = [chart("seconds per iteration", [row.seconds for row in rows], width, plain=plain)]
     for resource in governed.spec["resources"]:
         values = [row.allocation[resource["name"]] for row in rows]
-        charts.append(chart(f"{resource['name']} {resource.get('unit', '')}".strip(), values, plain=plain))
+        charts.append(chart(f"{resource['name']} {resource.get('unit', '')}".strip(), values, width, plain=plain))
     return [line for one in charts for line in one]
 
 
-def chart(title: str, values: Sequence[float], *, plain: bool = False) -> list[str]:
+def chart(title: str, values: Sequence[float], width: int = WIDTH, *, plain: bool = False) -> list[str]:
     """Bars from 0 up, the largest at the top; several values that share a column are its mean."""
-    columns = list(_columns(values, min(WIDTH, len(values))))
+    columns = list(_columns(values, min(width, len(values))))
     most = max(columns) or 1.0
     heights = [value / most * HEIGHT for value in columns]
     found = [f"{title}: {min(values):.3g} to {max(values):.3g}"]

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 from .actuators import leftovers
 from .actuators.contract import Actuator, Allocation, Launch, Sink, Stream
 from .iterations.files import OwnFile, Tail, told
-from .iterations.mark import UNKNOWN, Clock, Iteration, Mark, Startup
+from .iterations.mark import Clock, Iteration, Mark
 from .iterations.output import Lines, Matcher
 from .wishes import Wishes
 
@@ -41,19 +41,19 @@ class Watched:
     """One run of a command.
 
     Attributes:
+        actuator: what runs it.
         status: its exit status, once it has ended.
         began, ended: when, by ``time.monotonic``.
 
     Args:
         folder: for the files between launcher and command.
-        startup: before its first iteration, where that is known.
     """
 
-    def __init__(self, wishes: Wishes, actuator: Actuator, folder: Path, say: Say, startup: Startup = UNKNOWN) -> None:
-        self._wishes, self._actuator, self._folder, self._say = wishes, actuator, folder, say
+    def __init__(self, wishes: Wishes, actuator: Actuator, folder: Path, say: Say) -> None:
+        self._wishes, self.actuator, self._folder, self._say = wishes, actuator, folder, say
         self.status: int | None = None
         self.began = self.ended = time.monotonic()
-        self.clock = Clock(self.began, startup)
+        self.clock, self._stream = Clock(), self._each()
         self._marks: queue.SimpleQueue[Mark] = queue.SimpleQueue()
         self._matcher = Matcher(wishes.pattern, wishes.marks)
         self._own = self._own_file()
@@ -77,13 +77,12 @@ class Watched:
             ActuatorError: it can't be started.
         """
         environment = {"PYTHONUNBUFFERED": "1", **more} if "PYTHONUNBUFFERED" not in os.environ else dict(more)
-        if self._actuator.shares_files:
+        if self.actuator.shares_files:
             (self._folder / "iterations").write_text("")
             self.tell(0, allocation, "the first allocation")
             environment["STEWARD_ITERATIONS"] = str(self._folder / "iterations")
             environment["STEWARD_ALLOCATION"] = str(self._folder / "allocation.json")
         self.began = time.monotonic()
-        self.clock = Clock(self.began, self.clock.startup)
         launch = Launch(
             self._wishes.command,
             allocation,
@@ -92,8 +91,8 @@ class Watched:
             self._sink(),
             self._wishes.run_name,
         )
-        leftovers.remove(self._actuator, launch.name, self._say, every=self._wishes.clean)
-        self._actuator.start(launch)
+        leftovers.remove(self.actuator, launch.name, self._say, every=self._wishes.clean)
+        self.actuator.start(launch)
 
     def tell(self, iteration: int, allocation: Allocation, reason: str) -> None:
         """Let the command know what was decided, for what it may want to follow by itself."""
@@ -109,11 +108,11 @@ class Watched:
         lines = {stream: Lines(self._line) for stream in DESCRIPTORS}
 
         def take(stream: Stream, piece: bytes) -> None:
-            lines[stream].feed(piece)
             try:
                 _write(DESCRIPTORS[stream], piece)
             except OSError:  # whoever read it has gone: the command is to learn of it
                 self._broken = True
+            lines[stream].feed(piece)  # what is said of a line stands below it
 
         return take
 
@@ -123,15 +122,18 @@ class Watched:
             self._marks.put(mark)
 
     def iterations(self) -> Iterator[Iteration]:
-        """Each as it ends, until the command does."""
+        """Each as it ends, until the command does; whoever asks again goes on where the last one left off."""
+        return self._stream
+
+    def _each(self) -> Iterator[Iteration]:
         while self.status is None:
-            self.status = self._actuator.wait(0)
+            self.status = self.actuator.wait(0)
             self.ended = time.monotonic()
             yield from self._heard()
             if self._broken and self.status is None:
-                self.status = self._actuator.stop(signal.SIGPIPE)
+                self.status = self.actuator.stop(signal.SIGPIPE)
             self._hint()
-        self._actuator.close()  # all that was written has arrived then
+        self.actuator.close()  # all that was written has arrived then
         yield from self._heard()
         last = self.clock.finish(self.ended)
         if last is not None:

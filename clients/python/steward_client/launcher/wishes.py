@@ -127,10 +127,10 @@ def duration(text: str) -> float:
     """
     found = list(DURATION.finditer(text.strip()))
     if not text.strip() or "".join(part[0] for part in found) != text.strip():
-        raise Misuse(f"{text!r} is no duration: 90s, 30m, 1h30m are")
+        raise Misuse(f"--deadline {text}: no duration; 90s, 30m, 1h30m are accepted")
     seconds = sum(float(part["count"]) * SECONDS[part["unit"]] for part in found)
     if seconds <= 0:
-        raise Misuse(f"{text!r} is no duration: it must be above 0")
+        raise Misuse(f"--deadline {text}: a duration above 0 is accepted, such as 90s, 30m, 1h30m")
     return seconds
 
 

@@ -36,6 +36,9 @@ class IterationRunStart:
     probabilities: IterationRunStartProbabilities | Unset = UNSET
     """ How sure targets of this run alone are to be met, by metric; null: as the weights have it. The workload's
     hold for the rest. """
+    first_iteration: int | Unset = 0
+    """ The first that will be reported, where it is not the workload's first: those before it are over and were not
+    measured, or not by this run. Targets of the whole run are for what is left from here on. """
     features: IterationRunStartFeaturesType0 | None | Unset = UNSET
     """ Features of the first iteration, if they are known: all of them. """
     upcoming: list[UpcomingIteration] | Unset = UNSET
@@ -63,6 +66,8 @@ class IterationRunStart:
         probabilities: dict[str, Any] | Unset = UNSET
         if not isinstance(self.probabilities, Unset):
             probabilities = self.probabilities.to_dict()
+
+        first_iteration = self.first_iteration
 
         features: dict[str, Any] | None | Unset
         if isinstance(self.features, Unset):
@@ -94,6 +99,8 @@ class IterationRunStart:
             field_dict["targets"] = targets
         if probabilities is not UNSET:
             field_dict["probabilities"] = probabilities
+        if first_iteration is not UNSET:
+            field_dict["first_iteration"] = first_iteration
         if features is not UNSET:
             field_dict["features"] = features
         if upcoming is not UNSET:
@@ -140,6 +147,8 @@ class IterationRunStart:
         else:
             probabilities = IterationRunStartProbabilities.from_dict(_probabilities)
 
+        first_iteration = d.pop("first_iteration", UNSET)
+
         def _parse_features(data: object) -> IterationRunStartFeaturesType0 | None | Unset:
             if data is None:
                 return data
@@ -172,6 +181,7 @@ class IterationRunStart:
             token=token,
             targets=targets,
             probabilities=probabilities,
+            first_iteration=first_iteration,
             features=features,
             upcoming=upcoming,
         )

@@ -37,7 +37,7 @@ class RunListed:
     start: RunListedStart
     """ What it was started with, beside workload and shadow. """
     iterations: int
-    """ How many iterations are reported; the number of the next one. """
+    """ The number of the next iteration: how many are reported, with those before the run's first. """
     decision: ClusterDecision | Decision | InferenceDecision | QueueDecision | RunListedDecisionType1
     drift: list[DriftNotice]
     """ What was found to have drifted, oldest first. """

@@ -36,7 +36,7 @@ class RunRead:
     start: RunReadStart
     """ What it was started with, beside workload and shadow. """
     iterations: int
-    """ How many iterations are reported; the number of the next one. """
+    """ The number of the next iteration: how many are reported, with those before the run's first. """
     decision: ClusterDecision | Decision | InferenceDecision | QueueDecision
     """ The last decision. """
     drift: list[DriftNotice]

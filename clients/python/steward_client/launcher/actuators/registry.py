@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 
 from .contract import GROUP, Actuator, ActuatorError, Factory, Range
@@ -51,3 +51,9 @@ def create(name: str, wanted: Mapping[str, Range], options: Mapping[str, str] | 
             has = f"it has: {', '.join(known)}" if known else "it has none"
             raise ActuatorError(f"actuator {name!r} has no option {option}={value}; {has}")
     return made(wanted, **given)
+
+
+def introduce(actuator: Actuator, say: Callable[[str], None]) -> None:
+    """Say by what it sets each resource."""
+    for name, settable in actuator.resources().items():
+        say(f"{name}: set by {settable.how}")

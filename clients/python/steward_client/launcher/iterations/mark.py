@@ -32,46 +32,33 @@ class Mark:
 
 @dataclass(frozen=True)
 class Iteration:
-    """An iteration that has ended: ``index`` counts from 0, in the order in which they came."""
+    """An iteration that has ended.
+
+    Attributes:
+        index: counts from 0, in the order in which they came.
+        seconds: None where it is not known when it began: the command's start is before it.
+        at: its end, by ``time.monotonic``.
+    """
 
     index: int
-    seconds: float
+    seconds: float | None
     at: float
     metrics: Mapping[str, float]
     features: Mapping[str, float]
-
-
-@dataclass(frozen=True)
-class Startup:
-    """What a command does before its first iteration, as an earlier run of it had it.
-
-    Attributes:
-        seconds: how long that took.
-        share: of the time until the first iteration had ended, from 0 up to below 1. Other allocations change both
-            parts, so that the share tells an iteration from a start better than the seconds do.
-    """
-
-    seconds: float = 0.0
-    share: float = 0.0
-
-
-UNKNOWN = Startup()
 
 
 class Clock:
     """Iterations out of marks. The same number again is the same iteration.
 
     Attributes:
-        began: start of the command, by ``time.monotonic``.
-        startup: before the first iteration began; marks at starts measure it, else the share that is given tells it.
         total: how many iterations there are, once it was told.
+        count: how many have ended.
     """
 
-    def __init__(self, began: float, startup: Startup = UNKNOWN) -> None:
-        self.began, self.startup = began, startup
+    def __init__(self) -> None:
         self.total: int | None = None
         self.count = 0
-        self._last = began
+        self._last: float | None = None
         self._number: int | None = None
         self._open: Mark | None = None
 
@@ -85,7 +72,6 @@ class Clock:
             return self._ended(mark, mark.at)
         before, self._open = self._open, mark
         if before is None:
-            self.startup = Startup(mark.at - self.began, self.startup.share)
             self._last = mark.at
             return None
         return self._ended(before, mark.at)
@@ -100,11 +86,9 @@ class Clock:
         return None if before is None else self._ended(before, at)
 
     def _ended(self, mark: Mark, at: float) -> Iteration:
-        if not self.count and mark.position == "end" and (whole := at - self.began) > 0:
-            share = max(0.0, 1 - mark.metrics[SECONDS] / whole) if SECONDS in mark.metrics else self.startup.share
-            self.startup, self._last = Startup(share * whole, share), self.began + share * whole
-        seconds = mark.metrics.get(SECONDS, max(at - self._last, 1e-6))
+        told = mark.metrics.get(SECONDS)
+        since = None if self._last is None else max(at - self._last, 1e-6)
         self._last = at
         self.count += 1
         metrics = {name: value for name, value in mark.metrics.items() if name != SECONDS}
-        return Iteration(self.count - 1, seconds, at, metrics, mark.features)
+        return Iteration(self.count - 1, told if told and told > 0 else since, at, metrics, mark.features)

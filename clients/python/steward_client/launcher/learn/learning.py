@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from concurrent.futures import Future
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
+from steward_client.errors import StewardError, Unreachable
 from steward_client.launcher.actuators import registry
-from steward_client.launcher.iterations.mark import SECONDS, UNKNOWN
+from steward_client.launcher.interrupts import Interrupted
+from steward_client.launcher.iterations.mark import SECONDS
 from steward_client.launcher.service import JobFailed, Json, Say, Service
 from steward_client.launcher.watched import Watched
 from steward_client.launcher.wishes import Misuse, Resource, Wishes, duration_text
 
+from .beside import beside
 from .design import Allocation, filling, most_doubted
 from .profile import LENGTH, Profile, Segment
 from .specification import check_same, resources, specification
@@ -27,6 +31,7 @@ RUNS = 20
 BUDGET = 250_000
 """Environment steps of each seed's training: whoever waits for it sees it end."""
 TENTHS = 10
+NONE_SEEN = "no iteration was seen"
 
 
 class CommandFailed(RuntimeError):
@@ -43,11 +48,7 @@ class CommandFailed(RuntimeError):
 
 
 class Learning:
-    """One workload's.
-
-    Attributes:
-        startup: what the command does before its first iteration, if it was measured.
-    """
+    """One workload's."""
 
     def __init__(self, wishes: Wishes, service: Service, folder: Path, say: Say) -> None:
         self._wishes, self._service, self._folder, self._say = wishes, service, folder, say
@@ -57,12 +58,14 @@ class Learning:
         self._measured: dict[tuple[float, ...], int] = {}
         self._waiting: list[Segment] = []
         self._tag, self._iterations, self._fit, self._told_why = uuid4().hex[:8], 0, None, False
-        self.startup = UNKNOWN
+        self._going, self._training = None, None
 
     _fit: Json | None
+    _going: Profile | None
+    _training: Future[None] | None
 
-    def do(self) -> None:
-        """Everything that has not been done.
+    def do(self) -> Profile | None:
+        """Everything that has not been done; the command that was measured, if it goes on and can be governed.
 
         Raises:
             Misuse: no iteration is seen, or what is registered is another workload.
@@ -70,11 +73,65 @@ class Learning:
         """
         self._find()
         if self._spec is not None and self._learned():
-            return
+            return None
         if not self._enough():
             self._profile()
-        model = self._fitted()
-        self._trained(model)
+        if self._going is not None:
+            return self._learned_beside(self._going)
+        self._trained(self._fitted())
+        return None
+
+    def _learned_beside(self, going: Profile) -> Profile | None:
+        """Fit while the command goes on, then train an agent; the command if it still goes on once it is fitted."""
+        most = {one.name: one.maximum for one in self._resources}
+        held = ", ".join(f"{one.name} {one.maximum:g} {one.unit}".strip() for one in self._resources)
+        self._say(f"measured: the command goes on with {held} until a model is fitted")
+        fitted = beside(self._fitted)
+        if not going.hold(most, lambda: fitted.done() and self._left(going)):
+            self._ended(going)
+            self._trained(fitted.result())
+            return None
+        if fitted.exception() is not None:
+            self._say(f"not learned: {fitted.exception()}; the command goes on")
+        else:
+            self._training = beside(partial(self._trained, fitted.result()))
+        return going
+
+    def _left(self, going: Profile) -> bool:
+        """Whether there are iterations yet that could be governed."""
+        return self._spec is not None and going.watched.clock.count < self._spec["iterations"]
+
+    def _ended(self, going: Profile) -> None:
+        """The command has come to its end before anything was learned of it."""
+        self._going = None
+        going.watched.actuator.close()
+        if going.watched.status:
+            raise CommandFailed(going.watched.status, self._iterations)
+        self._say("the command ended before it was learned from: once it is, it is started again, under decisions")
+
+    def rest(self, *, wait: bool) -> None:
+        """What is still learned after the command's end: wait for it, or leave it to the service.
+
+        What becomes of it is said: the command is done, and its status stands.
+        """
+        if self._training is None:
+            return
+        if not (wait or self._training.done()):
+            self._say("the training goes on at the service, for the next run")
+            return
+        try:
+            if not self._training.done():
+                self._say("the command is done; the training goes on, Ctrl-C leaves it")
+            self._training.result()
+        except (JobFailed, StewardError, Unreachable) as error:
+            self._say(f"no agent: {' '.join(str(error).split())}")
+        except Interrupted:
+            self._say("the training is left")
+
+    def close(self) -> None:
+        """End the command if it goes on."""
+        if self._going is not None:
+            self._going.watched.actuator.close()
 
     def _find(self) -> None:
         """What the service knows of it."""
@@ -115,40 +172,44 @@ class Learning:
         left = self._wishes.profile_iterations - self._iterations
         known = f", {self._iterations} are there" if self._iterations else ""
         self._say(f"profile: about {left} iterations are measured, {LENGTH} at each allocation{known}")
-        self._say("profile: the command is ended once that is done, and starts anew under decisions; both really run")
         allocations = self._allocations()
         for _ in range(RUNS):
-            status = self._once(allocations)
-            if status:
-                raise CommandFailed(status, 0 if self._spec is None else self._iterations)
+            self._once(allocations)
             if self._enough():
                 return
         self._say(f"profile: {self._iterations} iterations in {RUNS} runs of the command must do")
 
-    def _once(self, allocations: Iterator[Mapping[str, float]]) -> int | None:
+    def _once(self, allocations: Iterator[Mapping[str, float]]) -> None:
         ranges = {one.name: one.range for one in self._resources}
-        with closing(registry.create(self._wishes.actuator, ranges, dict(self._wishes.options))) as actuator:
-            watched = Watched(self._wishes, actuator, self._folder, self._say, self.startup)
-            profile = Profile(watched, actuator, allocations, lambda whole: self._keep(whole, watched))
-            status = profile.run()
-        if watched.clock.count == 0 and not status:
-            raise Misuse(
-                "no iteration was seen: let the command print lines like 'Epoch 3/90', or say --pattern or --watch-file"
+        with ExitStack() as undone:
+            actuator = undone.enter_context(
+                closing(registry.create(self._wishes.actuator, ranges, dict(self._wishes.options)))
             )
-        self.startup = self.startup if self.startup.seconds else profile.startup
+            if not self._iterations:
+                registry.introduce(actuator, self._say)
+            watched = Watched(self._wishes, actuator, self._folder, self._say)
+            profile = Profile(watched, allocations, lambda whole: self._keep(whole, watched))
+            if profile.measure():
+                self._going = profile
+                undone.pop_all()
+        if not profile.rows and not watched.status:
+            seen = "only one iteration was seen, and not when it began" if watched.clock.count else NONE_SEEN
+            raise Misuse(seen + ": let the command print lines like 'Epoch 3/90', or say --pattern or --watch-file")
         self._register(profile.total)
-        return status
+        if watched.status:
+            raise CommandFailed(watched.status, 0 if self._spec is None else self._iterations)
 
     def _keep(self, whole: Segment, watched: Watched) -> bool:
         """Keep a sample, at the service as soon as the workload can be registered; whether more are wanted."""
         self._waiting.append(whole)
         values = tuple(whole.allocation.values())
         self._measured[values] = self._measured.get(values, 0) + 1
+        wanted, known = self._wishes.profile_iterations, self._iterations
         self._iterations += len(whole.rows)
         seconds = sum(row.seconds for row in whole.rows) / len(whole.rows)
         texts = ", ".join(f"{one.name} {whole.allocation[one.name]:g} {one.unit}".strip() for one in self._resources)
-        wanted = self._wishes.profile_iterations
-        self._say(f"profile: {self._iterations} iterations ({wanted} wanted); {texts}: {seconds:.3g} s")
+        if known < wanted or self._spec is None:
+            self._say(f"profile: {self._iterations} iterations ({wanted} wanted); {texts}: {seconds:.3g} s")
         self._register(self._wishes.iterations or watched.clock.total)
         if self._enough() or self._iterations < wanted:
             return self._spec is None or self._iterations < wanted

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from statistics import median
 
-from steward_client.launcher.actuators.contract import Actuator
-from steward_client.launcher.governed import Row
-from steward_client.launcher.iterations.mark import UNKNOWN, Iteration, Startup
+from steward_client.launcher.iterations.mark import Iteration
+from steward_client.launcher.row import PROFILE, Row
 from steward_client.launcher.watched import Watched
 
 LENGTH = 3
@@ -27,8 +25,8 @@ class Profile:
     """Moves the allocation after every few iterations, until enough is measured.
 
     Attributes:
-        startup: before the first iteration began, as far as it can be told.
-        total: iterations of the command, once they are told or it has come to its end.
+        watched: the command.
+        rows: its iterations, but for one whose beginning is not known: the command's start would be in it.
 
     Args:
         allocations: what is measured next.
@@ -36,58 +34,56 @@ class Profile:
     """
 
     def __init__(
-        self,
-        watched: Watched,
-        actuator: Actuator,
-        allocations: Iterator[Mapping[str, float]],
-        done: Callable[[Segment], bool],
+        self, watched: Watched, allocations: Iterator[Mapping[str, float]], done: Callable[[Segment], bool]
     ) -> None:
-        self._watched, self._actuator = watched, actuator
+        self.watched, self.rows = watched, list[Row]()
         self._allocations, self._done = allocations, done
         self._segment = Segment(next(allocations))
-        self.startup = UNKNOWN
-        self._first: float | None = None
-        self.total: int | None = None
 
-    def run(self) -> int | None:
-        """Measure; the command's exit status where it came to its end, None where it was ended."""
-        self._watched.start(self._segment.allocation, {})
-        for iteration in self._watched.iterations():
-            self.total = self._watched.clock.total
-            if self._after(iteration):
-                self._actuator.stop()
-                return None
-        self.total = self.total or self._watched.clock.count
-        if self._segment.rows:
-            self._done(self._segment)
-        return self._watched.status
+    @property
+    def total(self) -> int | None:
+        """Iterations of the command, once they are told or it has come to its end."""
+        clock = self.watched.clock
+        return clock.total or (None if self.watched.status is None else clock.count)
+
+    def measure(self) -> bool:
+        """Measure; whether it is enough and the command goes on."""
+        self.watched.start(self._segment.allocation, {})
+        return self._until(lambda more: not more)
+
+    def hold(self, allocation: Mapping[str, float], ready: Callable[[], bool]) -> bool:
+        """Go on under one allocation until something is ready; whether the command goes on then."""
+        self._move(allocation)
+        return self._until(lambda _: ready())
+
+    def _until(self, enough: Callable[[bool], bool]) -> bool:
+        for iteration in self.watched.iterations():
+            if enough(self._after(iteration)):
+                self._flush()
+                return True
+        self._flush()
+        return False
 
     def _after(self, iteration: Iteration) -> bool:
-        """Keep an iteration; whether all is measured."""
-        known = self._watched.clock.startup
-        self.startup = known if known.seconds else self.startup
-        if iteration.index == 0 and not self.startup.seconds:
-            self._first = iteration.seconds  # the start of the command is in it: no sample
-            return False
-        row = Row(
-            len(self._segment.rows),
-            iteration.seconds,
-            self._segment.allocation,
-            iteration.metrics,
-            iteration.features,
-            "profile",
-        )
+        """Keep an iteration; whether more are wanted."""
+        if iteration.seconds is None:
+            return True
+        allocation, told = self._segment.allocation, (iteration.metrics, iteration.features)
+        row = Row(iteration.index, iteration.seconds, allocation, *told, PROFILE)
+        self.rows.append(row)
         self._segment.rows.append(row)
         if len(self._segment.rows) < LENGTH:
-            return False
-        whole, self._segment = self._segment, Segment(self._segment.allocation)
-        if self._first is not None:  # what the first iteration took more than those after it, under the same
-            seconds = max(0.0, self._first - median(row.seconds for row in whole.rows))
-            self.startup = Startup(seconds, seconds / self._first)
-            self._first = None
-        if not self._done(whole):
             return True
-        following = next(self._allocations)
-        self._actuator.apply(following)
-        self._segment = Segment(following)
-        return False
+        more = self._flush()
+        if more:
+            self._move(next(self._allocations))
+        return more
+
+    def _flush(self) -> bool:
+        """Hand over what is measured; whether more is wanted."""
+        whole, self._segment = self._segment, Segment(self._segment.allocation)
+        return self._done(whole) if whole.rows else True
+
+    def _move(self, allocation: Mapping[str, float]) -> None:
+        self.watched.actuator.apply(allocation)
+        self._segment = Segment(allocation)

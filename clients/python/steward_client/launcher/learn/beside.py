@@ -1,0 +1,24 @@
+"""Work that goes on in a thread beside the command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from threading import Thread
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def beside(work: Callable[[], T]) -> Future[T]:
+    """Begin it; what comes of it. A launcher that ends does not wait for it."""
+    found: Future[T] = Future()
+
+    def do() -> None:
+        try:
+            found.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - whoever asks for the result gets it
+            found.set_exception(error)
+
+    Thread(target=do, daemon=True, name="steward-learning").start()
+    return found

@@ -1,0 +1,27 @@
+"""What is said: as wide as a terminal, and a line where it goes elsewhere."""
+
+from __future__ import annotations
+
+import pytest
+from steward_client.launcher import said, summary
+
+
+def test_a_long_message_stands_in_the_terminal_without_losing_a_word() -> None:
+    text = (
+        "steward: after iteration 7 (2.66 s): cpu 25 % " + "(heuristic: projected 174 s against a target of 240 s) " * 3
+    )
+    found = list(said.lines(text, 60))
+    assert max(map(len, found)) <= 60
+    assert [line.startswith(said.INDENT) for line in found] == [False] + [True] * (len(found) - 1)
+    assert " ".join(line.strip() for line in found) == text.strip()
+    assert list(said.lines(text, None)) == [text]
+
+
+def test_elsewhere_a_message_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    said.say("word " * 60)
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize(("count", "wide"), [(200, 29), (5, 5)])
+def test_a_chart_is_no_wider_than_it_may_be(count: int, wide: int) -> None:
+    assert {len(line.strip()) for line in summary.chart("x", [1.0] * count, 29)[1:]} == {wide}
