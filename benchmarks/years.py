@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.years [--runs 100000] [--iterations 100] [--database sqlite|postgresql] [--folder …]`` fills a
 database with so many ended runs of so many iterations each, packed as the service packs them, and asks the same of it
-before and after: reports and decisions one at a time, every list's first page of 50 and the dashboard. It also tells
+as of an empty one: reports and decisions one at a time, every list's first page of 50 and the dashboard. It also tells
 the bytes that a report takes, its share of indices included. Without arguments, both databases at full size: about
 4 GB each, and half an hour.
 """
@@ -34,7 +34,7 @@ from tests.servers import postgres_server, start_steward
 
 PARTS = ("sqlite", "postgresql")
 RUNS, EACH = 100_000, 100
-ASKED, AT_ONCE = 200, 500  # questions of each sort; runs of a transaction
+ASKED, AT_ONCE = 1_000, 500  # reports and decisions; runs of a transaction
 LIST_SECONDS, DASHBOARD_SECONDS, SIZE = 0.05, 0.3, 500
 DRAWN, RUN_ID = 20_000, "0" * 32  # reports that are drawn from
 BEGUN = datetime(2023, 1, 1, tzinfo=UTC)
@@ -177,7 +177,7 @@ def _made(port: int) -> str:
 
 def _questions(port: int, run: str) -> dict[str, list[tuple[str, str, bytes]]]:
     """Method, path and body of each question, by sort."""
-    name, once = SPEC["name"], ASKED // 10
+    name, once = SPEC["name"], ASKED // 50
     reports = [_json({**REPORT, "metrics": {"iteration_seconds": 18 + i / 50}}) for i in range(ASKED)]
     runs = [run, *(_made(port) for _ in range(ASKED // ITERATIONS + 1))]
     lists = {
@@ -233,18 +233,25 @@ _SIZES = {
 }
 
 
-def measure(url: str, folder: Path, runs: int, each: int, label: str) -> list[Row]:
-    """Figures before and after the filling."""
+def measure(urls: tuple[str, str], folder: Path, runs: int, each: int, label: str) -> list[Row]:
+    """Figures of the first database, which stays empty, and then of the second, which was filled before."""
+    for url in urls:
+        _begin(url, folder)
+    empty, full = urls
+    fill(full, runs, each)
+    print(f"{label} is filled", flush=True)
+    before, after = asked(empty, folder), asked(full, folder)
+    return _rows(before, after, report_bytes(full), f"{label}, {runs:,} runs, {runs * each:,} iterations")
+
+
+def _begin(url: str, folder: Path) -> None:
+    """A workload with a model, and one report."""
     upgrade(url)
     with served(folder, url) as port:
         post(port, "/workloads", SPEC)
         publish(url, SPEC["name"])
         time.sleep(1.5)
         _timed(HTTPConnection("127.0.0.1", port), "PUT", f"/runs/{_made(port)}/iterations/0", _json(_full()))
-    before = asked(url, folder)
-    fill(url, runs, each)
-    after = asked(url, folder)
-    return _rows(before, after, report_bytes(url), f"{label}, {runs:,} runs, {runs * each:,} iterations")
 
 
 def _full() -> dict[str, Any]:
@@ -289,10 +296,12 @@ def results(parts: list[str], runs: int = RUNS, each: int = EACH, folder: str | 
     for part in parts:
         with tempfile.TemporaryDirectory(prefix="steward-bench-", dir=folder) as name:
             if part == "sqlite":
-                found += measure(f"sqlite:///{name}/steward.db", Path(name), runs, each, "SQLite")
+                urls = (f"sqlite:///{name}/empty.db", f"sqlite:///{name}/steward.db")
+                found += measure(urls, Path(name), runs, each, "SQLite")
             else:
                 with postgres_server(durable=True) as server:
-                    found += measure(server.url(), Path(name), runs, each, "PostgreSQL")
+                    server.execute("CREATE DATABASE empty")
+                    found += measure((server.url("empty"), server.url()), Path(name), runs, each, "PostgreSQL")
     return found
 
 
