@@ -228,7 +228,7 @@ def report_bytes(url: str) -> float:
 
 
 _SIZES = {
-    "sqlite": "SELECT sum(pgsize) FROM dbstat WHERE aggregate = TRUE AND name LIKE '%iterations%'",
+    "sqlite": "SELECT sum(pgsize) FROM dbstat WHERE name LIKE '%iterations%'",
     "postgresql": "SELECT pg_total_relation_size('iterations')",
 }
 
