@@ -20,6 +20,7 @@ from kombu.transport import TRANSPORT_ALIASES, virtual
 from kombu.utils.json import dumps, loads
 
 REFUSED_SUFFIX = ".unreadable"
+LONGEST_WAIT_SECONDS = 0.2  # a worker looks only between two waits whether it is to stop
 
 logger = logging.getLogger(__name__)
 
@@ -95,6 +96,14 @@ class Transport(virtual.Transport):
     def __init__(self, client: Any, **options: Any) -> None:
         super().__init__(client, **options)
         self.state = self.global_state
+
+    def drain_events(self, connection: Any, timeout: float | None = None, **_: Any) -> None:
+        """Wait for a message.
+
+        Raises:
+            TimeoutError: none came for a while.
+        """
+        super().drain_events(connection, timeout=min(timeout or LONGEST_WAIT_SECONDS, LONGEST_WAIT_SECONDS))
 
     def driver_version(self) -> str:
         """There is none."""

@@ -7,6 +7,7 @@ import typer
 
 Output = Annotated[Path, typer.Option(help="Folder for the picture and the figures.")]
 Compare = Annotated[bool, typer.Option(help="Also play it without Steward.")]
+Budget = Annotated[int, typer.Option(min=10_000, help="Environment steps of each seed.")]
 
 
 def register(cli: typer.Typer) -> None:
@@ -22,6 +23,7 @@ def register(cli: typer.Typer) -> None:
         output: Output = Path("demo-output"),
         iterations: Annotated[int, typer.Option(min=8, max=200, help="Iterations of the training.")] = 24,
         compare: Compare = True,
+        budget: Budget = 250_000,
     ) -> None:
         """Profile a real training, learn from it, and run it live under Steward's decisions (under 3 minutes)."""
         if context.invoked_subcommand is not None:
@@ -31,14 +33,14 @@ def register(cli: typer.Typer) -> None:
         check_learning("steward demo")
         from app.demo.story import Options, run
 
-        raise typer.Exit(run(Options(output, iterations, compare)))
+        raise typer.Exit(run(Options(output, iterations, compare, budget)))
 
     @demo.command()
     def inference(
         output: Output = Path("demo-output"),
         seconds: Annotated[float, typer.Option(min=2, max=120, help="For how long requests come.")] = 20.0,
         compare: Compare = True,
-        budget: Annotated[int, typer.Option(min=10_000, help="Environment steps of each seed.")] = 300_000,
+        budget: Budget = 300_000,
     ) -> None:
         """Serve two users' requests by three real networks under Steward's decisions, in a burst (2 to 3 minutes)."""
         from app.startup import check_learning

@@ -20,16 +20,23 @@ from app.demo.service import own_service
 from app.demo.show import Show
 from app.demo.trainer import Trainer, trainer
 
-BUDGET = 250_000  # environment steps of each seed: whoever watches waits for it
-
 
 @dataclass(frozen=True)
 class Options:
-    """What may be said on the command line."""
+    """What may be said on the command line.
+
+    Attributes:
+        output: folder of what is kept.
+        iterations: of the training.
+        compare: whether it is also played without Steward.
+        budget: environment steps of each seed of the training; whoever watches waits for it.
+        rounds: measurements at each allocation.
+    """
 
     output: Path = Path("demo-output")
     iterations: int = 24
     compare: bool = True
+    budget: int = 250_000
     rounds: int = plan.ROUNDS
 
 
@@ -107,7 +114,7 @@ class Demo:
         steward.aim(plan.WORKLOAD, deadline)
         fitted = self.show.follow("fit  ", steward.follow(steward.fit(plan.WORKLOAD)))
         self.model_report(steward.model(plan.WORKLOAD, fitted["result"]["model"]))
-        trained = self.show.follow("train", steward.follow(steward.train(plan.WORKLOAD, budget=BUDGET)))
+        trained = self.show.follow("train", steward.follow(steward.train(plan.WORKLOAD, budget=self.options.budget)))
         self.agent_report(steward.agent(plan.WORKLOAD, trained["result"]["agent"]))
         return RunPlan(iterations, deadline, self.disturbed)
 

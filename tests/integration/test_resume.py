@@ -24,8 +24,8 @@ from tests.integration.processes import all_gone, family, worker_main
 from tests.recovering import recovering
 from tests.servers import StewardServer, start_steward, wait_until
 
-LONG: dict[str, Any] = {"algorithm": "tabular_q", "budget": 1_000_000, "seed": 3}  # starts without torch
-NETWORK: dict[str, Any] = {"algorithm": "dueling_double_dqn", "budget": 200_000, "seed": 3}
+LONG: dict[str, Any] = {"algorithm": "tabular_q", "budget": 400_000, "seed": 3}  # starts without torch
+NETWORK: dict[str, Any] = {"algorithm": "dueling_double_dqn", "budget": 100_000, "seed": 3}
 QUICK = {
     "checkpoint_seconds": "0.1",
     "progress_seconds": "0.05",
@@ -138,7 +138,7 @@ def test_jobs_go_on_after_a_stop_and_after_a_crash_of_everything(
     server = steward_factory(tmp_path / "data", **QUICK)
     caller = call(server)
     caller.modelled(server)
-    job = caller.train(**{**LONG, "budget": 1_200_000})
+    job = caller.train(**{**LONG, "budget": 600_000})
     until_half_way(caller, job, 0.06)
     assert server.stop() == 0
 

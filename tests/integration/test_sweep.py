@@ -27,7 +27,7 @@ QUICK = {
     "requeue_seconds": "2",
     "lease_seconds": "60",
 }
-SWEEP: dict[str, Any] = {"algorithm": "dueling_double_dqn", "seeds": 2, "budget": 200_000, "seed": 3}
+SWEEP: dict[str, Any] = {"algorithm": "dueling_double_dqn", "seeds": 2, "budget": 100_000, "seed": 3}
 QUICK_SWEEP: dict[str, Any] = {"algorithm": "tabular_q", "seeds": 3, "budget": 20_000, "seed": 3}
 
 pytestmark = pytest.mark.slow

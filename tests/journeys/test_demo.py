@@ -14,7 +14,8 @@ from steward_client.launcher.limits.groups import PREFIX, parents
 
 from tests.servers import clean_environment
 
-TRAINING = ("demo", "--iterations", "8", "--no-compare")
+BRIEF = ("--no-compare", "--budget", "10000")
+TRAINING = ("demo", "--iterations", "8", *BRIEF)
 
 
 def start(folder: Path, *command: str) -> "subprocess.Popen[str]":
@@ -72,7 +73,7 @@ def test_the_whole_demo(demo: "subprocess.Popen[str]", tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_whole_serving_demo(tmp_path: Path) -> None:
-    with start(tmp_path, "demo", "inference", "--seconds", "4", "--no-compare", "--budget", "50000") as demo:
+    with start(tmp_path, "demo", "inference", "--seconds", "4", *BRIEF) as demo:
         try:
             said = read_until(demo, "a request is a page of")
             children = family(demo)

