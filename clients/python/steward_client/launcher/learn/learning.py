@@ -30,6 +30,8 @@ RUNS = 20
 """Of a short command, at most, to measure it often enough."""
 BUDGET = 250_000
 """Environment steps of each seed's training: whoever waits for it sees it end."""
+LEFT = (JobFailed, StewardError, Unreachable)
+"""What ends no command that goes on: it is learned from another time."""
 TENTHS = 10
 NONE_SEEN = "no iteration was seen"
 
@@ -91,10 +93,10 @@ class Learning:
             self._ended(going)
             self._trained(fitted.result())
             return None
-        if fitted.exception() is not None:
-            self._say(f"not learned: {fitted.exception()}; the command goes on")
-        else:
+        try:
             self._training = beside(partial(self._trained, fitted.result()))
+        except LEFT as error:
+            self._say(f"not learned: {' '.join(str(error).split())}; the command goes on")
         return going
 
     def _left(self, going: Profile) -> bool:
@@ -123,7 +125,7 @@ class Learning:
             if not self._training.done():
                 self._say("the command is done; the training goes on, Ctrl-C leaves it")
             self._training.result()
-        except (JobFailed, StewardError, Unreachable) as error:
+        except LEFT as error:
             self._say(f"no agent: {' '.join(str(error).split())}")
         except Interrupted:
             self._say("the training is left")

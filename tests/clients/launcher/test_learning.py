@@ -1,0 +1,118 @@
+"""What becomes of a command that goes on while it is learned from, and of what is still learned after its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from steward_client.launcher.interrupts import Interrupted
+from steward_client.launcher.iterations.mark import Iteration
+from steward_client.launcher.learn import learning as module
+from steward_client.launcher.learn.learning import CommandFailed, Learning
+from steward_client.launcher.learn.profile import Profile
+from steward_client.launcher.service import JobFailed
+from steward_client.launcher.wishes import Resource, Wishes
+
+FAILED = JobFailed("fit: too few samples")
+
+
+class Watching:
+    """A command of eight iterations, the first of which nobody saw begin, and all that is done with it."""
+
+    def __init__(self, status: int = 0) -> None:
+        self.said, self.set, self.kept = list[str](), list[float](), list[int]()
+        self.clock, self.status, self._at_end = SimpleNamespace(count=0, total=8), None, status
+        self.actuator = SimpleNamespace(apply=lambda one: self.set.append(one["cpu"]), close=lambda: None)
+        self._stream = self._each()
+
+    status: int | None
+
+    def start(self, *_: object) -> None:
+        """It is started."""
+
+    def iterations(self) -> Iterator[Iteration]:
+        """The same for whoever asks."""
+        return self._stream
+
+    def _each(self) -> Iterator[Iteration]:
+        for number in range(8):
+            self.clock.count += 1
+            yield Iteration(number, 2.0 if number else None, float(number), {}, {})
+        self.status = self._at_end
+
+    def profile(self, wanted: int) -> Profile:
+        """Measured until so many iterations are."""
+
+        def keep(segment: Any) -> bool:
+            self.kept += [row.index for row in segment.rows]
+            return len(self.kept) < wanted
+
+        return Profile(self, iter([{"cpu": 100.0}, {"cpu": 50.0}, {"cpu": 25.0}]), keep)  # type: ignore[arg-type]
+
+
+def learning(watching: Watching, fit: Callable[[], int], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Of a workload of eight iterations; fitting and training are done as soon as they are begun."""
+
+    def at_once(work: Callable[[], Any]) -> Future[Any]:
+        found: Future[Any] = Future()
+        try:
+            found.set_result(work())
+        except JobFailed as error:
+            found.set_exception(error)
+        return found
+
+    monkeypatch.setattr(module, "beside", at_once)
+    made: Any = Learning(Wishes(("ls",), "ls"), None, Path(), watching.said.append)  # type: ignore[arg-type]
+    made._spec, made._resources = {"iterations": 8}, (Resource("cpu", 25, 100, 25, "%"),)
+    made._fitted, made._trained = fit, lambda model: watching.said.append(f"trained {model}")
+    return made
+
+
+def fails() -> int:
+    raise FAILED
+
+
+@pytest.mark.parametrize(("fit", "told"), [(lambda: 1, "trained 1"), (fails, f"not learned: {FAILED}; the command")])
+def test_it_goes_on_whether_a_model_comes_of_it_or_not(
+    fit: Callable[[], int], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watching = Watching()
+    profile = watching.profile(3)
+    assert profile.measure()
+    assert learning(watching, fit, monkeypatch)._learned_beside(profile) is profile
+    assert watching.said[-1].startswith(told)
+    assert (watching.set, watching.kept, next(watching.iterations()).index) == ([100.0], [1, 2, 3, 4], 5)
+
+
+@pytest.mark.parametrize("status", [0, 3])
+def test_one_of_which_nothing_is_left_is_started_again_or_has_failed(
+    status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watching = Watching(status)
+    profile = watching.profile(6)
+    assert profile.measure()
+    made = learning(watching, lambda: 1, monkeypatch)
+    if status:
+        with pytest.raises(CommandFailed):
+            made._learned_beside(profile)
+    else:
+        assert made._learned_beside(profile) is None
+        assert "it is started again" in watching.said[-2]
+    assert watching.kept == list(range(1, 8))  # none is lost, none twice
+
+
+@pytest.mark.parametrize(("error", "told"), [(FAILED, f"no agent: {FAILED}"), (Interrupted(2), "the training is left")])
+def test_what_becomes_of_the_training_does_not_touch_the_commands_status(
+    error: BaseException, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watching = Watching()
+    made = learning(watching, lambda: 1, monkeypatch)
+    made._training = Future[None]()
+    made.rest(wait=False)
+    made._training.set_exception(error)
+    made.rest(wait=True)
+    assert watching.said == ["the training goes on at the service, for the next run", told]
