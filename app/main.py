@@ -25,6 +25,7 @@ from app.agents import endpoints as agents
 from app.audit import endpoints as audit
 from app.dashboard import api_docs
 from app.dashboard import endpoints as dashboard
+from app.dashboard.error_page import error_page
 from app.database.engine import Database
 from app.decisions import endpoints as decisions
 from app.decisions.compiled import CompiledCache, CompiledWorkloads
@@ -181,6 +182,7 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
     app.state.database = database
     app.state.snapshots = WorkloadCache(database, settings.policy_poll_seconds)
     app.state.compiled_workloads = CompiledWorkloads(app.state.snapshots, CompiledCache())
+    app.state.error_page = error_page
     app.state.keys = KeyRing(database, Quotas(settings.tenant_jobs, settings.tenant_executions))
     limits = settings.key_requests_per_second, settings.tenant_requests_per_second
     app.state.rates = Rates(*limits) if any(limits) else None

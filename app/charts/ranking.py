@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from app.charts.figure import Figure, category, layer, layered, quantity
@@ -18,6 +18,11 @@ class Ranked(NamedTuple):
     chosen: bool = False
     low: float | None = None
     high: float | None = None
+
+
+def largest_first(ranked: Iterable[Ranked]) -> list[Ranked]:
+    """In an order for `ranking`."""
+    return sorted(ranked, key=lambda one: -one.value)
 
 
 def ranking(title: str, axis: str, ranked: Sequence[Ranked], told: str, number: str = ".3~g") -> Figure:

@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 from app.charts.figure import Figure, Json, coloured, layer, layered, quantity, span
 
+FAR, ROOM = 3.0, 1.5
+"""Of the largest value: how far a band may go before it is cut, and what is shown of it then."""
+
 
 class Expected(NamedTuple):
     """What was expected of an iteration before it: bounds that hold with some probability."""
@@ -33,21 +36,30 @@ class Series(NamedTuple):
 def measured(name: str, points: Sequence[Point], band: Sequence[Expected], target: float | None, told: str) -> Figure:
     """A metric, with the band in which each iteration was expected and its target, if it has one."""
     marks = [point._asdict() for point in points]
-    x, y = span("iteration"), quantity("value", name)
+    top = _top(points, band, target)
+    x, y = span("iteration"), quantity("value", name, scale={} if top is None else {"domainMax": top})
     spec = layered(
         layer(
             "area",
             "expected",
             [one._asdict() for one in band],
             {"x": x, "y": quantity("low", name), "y2": {"field": "high"}},
+            clip=top is not None,
         ),
         layer("line", "measured", marks, {"x": x, "y": y, "tooltip": _tips("value", name)}, point={"size": 18}),
         rule(target, name),
     )
     expected = {one.iteration: one for one in band}
+    told += "" if top is None else " Where the band leaves the picture, the table tells how far."
     return Figure(
         name, told, spec, ["iteration", "measured", "expected from", "to"], [_row(one, expected) for one in points]
     )
+
+
+def _top(points: Sequence[Point], band: Sequence[Expected], target: float | None) -> float | None:
+    """Where the picture ends, if the band goes so far beyond what was measured that nothing else is told apart."""
+    most = max([*(one.value for one in points), *([] if target is None else [target])], default=0.0)
+    return ROOM * most if most > 0 and max((one.high for one in band), default=0.0) > FAR * most else None
 
 
 def _row(point: Point, expected: dict[int, Expected]) -> list[object]:

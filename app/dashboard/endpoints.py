@@ -14,7 +14,6 @@ from app.dashboard.rendering import page
 from app.dashboard.shown import CompiledOf
 from app.dashboard.streams import changes
 from app.database.base import utc_now
-from app.errors import NotFound
 from app.evaluations import service as evaluations
 from app.http.dependencies import FromCaller, FromDatabase, FromSettings, Tenant, WorkloadName
 from app.http.pagination import PageRequest
@@ -51,10 +50,7 @@ def home(request: Request, database: FromDatabase, tenant: Tenant) -> HTMLRespon
 @router.get("/ui/workloads/{workload}")
 def workload(request: Request, workload: WorkloadName, database: FromDatabase, tenant: Tenant) -> HTMLResponse:
     """A workload."""
-    try:
-        found = workload_page.page(database, tenant, workload, _compiled(request, tenant))
-    except NotFound as missing:
-        return _missing(missing)
+    found = workload_page.page(database, tenant, workload, _compiled(request, tenant))
     return page("workload.html", section="home", found=found)
 
 
@@ -69,10 +65,7 @@ def run_list(database: FromDatabase, tenant: Tenant, cursor: Cursor = None) -> H
 @router.get("/ui/runs/{run}")
 def run(request: Request, run: Identifier, database: FromDatabase, tenant: Tenant, part: bool = False) -> HTMLResponse:
     """A run; only what changes of it where ``part``."""
-    try:
-        found = run_page.page(database, tenant, run, _compiled(request, tenant))
-    except NotFound as missing:
-        return _missing(missing)
+    found = run_page.page(database, tenant, run, _compiled(request, tenant))
     return page("run_live.html" if part else "run.html", section="runs", found=found)
 
 
@@ -120,10 +113,7 @@ def job_list(database: FromDatabase, tenant: Tenant, cursor: Cursor = None, part
 @router.get("/ui/jobs/{job}")
 def job(job: Identifier, database: FromDatabase, tenant: Tenant, part: bool = False) -> HTMLResponse:
     """A job; only what changes of it where ``part``."""
-    try:
-        found = job_page.page(database, tenant, job)
-    except NotFound as missing:
-        return _missing(missing)
+    found = job_page.page(database, tenant, job)
     return page("job_live.html" if part else "job.html", section="jobs", found=found)
 
 
@@ -156,8 +146,3 @@ def load_example(
     """Register a kind's example and have it fitted; the page then goes to its workload."""
     name = example.load(database, tenant, settings, kind)
     return Response(status_code=204, headers={"HX-Redirect": f"/ui/workloads/{name}"})
-
-
-def _missing(error: NotFound) -> HTMLResponse:
-    """The page of what is not there."""
-    return page("missing.html", status=404, section="", detail=error.detail)

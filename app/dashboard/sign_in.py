@@ -17,9 +17,14 @@ WRONG = "This is no key of this service, or it was revoked or has expired."
 
 
 @router.get("/ui/sign-in")
-async def form() -> Response:
-    """The form."""
-    return page("sign_in.html", section="", wrong="")
+async def form(request: Request) -> Response:
+    """The form; where no key is asked for, it says so."""
+    return page("sign_in.html", section="", wrong="", asked=_asked(request), signed_in=NAME in request.cookies)
+
+
+def _asked(request: Request) -> bool:
+    state = request.app.state
+    return bool(state.keys.any or state.settings.authentication == "required" or state.settings.oidc_issuer)
 
 
 @router.post("/ui/sign-in")
@@ -27,7 +32,7 @@ async def sign_in(request: Request) -> Response:
     """Keep the key that was typed in, if it is one."""
     given = parse_qs((await request.body()).decode("utf-8", "replace"), max_num_fields=4).get("key", [""])[0].strip()
     if len(given) > LONGEST // 2 or not await _is_valid(request.app.state.keys, given):
-        return page("sign_in.html", status=403, section="", wrong=WRONG)
+        return page("sign_in.html", status=403, section="", wrong=WRONG, asked=True, signed_in=False)
     answer = RedirectResponse("/", status_code=303)
     secure = request.url.scheme == "https"
     answer.set_cookie(NAME, given, httponly=True, samesite="strict", secure=secure, path="/")

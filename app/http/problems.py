@@ -202,12 +202,22 @@ def _patience(request: Request) -> int:
     return int(request.app.state.settings.retry_after_seconds)
 
 
+def _page(request: Request, error: StewardError) -> Response | None:
+    """An error as a page, where the application has such and a person asks for one."""
+    app = request.scope.get("app")
+    make = None if app is None else getattr(app.state, "error_page", None)
+    found: Response | None = None if make is None else make(request, error)
+    if found is not None:
+        found.headers.update(headers_of(error))
+    return found
+
+
 def respond(request: Request, error: Exception) -> Response:
     """The response to any exception; a defect is a 500 that tells nothing of its inside (the log has it)."""
     ours = translate(error) or StewardError("an error of the service itself; its log says more")
     if ours.status == 503 and ours.retry_after is None:
         ours.retry_after = _patience(request)
-    response = answer(ours, request.url.path)
+    response = _page(request, ours) or answer(ours, request.url.path)
     if isinstance(error, HTTPException):
         response.headers.update(error.headers or {})
     if response.status_code == HTTPStatus.METHOD_NOT_ALLOWED:

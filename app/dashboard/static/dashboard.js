@@ -2,6 +2,7 @@
 const themes = JSON.parse(document.getElementById("themes").textContent);
 const charts = document.querySelector("script[data-charts]").dataset.charts;
 const preferred = window.matchMedia("(prefers-color-scheme: dark)");
+const views = new WeakMap(); // of charts that may become higher
 let vega;
 
 function theme() {
@@ -28,9 +29,17 @@ async function draw(figure) {
     tooltip: { disableDefaultStyle: true },
   };
   const room = plot.clientWidth;
-  await window.vegaEmbed(plot, { width: "container", autosize: { type: "fit-x", contains: "padding" }, ...spec }, options);
+  const { view } = await window.vegaEmbed(plot, { width: "container", autosize: { type: "fit-x", contains: "padding" }, ...spec }, options);
   plot.querySelector("svg")?.setAttribute("aria-hidden", "true"); // the plot's own label and the table tell it
   figure.dataset.drawn = String(room);
+  if (typeof spec.height === "number") views.set(figure, view);
+}
+
+async function level(figure) {
+  const plot = figure.querySelector(".plot");
+  const missing = plot.clientHeight - (plot.querySelector("svg")?.clientHeight ?? 0);
+  const view = views.get(figure);
+  if (view && missing > 4) await view.height(view.height() + Math.min(missing, 200)).runAsync();
 }
 
 async function drawAll(root) {
@@ -42,6 +51,7 @@ async function drawAll(root) {
       figure.querySelector(".plot").textContent = "This chart can't be drawn; its table says the same.";
     }
   }
+  for (const figure of root.querySelectorAll("[data-drawn]")) await level(figure); // as high as those beside it
 }
 
 function note(text) {

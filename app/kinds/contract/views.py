@@ -19,6 +19,18 @@ NOT_KEPT = (
 )
 
 
+ASKED_THEN = (
+    "Each was asked where the run really stood, by what is known now; what would have become of the run, had it "
+    "answered all along, is not told by that."
+)
+NOTHING_YET = "Nothing is reported yet."
+
+
+def too_long(reports: int) -> str:
+    """Why it isn't told over a run of which so many reports are there."""
+    return f"It is told of runs of up to {reports:,} reports: beyond, it is not known any more where the run stood."
+
+
 class Step(NamedTuple):
     """A reported iteration, as it is stored, with the decision that answered it."""
 

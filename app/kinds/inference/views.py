@@ -131,6 +131,6 @@ def _each(shown: Shown, field: str) -> dict[str, Course]:
     """A field of decisions that has a number for each user, over time."""
     found: dict[str, Course] = {}
     for step in shown.steps:
-        for user, value in step.decision.get(field, {}).items():
+        for user, value in sorted(step.decision.get(field, {}).items()):  # in the order, and so the colours, of counts
             found.setdefault(user, []).append((step.report["at"], float(value)))
     return found

@@ -8,8 +8,10 @@ from typing import Any
 from app.charts.figure import Figure
 from app.charts.spans import Bar, courses, gantt
 from app.kinds.contract.text import number
-from app.kinds.contract.views import Alternative, Fact, Shown, Step, Views
+from app.kinds.contract.views import Alternative, Fact, Hindsight, Shown, Step, Views
+from app.kinds.workflow import hindsight as replay
 from app.kinds.workflow.decisions.compiled import Compiled
+from app.kinds.workflow.hindsight import ASKED
 from app.kinds.workflow.queue.state import WAITING, State
 from app.kinds.workflow.scheduling.decide import by_strategy, decide
 
@@ -17,7 +19,6 @@ Json = Mapping[str, Any]
 Course = list[tuple[float, float]]
 MOST_ASKED = 300
 """Tasks up to which other strategies are asked: a page waits for them."""
-ASKED = ("fcfs", "sjf", "saf", "wfp3", "unicep", "f1", "heft", "cpop")
 
 
 class _Queue:
@@ -131,6 +132,10 @@ class WorkflowViews(Views):
             words = ", ".join(f"{task} on {node}" for task, node in names) or "nothing starts"
             found.append(Alternative(name, words, set(names) == taken))
         return found
+
+    def hindsight(self, compiled: Compiled, shown: Shown) -> Hindsight:
+        """See ``Views``."""
+        return replay.hindsight(compiled, shown)
 
     def details(self, decision: Json) -> Sequence[str]:
         """See ``Views``: each task that starts, and each node."""

@@ -234,9 +234,13 @@ def test_every_link_answers(client: TestClient, workload: str, backend: Database
 
 
 def test_what_is_not_there_is_told_on_a_page(client: TestClient) -> None:
-    for path in ("/ui/workloads/none", "/ui/runs/none", "/ui/jobs/none"):
-        answer = client.get(path)
-        assert (answer.status_code, "<h1>Not found</h1>" in answer.text) == (404, True)
+    for path in ("/ui/workloads/none", "/ui/runs/none", "/ui/jobs/none", "/ui/none", "/ui/runs?cursor=none"):
+        answer = client.get(path, headers={"accept": "text/html"})
+        title = "Not found" if answer.status_code == 404 else "Invalid"
+        assert (answer.status_code in (404, 422), f"<h1>{title}" in answer.text) == (True, True)
+        assert client.get(path).headers["content-type"] == "application/problem+json"  # who asks for no page
+    part = client.get("/ui/runs/none", headers={"accept": "text/html", "hx-request": "true"})
+    assert part.headers["content-type"] == "application/problem+json"
 
 
 def test_what_was_given_is_escaped() -> None:

@@ -11,11 +11,12 @@ from app.charts.spans import courses, shares
 from app.kinds.cluster.decisions.compiled import Compiled
 from app.kinds.cluster.live.decide import decide
 from app.kinds.cluster.model import ClusterModel
+from app.kinds.cluster.views import hindsight as replay
 from app.kinds.cluster.views import sharing
 from app.kinds.cluster.views.applications import speeds
 from app.kinds.contract.fit_errors import errors
 from app.kinds.contract.text import number
-from app.kinds.contract.views import Alternative, Fact, Learnt, Shown, Standing, Views
+from app.kinds.contract.views import Alternative, Fact, Hindsight, Learnt, Shown, Standing, Views
 
 Json = Mapping[str, Any]
 MOST_ASKED = 200
@@ -92,6 +93,10 @@ class ClusterViews(Views):
                 words = ", ".join(f"{job}: {held}" for job, held in gpus if held) or "none has any"
                 found.append(Alternative(name.replace("_", " "), words, not changes))
         return found
+
+    def hindsight(self, compiled: Compiled, shown: Shown) -> Hindsight:
+        """See ``Views``."""
+        return replay.hindsight(compiled, shown)
 
     def on_target(self, compiled: Compiled, standing: Standing) -> bool | None:  # noqa: ARG002
         """See ``Views``: by the jobs that the last decision changed and that have a deadline."""

@@ -9,7 +9,7 @@ import numpy as np
 from app.charts.figure import Figure
 from app.charts.timeline import Point, Series, allocated
 from app.kinds.contract.policy import Situation
-from app.kinds.contract.views import Hindsight, Shown, Step
+from app.kinds.contract.views import ASKED_THEN, NOTHING_YET, Hindsight, Shown, Step, too_long
 from app.kinds.iterative.decisions.compiled import Compiled
 from app.kinds.iterative.decisions.query import beginning
 from app.kinds.iterative.heuristics import HEURISTICS
@@ -19,25 +19,20 @@ from app.kinds.iterative.step import step
 
 POINTS = 60
 """Decisions that are looked at, at most."""
-TOLD = (
-    "Each was asked where the run really stood, by the model as it is now; what would have become of the run, had it "
-    "answered all along, is not told by that."
-)
-TOO_LONG = "It is told of runs of up to {:,} reports: beyond, it is not known any more where the run stood."
 ANNOUNCED = "It can't be told of runs that announce what comes: what was announced then is not followed up."
 
 
 def hindsight(compiled: Compiled, shown: Shown) -> Hindsight:
     """The run played anew from its reports, and every heuristic asked at some of its decisions."""
     if not shown.steps:
-        return Hindsight([], "Nothing is reported yet.")
+        return Hindsight([], NOTHING_YET)
     if len(shown.steps) < shown.iterations - shown.start.get("first_iteration", 0):
-        return Hindsight([], TOO_LONG.format(len(shown.steps)))
+        return Hindsight([], too_long(len(shown.steps)))
     if shown.start.get("upcoming") or any(one.report.get("upcoming") for one in shown.steps):
         return Hindsight([], ANNOUNCED)
     asked = [one for one in shown.steps if one.iteration + 1 < compiled.layout.iterations]
     asked = asked[:: -(-len(asked) // POINTS) or 1]
-    return Hindsight(list(_figures(compiled, shown, asked)) if asked else [], TOLD)
+    return Hindsight(list(_figures(compiled, shown, asked)) if asked else [], ASKED_THEN)
 
 
 def _figures(compiled: Compiled, shown: Shown, asked: list[Step]) -> Iterator[Figure]:
