@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from steward_client.launcher.iterations.files import OwnFile, Tail, told
 from steward_client.launcher.iterations.mark import Clock, Iteration, Mark
-from steward_client.launcher.iterations.output import Lines, Matcher
+from steward_client.launcher.iterations.output import Lines, Matcher, Spread
 
 
 def measured(marks: list[Mark], ended: float) -> list[tuple[int, float | None]]:
@@ -48,6 +48,14 @@ def test_the_usual_forms_are_found(line: str, number: int, total: int | None, me
     mark = Matcher().match(line)
     assert mark is not None
     assert (mark.number, mark.total, mark.metrics, mark.position) == (number, total, metrics, position)
+
+
+def test_lines_that_are_read_at_once_share_the_time_since_the_last() -> None:
+    spread = Spread()
+    assert spread.spread([Mark(10.0, 1)]) == [Mark(10.0, 1)]
+    bunch = spread.spread([Mark(12.9, 1), Mark(13.0, 2), Mark(13.0, 3), Mark(13.0, 3), Mark(13.0, 4)])
+    assert [(mark.at, mark.number) for mark in bunch] == [(11.0, 2), (12.0, 3), (13.0, 4)]
+    assert spread.spread([Mark(14.0, 4)]) == []
 
 
 def test_one_form_is_kept_to() -> None:

@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -16,7 +17,7 @@ from .actuators import leftovers
 from .actuators.contract import Actuator, Allocation, Launch, Sink, Stream
 from .iterations.files import OwnFile, Tail, told
 from .iterations.mark import Clock, Iteration, Mark
-from .iterations.output import Lines, Matcher
+from .iterations.output import Lines, Matcher, Spread
 from .wishes import Wishes
 
 LOOK_SECONDS = 0.02
@@ -105,7 +106,9 @@ class Watched:
         """Passes the output on unchanged, and looks for marks in it; none where they are looked for elsewhere."""
         if self._own is not None:
             return None
-        lines = {stream: Lines(self._line) for stream in DESCRIPTORS}
+        found: dict[Stream, list[Mark]] = {stream: [] for stream in DESCRIPTORS}
+        lines = {stream: Lines(partial(self._line, marks)) for stream, marks in found.items()}
+        spread = Spread()
 
         def take(stream: Stream, piece: bytes) -> None:
             try:
@@ -113,13 +116,16 @@ class Watched:
             except OSError:  # whoever read it has gone: the command is to learn of it
                 self._broken = True
             lines[stream].feed(piece)  # what is said of a line stands below it
+            for mark in spread.spread(found[stream]):
+                self._marks.put(mark)
+            found[stream].clear()
 
         return take
 
-    def _line(self, line: str) -> None:
+    def _line(self, marks: list[Mark], line: str) -> None:
         mark = self._matcher.match(line)
         if mark is not None:
-            self._marks.put(mark)
+            marks.append(mark)
 
     def iterations(self) -> Iterator[Iteration]:
         """Each as it ends, until the command does; whoever asks again goes on where the last one left off."""

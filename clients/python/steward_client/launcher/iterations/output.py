@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from math import isfinite
 
 from .mark import Mark, Position
@@ -39,6 +40,29 @@ class Lines:
         for line in lines:
             if line:
                 self._take(line.decode(errors="replace"))
+
+
+class Spread:
+    """Puts marks that were read at once at even distances since the last one before them.
+
+    What is written through a buffer, or read late on a busy machine, comes in bunches: their sum is right, and none of
+    them took no time.
+    """
+
+    def __init__(self) -> None:
+        self._last: Mark | None = None
+
+    def spread(self, marks: Iterable[Mark]) -> list[Mark]:
+        """Those of one piece, without repetitions."""
+        before, fresh = self._last, list[Mark]()
+        for mark in marks:
+            if self._last is None or mark.number is None or mark.number != self._last.number:
+                fresh.append(mark)
+            self._last = mark
+        if before is None or len(fresh) < 2:
+            return fresh
+        step = (fresh[-1].at - before.at) / len(fresh)
+        return [replace(mark, at=before.at + step * count) for count, mark in enumerate(fresh, 1)]
 
 
 class Matcher:
