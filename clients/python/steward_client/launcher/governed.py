@@ -75,8 +75,8 @@ class Governed:
         if self._actuator.shares_files or self._takes_over:
             self.run.start()
             return
-        asked = {"workload": self.spec["name"], "targets": targets(self.wishes, self.spec), "token": True}
-        begun = self._service.call("POST", "/runs", asked)  # nosec B105
+        asked = {"workload": self.spec["name"], "targets": targets(self.wishes, self.spec), "token": True}  # nosec B105
+        begun = self._service.call("POST", "/runs", asked)
         self.run.take_up(begun["id"])
         self._followed = self.watched.follow(Followed(self._service, self.run.id))
         self._remote = {"STEWARD_URL": self._service.url, "STEWARD_RUN": self.run.id, "STEWARD_TOKEN": begun["token"]}
