@@ -58,6 +58,7 @@ STEPS = {
     "ppo": 500_000,
     "dqn": 250_000,
     "double_dqn": 250_000,
+    "dueling_dqn": 250_000,
     "dueling_double_dqn": 250_000,
     "tabular_q": 2_000_000,
 }
