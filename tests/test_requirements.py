@@ -1,0 +1,85 @@
+"""What is imported comes with what is declared: nothing is there only because something else happened to bring it."""
+
+import ast
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, packages_distributions, requires
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+CLIENT = [
+    Requirement(text)
+    for text in tomllib.loads((ROOT / "clients/python/pyproject.toml").read_text())["project"]["dependencies"]
+]
+OWN = {"app", "workers", "migrations", "tests", "benchmarks", "steward_client"} | {
+    path.stem for path in (ROOT / "examples").rglob("*.py")
+}
+
+
+def declared(extra: str) -> list[Requirement]:
+    """What the service needs with an extra, those that the extra names of the service among them."""
+    found = [Requirement(text) for text in [*PROJECT["dependencies"], *PROJECT["optional-dependencies"].get(extra, [])]]
+    nested = [name for one in found if one.name == "steward" for name in one.extras]
+    return found + [one for name in nested for one in declared(name)]
+
+
+def brought(wanted: list[Requirement]) -> set[str]:
+    """Those distributions and all that they need in turn, with the extras that are asked for."""
+    seen, waiting = set[str](), [(one, extra) for one in wanted for extra in ("", *one.extras)]
+    names = set[str]()
+    while waiting:
+        one, extra = waiting.pop()
+        name = canonicalize_name(one.name)
+        if f"{name}[{extra}]" in seen or (one.marker and not one.marker.evaluate({"extra": extra})):
+            continue
+        seen.add(f"{name}[{extra}]")
+        names.add(name)
+        for text in _needs(name):
+            inner = Requirement(text)
+            if inner.marker is None or inner.marker.evaluate({"extra": extra}):
+                inner.marker = None
+                waiting += [(inner, further) for further in ("", *inner.extras)]
+    return names
+
+
+def _needs(name: str) -> list[str]:
+    try:
+        return requires(name) or []
+    except PackageNotFoundError:  # an extra of another platform
+        return []
+
+
+def imported(*folders: str) -> Iterator[tuple[str, str]]:
+    """Each module outside the standard library that a module of the folders imports as it is loaded, and where."""
+    for path in sorted(file for folder in folders for file in (ROOT / folder).rglob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            for module in _modules(node):
+                top = module.partition(".")[0]
+                if top not in OWN | sys.stdlib_module_names:
+                    yield top, path.relative_to(ROOT).as_posix()
+
+
+def _modules(node: ast.stmt) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [node.module] if isinstance(node, ast.ImportFrom) and node.module and not node.level else []
+
+
+@pytest.mark.parametrize(
+    ("extras", "folders"), [([], ["app"]), (["worker", "archive"], ["workers"]), (["dev"], ["app", "workers", "tests"])]
+)
+def test_what_is_imported_is_declared(extras: list[str], folders: list[str]) -> None:
+    there = brought([one for extra in ["", *extras] for one in declared(extra)] + CLIENT)
+    owners = packages_distributions()
+    missing = {
+        f"{module} in {path}"
+        for module, path in imported(*folders)
+        if not {canonicalize_name(name) for name in owners.get(module, [])} & there
+    }
+    assert missing == set()
