@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from app.charts.figure import Figure, category, layer, layered, quantity
 
 ROW = 24
+DECIDED = "decided"
 
 
 class Ranked(NamedTuple):
@@ -20,9 +21,11 @@ class Ranked(NamedTuple):
     high: float | None = None
 
 
-def largest_first(ranked: Iterable[Ranked]) -> list[Ranked]:
-    """In an order for `ranking`."""
-    return sorted(ranked, key=lambda one: -one.value)
+def beside_decided(title: str, axis: str, values: Mapping[str, float], told: str) -> Figure:
+    """Bars from the largest down, by name; what was decided stands out, where it is among them."""
+    largest_first = sorted(values.items(), key=lambda item: -item[1])
+    ranked = [Ranked(name, value, chosen=name == DECIDED) for name, value in largest_first]
+    return ranking(title, axis, ranked, f"{told} Coloured: {DECIDED}." if DECIDED in values else told)
 
 
 def ranking(title: str, axis: str, ranked: Sequence[Ranked], told: str, number: str = ".3~g") -> Figure:

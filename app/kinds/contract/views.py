@@ -6,10 +6,11 @@ here writes, and whatever fails is left out of a page, so that a page of many pa
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from app.charts.figure import Figure
 
+T = TypeVar("T")
 MOST_STEPS = 300
 """Points of a line that a screen still tells apart."""
 NOT_KEPT = (
@@ -29,6 +30,11 @@ NOTHING_YET = "Nothing is reported yet."
 def too_long(reports: int) -> str:
     """Why it isn't told over a run of which so many reports are there."""
     return f"It is told of runs of up to {reports:,} reports: beyond, it is not known any more where the run stood."
+
+
+def evenly(found: Sequence[T], most: int) -> Sequence[T]:
+    """So many of them at most, at equal distances from the first on."""
+    return found[:: -(-len(found) // most) or 1]
 
 
 class Step(NamedTuple):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import eq
 
 import msgspec
 
-from app.charts.ranking import Ranked, largest_first, ranking
-from app.kinds.contract.views import ASKED_THEN, NOTHING_YET, Hindsight, Shown, too_long
+from app.charts.ranking import DECIDED, beside_decided
+from app.kinds.contract.views import ASKED_THEN, NOTHING_YET, Hindsight, Shown, evenly, too_long
 from app.kinds.workflow.decisions.compiled import Compiled
 from app.kinds.workflow.queue.advance import advance
 from app.kinds.workflow.queue.report import QueueReport
@@ -43,22 +44,15 @@ def hindsight(compiled: Compiled, shown: Shown) -> Hindsight:
     stood = [(decision, state) for decision, state in stood if (state.queue.node == WAITING).any()]
     if not stood:
         return Hindsight([], "No task has waited yet.")
-    asked = stood[:: -(-len(stood) // POINTS)]
+    asked = evenly(stood, POINTS)
     decided = [{(one["task"], one["node"]) for one in decision.get("placements", ())} for decision, _ in asked]
     others = {name: [_starts(compiled, state, name) for _, state in asked] for name in ASKED}
-    same = [
-        Ranked(name, sum(one == other for one, other in zip(decided, every, strict=True)) / len(asked))
-        for name, every in others.items()
-    ]
-    starts = [
-        Ranked(name, sum(map(len, every)) / len(asked), chosen=name == "decided")
-        for name, every in {"decided": decided, **others}.items()
-    ]
+    same = {name: sum(map(eq, decided, every)) / len(asked) for name, every in others.items()}
+    starts = {name: sum(map(len, every)) / len(asked) for name, every in {DECIDED: decided, **others}.items()}
     told = f"Of {len(asked):,} decisions of {shown.iterations:,}, where tasks waited."
-    coloured = f"{told} Coloured: decided."
     figures = [
-        ranking("Decisions that would have been the same", "share of decisions", largest_first(same), told),
-        ranking("Tasks that would have started", "tasks a decision", largest_first(starts), coloured),
+        beside_decided("Decisions that would have been the same", "share of decisions", same, told),
+        beside_decided("Tasks that would have started", "tasks a decision", starts, told),
     ]
     return Hindsight(figures, ASKED_THEN)
 

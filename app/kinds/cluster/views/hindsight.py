@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
-from app.charts.ranking import Ranked, largest_first, ranking
+from app.charts.ranking import DECIDED, beside_decided
 from app.kinds.cluster import jobs as table
 from app.kinds.cluster.decisions.compiled import Compiled
 from app.kinds.cluster.jobs import Integers
@@ -17,7 +17,7 @@ from app.kinds.cluster.live.advance import advance
 from app.kinds.cluster.live.decide import decide
 from app.kinds.cluster.live.report import decode
 from app.kinds.cluster.live.state import ClusterState, begin
-from app.kinds.contract.views import ASKED_THEN, NOTHING_YET, Hindsight, Shown, too_long
+from app.kinds.contract.views import ASKED_THEN, NOTHING_YET, Hindsight, Shown, evenly, too_long
 
 POINTS = 20
 """Decisions that are looked at, at most."""
@@ -43,22 +43,17 @@ def hindsight(compiled: Compiled, shown: Shown) -> Hindsight:
     stood = [one for one in _replayed(compiled, shown) if one.judged.names]
     if not stood or max(len(one.judged.names) for one in stood) > MOST_ASKED:
         return Hindsight([], TOO_MANY if stood else "No job has been there yet.")
-    asked = stood[:: -(-len(stood) // POINTS)]
-    given = {"decided": [one.held for one in asked]} | _others(compiled, asked)
+    asked = evenly(stood, POINTS)
+    decided, others = [one.held for one in asked], _others(compiled, asked)
     told = f"Of {len(asked):,} decisions of {shown.iterations:,}, where jobs were there."
-    coloured = f"{told} Coloured: decided."
-    same = [
-        Ranked(name, float(np.mean([_alike(one.held, held) for one, held in zip(asked, every, strict=True)])))
-        for name, every in given.items()
-        if name != "decided"
-    ]
-    run = [
-        Ranked(name, float(np.mean([held.any(axis=1).sum() for held in every])), chosen=name == "decided")
-        for name, every in given.items()
-    ]
+    same = {name: float(np.mean(list(map(_alike, decided, every)))) for name, every in others.items()}
+    run = {
+        name: float(np.mean([held.any(axis=1).sum() for held in every]))
+        for name, every in {DECIDED: decided, **others}.items()
+    }
     figures = [
-        ranking("Jobs that would have had as many GPUs", "share of jobs", largest_first(same), told),
-        ranking("Jobs that would have run at a time", "jobs, on average", largest_first(run), coloured),
+        beside_decided("Jobs that would have had as many GPUs", "share of jobs", same, told),
+        beside_decided("Jobs that would have run at a time", "jobs, on average", run, told),
     ]
     return Hindsight(figures, ASKED_THEN)
 
@@ -67,7 +62,7 @@ def _alike(decided: Integers, other: Integers) -> float:
     return float((decided.sum(axis=1) == other.sum(axis=1)).mean())
 
 
-def _others(compiled: Compiled, asked: list[Stood]) -> dict[str, list[Integers]]:
+def _others(compiled: Compiled, asked: Sequence[Stood]) -> dict[str, list[Integers]]:
     """GPUs by each rule that can be asked, [J, N] at every decision."""
     found: dict[str, list[Integers]] = {}
     for one in asked:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from app.charts.figure import Figure
 from app.charts.timeline import Point, Series, allocated
 from app.kinds.contract.policy import Situation
-from app.kinds.contract.views import ASKED_THEN, NOTHING_YET, Hindsight, Shown, Step, too_long
+from app.kinds.contract.views import ASKED_THEN, NOTHING_YET, Hindsight, Shown, Step, evenly, too_long
 from app.kinds.iterative.decisions.compiled import Compiled
 from app.kinds.iterative.decisions.query import beginning
 from app.kinds.iterative.heuristics import HEURISTICS
@@ -31,11 +31,10 @@ def hindsight(compiled: Compiled, shown: Shown) -> Hindsight:
     if shown.start.get("upcoming") or any(one.report.get("upcoming") for one in shown.steps):
         return Hindsight([], ANNOUNCED)
     asked = [one for one in shown.steps if one.iteration + 1 < compiled.layout.iterations]
-    asked = asked[:: -(-len(asked) // POINTS) or 1]
-    return Hindsight(list(_figures(compiled, shown, asked)) if asked else [], ASKED_THEN)
+    return Hindsight(list(_figures(compiled, shown, evenly(asked, POINTS))) if asked else [], ASKED_THEN)
 
 
-def _figures(compiled: Compiled, shown: Shown, asked: list[Step]) -> Iterator[Figure]:
+def _figures(compiled: Compiled, shown: Shown, asked: Sequence[Step]) -> Iterator[Figure]:
     """One for each resource: what was decided, and what every heuristic would have."""
     state, layout = _states(compiled, shown, {one.iteration for one in asked}), compiled.layout
     situation = Situation(compiled.projector, state, view(compiled.projector, state))
