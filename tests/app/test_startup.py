@@ -21,6 +21,7 @@ FAR_BUT_CLOSED = "127.0.0.1:1"
 REFUSED = {
     "setting": ({"STEWARD_PORT": "99999"}, ["STEWARD_PORT='99999'", "65535", "0 takes a free one"]),
     "level": ({"STEWARD_LOG_LEVEL": "loud"}, ["STEWARD_LOG_LEVEL='loud'", "'debug', 'info', 'warning' or 'error'"]),
+    "age": ({"STEWARD_RETENTION_RUNS_DAYS": "100000"}, ["STEWARD_RETENTION_RUNS_DAYS='100000'", "36500"]),
     "folder": ({"STEWARD_DATA_DIR": "/dev/null/x"}, ["STEWARD_DATA_DIR='/dev/null/x'", "Not a directory", "--data"]),
     "nonsense": ({"STEWARD_DATABASE_URL": "foo"}, ["STEWARD_DATABASE_URL='foo'", "no database URL", "postgresql://"]),
     "other": ({"STEWARD_DATABASE_URL": "mysql://u:secret@h/x"}, ["'mysql://u:***@h/x'", "knows no 'mysql'", "sqlite"]),
