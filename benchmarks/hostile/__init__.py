@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 CASES, MOST_MILLISECONDS, MOST_GROWN = 10_000, 100.0, 8e6
 PARTS = (
-    *("backup", "application/json", "x-ndjson", "csv", "x-swf", "wfformat"),
-    *("report", "spec", "series", "artifact", "model"),
+    *("application/json", "x-ndjson", "csv", "x-swf", "wfformat"),
+    *("report", "spec", "series", "artifact", "model", "backup"),
 )
 """Each is what names of formats hold."""
 
