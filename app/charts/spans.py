@@ -26,6 +26,7 @@ class Bar(NamedTuple):
 
 
 STEPS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1_200, 1_800, 3_600, 7_200, 14_400, 21_600, 43_200, 86_400, 172_800)
+WEEK = 604_800
 MOST_TICKS = 8
 UNITS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"))
 
@@ -37,7 +38,8 @@ def time(ends: Sequence[float], field: str = "at") -> Json:
         ends: moments of which the first and the last are shown.
     """
     first, last = min(ends, default=0.0), max(ends, default=0.0)
-    step = next((one for one in STEPS if (last - first) / one <= MOST_TICKS), 7 * STEPS[-2])
+    weeks = int(-(-(last - first) // (WEEK * MOST_TICKS)))  # as many as it takes, however far apart moments are
+    step = next((one for one in STEPS if (last - first) / one <= MOST_TICKS), WEEK * weeks)
     axis: Json = {"grid": False, "labelOverlap": "greedy"}
     if last - first >= MOST_TICKS / 2:
         begin = int(-(-first // step))

@@ -8,7 +8,7 @@ import pytest
 import vl_convert
 
 from app.charts.ahead import Came, Coming, forecast
-from app.charts.spans import Bar, gantt, time
+from app.charts.spans import MOST_TICKS, Bar, gantt, time
 
 
 @pytest.mark.parametrize(
@@ -19,12 +19,18 @@ from app.charts.spans import Bar, gantt, time
         (3_600.0, "minutes", [600 * tick for tick in range(7)]),
         (6 * 3_600.0, "hours", [3_600 * tick for tick in range(7)]),
         (7 * 86_400.0, "days", [86_400 * tick for tick in range(8)]),
+        (50 * 604_800.0, "days", [7 * 604_800 * tick for tick in range(8)]),
     ],
 )
 def test_time_is_told_in_the_unit_that_it_is_ticked_by(last: float, unit: str, ticks: list[int] | None) -> None:
     axis: dict[str, Any] = time([0.0, last])
     assert (axis["title"], axis["axis"].get("values")) == (unit, ticks)
     assert ("labelExpr" in axis["axis"]) == (unit != "seconds")
+
+
+def test_moments_however_far_apart_have_few_ticks() -> None:
+    axis: dict[str, Any] = time([1e-3, 1e15])
+    assert len(axis["axis"]["values"]) <= MOST_TICKS + 1
 
 
 def test_one_lane_is_named_in_words() -> None:
