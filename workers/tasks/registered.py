@@ -10,6 +10,7 @@ from app.processes import importing
 from app.queue import EVALUATE, FIT, TRAIN, TRIAL
 from workers.celery import celery
 from workers.tasks.base import RunningJob, run_job
+from workers.tasks.yielding import yielding
 
 FIT_LIMIT_SECONDS = 3600
 TRAIN_LIMIT_SECONDS = 24 * 3600
@@ -32,13 +33,13 @@ def fit_model(job_id: str) -> None:
 @celery.task(name=TRAIN, acks_late=True, ignore_result=True, time_limit=TRAIN_LIMIT_SECONDS)
 def train_agent(job_id: str) -> None:
     """Train the agent that a job asks for."""
-    run_job(job_id, _work("train", "train"))
+    run_job(job_id, yielding(_work("train", "train")))
 
 
 @celery.task(name=TRIAL, acks_late=True, ignore_result=True, time_limit=TRAIN_LIMIT_SECONDS)
 def train_trial(job_id: str) -> None:
     """Take one learner of a training up to its next comparison."""
-    run_job(job_id, _work("sweep", "trial"))
+    run_job(job_id, yielding(_work("sweep", "trial")))
 
 
 @celery.task(name=EVALUATE, acks_late=True, ignore_result=True, time_limit=EVALUATE_LIMIT_SECONDS)

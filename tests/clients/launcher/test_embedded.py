@@ -12,6 +12,7 @@ from steward_client.launcher import embedded, service
 from steward_client.launcher.actuators import leftovers
 from steward_client.launcher.embedded import Embedded
 from steward_client.launcher.service import service_at
+from steward_client.launcher.wishes import Wishes
 
 from tests.servers import free_port, wait_until
 
@@ -38,7 +39,7 @@ def test_it_is_started_again_when_it_is_killed_and_gone_at_the_end(
         family = psutil.Process().children(recursive=True)
         return [one for one in family if one.cmdline()[-1:] == [str(port)]]
 
-    with service_at(f"http://127.0.0.1:{port}", None, tmp_path, said.append) as started:
+    with service_at(Wishes(("ls",), "ls", url=f"http://127.0.0.1:{port}"), tmp_path, said.append) as started:
         (first,) = serving()
         first.kill()
         wait_until(lambda: started.answers() and [one.pid for one in serving()] != [first.pid], 60)

@@ -23,7 +23,8 @@ from steward_client.retry import Retry
 from .embedded import Embedded
 from .interrupts import held
 from .limits.guarded import NotStarted
-from .wishes import Misuse
+from .said import unless
+from .wishes import Misuse, Wishes
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 READY_SECONDS = 60.0
@@ -114,19 +115,19 @@ class Service:
 
 
 @contextmanager
-def service_at(url: str, data: Path | None, folder: Path, say: Say) -> Iterator[Service]:
+def service_at(wishes: Wishes, folder: Path, say: Say) -> Iterator[Service]:
     """The service at an address of this machine or another; where nobody is there on this one, one of our own.
 
     Raises:
         Misuse: nobody answers there, and none can be started.
     """
-    service = Service(url)
+    service = Service(wishes.url)
     try:
         if service.answers():
-            say(f"service: {url}")
+            unless(wishes.quiet, say)(f"service: {wishes.url}")
             yield service
         else:
-            with _embedded(service, data, folder, say):
+            with _embedded(service, wishes, folder, say):
                 service.own = True
                 yield service
     finally:
@@ -134,10 +135,10 @@ def service_at(url: str, data: Path | None, folder: Path, say: Say) -> Iterator[
 
 
 @contextmanager
-def _embedded(service: Service, data: Path | None, folder: Path, say: Say) -> Iterator[None]:
+def _embedded(service: Service, wishes: Wishes, folder: Path, say: Say) -> Iterator[None]:
     command = _command(service.url)
-    if data is not None:
-        command += ["--data", str(data)]
+    if wishes.data is not None:
+        command += ["--data", str(wishes.data)]
     with ExitStack() as stack:
         try:
             with held():
@@ -145,8 +146,9 @@ def _embedded(service: Service, data: Path | None, folder: Path, say: Say) -> It
         except NotStarted as error:
             raise Misuse(f"no service at {service.url}, and it can't be started: {error}") from error
         _await(service, own)
-        where = data or os.environ.get("STEWARD_DATA_DIR") or "steward-data"
-        say(f"service: none at {service.url}, so one runs for as long as this takes (data: {where})")
+        where = wishes.data or os.environ.get("STEWARD_DATA_DIR") or "steward-data"
+        told = f"service: none at {service.url}, so one runs for as long as this takes (data: {where})"
+        unless(wishes.quiet, say)(told)
         own.keep()
         yield
 

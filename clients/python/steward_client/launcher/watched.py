@@ -18,6 +18,7 @@ from .actuators.contract import Actuator, Allocation, Launch, Sink, Stream
 from .iterations.files import OwnFile, Tail, told
 from .iterations.mark import Clock, Iteration, Mark
 from .iterations.output import Lines, Matcher, Spread
+from .said import unless
 from .wishes import Wishes
 
 LOOK_SECONDS = 0.02
@@ -170,7 +171,7 @@ class Watched:
         self._rank = rank
         self.clock.forget()
         by = {TOLD: "what the command reports", OWN_FILE: f"{self._wishes.watch_file}", OUTPUT: self._matcher.form}
-        self._say(f"iterations: by {by[rank]}")
+        unless(self._wishes.quiet, self._say)(f"iterations: by {by[rank]}")
 
     def _hint(self) -> None:
         silent = self.clock.count == 0 and time.monotonic() - self.began > SILENT_SECONDS
