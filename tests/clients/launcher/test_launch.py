@@ -330,9 +330,30 @@ def test_a_bare_command_is_learned_from_and_then_governed(
     assert "learned before: agent 1 of workload 'my-script'" in capfd.readouterr().err
 
 
-def test_quietly_only_the_summary_is_said(
-    working: str, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str]
+def test_a_service_that_is_lost_while_it_is_measured_ends_no_command(
+    serve: Serve,
+    client: TestClient,
+    folder: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("steward_client.launcher.service.PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr(governed, "PATIENCE_SECONDS", 0.5)
+    there = serve()
+    there.plan = lambda _: BEFORE if any("/samples" in seen for seen in there.seen) else None
+    command = [sys.executable, script(folder, PRINTS.replace("{n}:", "{n}/{count}:")), "60", "0.01"]
+    said = ["--learn", "--url", there.url, "--resource", "cpu=25..100/25%", "--profile-iterations", "9"]
+    assert main([*said, "--", *command]) == 0
+    told = capfd.readouterr()
+    assert told.out.count("epoch") == 60
+    for part in ("no more is measured: ", "not learned: ", "not governed: ", "done after 60 iterations"):
+        assert part in told.err, told.err
+
+
+def test_quietly_only_the_summary_is_said(
+    working: str, folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(governed, "WAIT_SECONDS", 250.0)  # trainings hold up whoever asks here
     said = ["--learn", "--url", working, "--resource", "cpu=25..100/25%", "--budget", "1000", "--quiet"]
     command = [sys.executable, script(folder, PRINTS), "9", "0.01"]
     assert main([*said, "--profile-iterations", "6", "--", *command]) == 0

@@ -65,7 +65,8 @@ def launch(wishes: Wishes) -> int:
     ):
         with closing(Learning(wishes, service, Path(name), say)) as learning:
             going = learning.do() if wishes.learn else None
-            status = _governed(wishes, service, Path(name), going)
+            spec = learning.spec or _workload(wishes, service)
+            status = _governed(wishes, service, spec, Path(name), going)
             learning.rest(own=service.own, status=status)
         return status
 
@@ -77,8 +78,7 @@ def _cleaned(wishes: Wishes) -> int:
     return 0
 
 
-def _governed(wishes: Wishes, service: Service, folder: Path, going: Profile | None) -> int:
-    spec = _workload(wishes, service)
+def _governed(wishes: Wishes, service: Service, spec: Json, folder: Path, going: Profile | None) -> int:
     targets(wishes, spec)
     ranges = {found["name"]: Resource.of_spec(found).range for found in spec["resources"]}
     actuator = going.watched.actuator if going else registry.create(wishes.actuator, ranges, dict(wishes.options))

@@ -48,14 +48,18 @@ class CommandFailed(RuntimeError):
 
 
 class Learning:
-    """One workload's."""
+    """One workload's.
+
+    Attributes:
+        spec: as the service has it; None: it is not known.
+    """
 
     def __init__(self, wishes: Wishes, service: Service, folder: Path, say: Say) -> None:
         self._wishes, self._service, self._folder, self._say = wishes, service, folder, say
         self._tell = unless(wishes.quiet, say)
         self._path = f"/workloads/{wishes.workload}"
         self._jobs = Jobs(service, self._path, self._tell)
-        self._spec: Json | None = None
+        self.spec: Json | None = None
         self._resources: tuple[Resource, ...] = ()
         self._measured: dict[tuple[float, ...], int] = {}
         self._waiting: list[Segment] = []
@@ -74,7 +78,7 @@ class Learning:
             CommandFailed, JobFailed, StewardError, Unreachable, ActuatorError: see there.
         """
         self._find()
-        if self._spec is not None and self._learned():
+        if self.spec is not None and self._learned():
             return None
         if not self._enough():
             self._profile()
@@ -101,7 +105,7 @@ class Learning:
 
     def _left(self, going: Profile) -> bool:
         """Whether there are iterations yet that could be governed."""
-        return self._spec is not None and going.watched.clock.count < self._spec["iterations"]
+        return self.spec is not None and going.watched.clock.count < self.spec["iterations"]
 
     def _ended(self, going: Profile) -> None:
         """The command has come to its end before anything was learned of it."""
@@ -145,13 +149,13 @@ class Learning:
         if found is None:
             self._resources = resources(self._wishes)
             return
-        self._spec = found["spec"]
-        if self._spec.get("kind") != "iterative":
+        self.spec = found["spec"]
+        if self.spec.get("kind") != "iterative":
             raise Misuse(
-                f"workload {self._wishes.workload!r} is of kind {self._spec.get('kind')!r}; give another --name"
+                f"workload {self._wishes.workload!r} is of kind {self.spec.get('kind')!r}; give another --name"
             )
-        check_same(self._wishes, self._spec)
-        self._resources = tuple(map(Resource.of_spec, self._spec["resources"]))
+        check_same(self._wishes, self.spec)
+        self._resources = tuple(map(Resource.of_spec, self.spec["resources"]))
         self._count()
 
     def _count(self) -> None:
@@ -177,7 +181,7 @@ class Learning:
         return left is not None
 
     def _enough(self) -> bool:
-        return self._spec is not None and self._iterations >= self._wishes.profile_iterations
+        return self.spec is not None and self._iterations >= self._wishes.profile_iterations
 
     def _profile(self) -> None:
         """Run the command, as often as it takes."""
@@ -187,7 +191,7 @@ class Learning:
         allocations = self._allocations()
         for _ in range(RUNS):
             self._once(allocations)
-            if self._enough():
+            if self._enough() or self._going is not None:
                 return
         self._tell(f"profile: {self._iterations} iterations in {RUNS} runs of the command must do")
 
@@ -201,15 +205,24 @@ class Learning:
                 registry.introduce(actuator, self._tell)
             watched = Watched(self._wishes, actuator, self._folder, self._say)
             profile = Profile(watched, allocations, lambda whole: self._keep(whole, watched))
-            if profile.measure():
+            if self._measures(profile):
                 self._going = profile
                 undone.pop_all()
+                return
         if not profile.rows and not watched.status:
             seen = "only one iteration was seen, and not when it began" if watched.clock.count else NONE_SEEN
             raise Misuse(seen + ": let the command print lines like 'Epoch 3/90', or say --pattern or --watch-file")
         self._register(profile.total)
         if watched.status:
-            raise CommandFailed(watched.status, 0 if self._spec is None else self._iterations)
+            raise CommandFailed(watched.status, 0 if self.spec is None else self._iterations)
+
+    def _measures(self, profile: Profile) -> bool:
+        """Measure; whether the command goes on. A service that is lost does not end it."""
+        try:
+            return profile.measure()
+        except LEFT as error:
+            self._say(f"no more is measured: {' '.join(str(error).split())}; the command goes on")
+            return True
 
     def _keep(self, whole: Segment, watched: Watched) -> bool:
         """Keep a sample, at the service as soon as the workload can be registered; whether more are wanted."""
@@ -220,11 +233,11 @@ class Learning:
         self._iterations += len(whole.rows)
         seconds = sum(row.seconds for row in whole.rows) / len(whole.rows)
         texts = ", ".join(f"{one.name} {whole.allocation[one.name]:g} {one.unit}".strip() for one in self._resources)
-        if known < wanted or self._spec is None:
+        if known < wanted or self.spec is None:
             self._tell(f"profile: {self._iterations} iterations ({wanted} wanted); {texts}: {seconds:.3g} s")
         self._register(self._wishes.iterations or watched.clock.total)
         if self._enough() or self._iterations < wanted:
-            return self._spec is None or self._iterations < wanted
+            return self.spec is None or self._iterations < wanted
         if not self._told_why:
             self._tell("profile: how many iterations there are is not said (--iterations): measured to the end")
             self._told_why = True
@@ -232,14 +245,14 @@ class Learning:
 
     def _register(self, iterations: int | None) -> None:
         """Register the workload once its length is known; send the samples that wait."""
-        if self._spec is None and iterations:
+        if self.spec is None and iterations:
             spec = specification(self._wishes, self._wishes.iterations or iterations)
-            self._spec = self._service.call("POST", "/workloads", spec)["spec"]
-            self._tell(f"registered: workload {self._wishes.workload!r}, {self._spec['iterations']} iterations")
-        if self._spec is not None and self._waiting:
-            waiting, self._waiting = self._waiting, []
-            samples = [self._sample(segment, self._spec) for segment in waiting]
+            self.spec = self._service.call("POST", "/workloads", spec)["spec"]
+            self._tell(f"registered: workload {self._wishes.workload!r}, {self.spec['iterations']} iterations")
+        if self.spec is not None and self._waiting:
+            samples = [self._sample(segment, self.spec) for segment in self._waiting]
             answer = self._service.call("POST", f"{self._path}/samples", {"samples": samples})
+            self._waiting.clear()
             for refusal in answer["rejections"]:
                 why = f"{refusal['field']} {refusal['reason']}, not {refusal['value']}"
                 raise Misuse(f"what was measured is no sample of workload {self._wishes.workload!r}: {why}")
@@ -281,7 +294,7 @@ class Learning:
 
     def _interim(self) -> int | None:
         """A model of what is measured so far; it is fitted beside the command, which nobody holds up for it."""
-        if self._spec is None:
+        if self.spec is None:
             return None
         if self._fit is None:
             self._fit = self._jobs.begin("models", {})
@@ -296,6 +309,7 @@ class Learning:
 
     def _fitted(self) -> int:
         """Fit what was measured; the version of the model."""
+        self._register(None)
         return self._jobs.fitted(self._jobs.begin("models", {}))
 
     def _train(self, model: int) -> None:
