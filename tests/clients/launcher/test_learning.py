@@ -24,7 +24,7 @@ class Watching:
     """A command of eight iterations, the first of which nobody saw begin, and all that is done with it."""
 
     def __init__(self, status: int = 0) -> None:
-        self.said, self.set, self.kept = list[str](), list[float](), list[int]()
+        self.said, self.set, self.kept, self.told = list[str](), list[float](), list[int](), list[tuple[int, float]]()
         self.clock, self.status, self._at_end = SimpleNamespace(count=0, total=8), None, status
         self.actuator = SimpleNamespace(apply=lambda one: self.set.append(one["cpu"]), close=lambda: None)
         self._stream = self._each()
@@ -33,6 +33,10 @@ class Watching:
 
     def start(self, *_: object) -> None:
         """It is started."""
+
+    def tell(self, iteration: int, allocation: dict[str, float], _: str) -> None:
+        """What its file says."""
+        self.told.append((iteration, allocation["cpu"]))
 
     def iterations(self) -> Iterator[Iteration]:
         """The same for whoever asks."""
@@ -86,6 +90,7 @@ def test_it_goes_on_whether_a_model_comes_of_it_or_not(
     assert learning(watching, fit, monkeypatch)._learned_beside(profile) is profile
     assert watching.said[-1].startswith(told)
     assert (watching.set, watching.kept, next(watching.iterations()).index) == ([100.0], [1, 2, 3], 5)
+    assert watching.told == [(1, 100.0), (2, 100.0), (3, 100.0)]
     assert [row.index for row in profile.rows] == [1, 2, 3, 4]  # the fit may have slowed the last: it is no sample
 
 

@@ -215,8 +215,7 @@ class Governed:
 
     def _apply(self, when: str, before: Allocation, decided: Allocation) -> None:
         decision = self.run.decision
-        if self._actuator.shares_files:
-            self.watched.tell(decision.iteration, decided, decision.reason.text)
+        self.watched.tell(decision.iteration, decided, decision.reason.text)
         if all(abs(decided[name] - before[name]) <= one.step / 2 for name, one in self._resources.items()):
             return
         try:

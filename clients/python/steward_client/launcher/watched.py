@@ -81,9 +81,9 @@ class Watched:
         environment = {"PYTHONUNBUFFERED": "1", **more} if "PYTHONUNBUFFERED" not in os.environ else dict(more)
         if self.actuator.shares_files:
             (self._folder / "iterations").write_text("")
-            self.tell(0, allocation, "the first allocation")
             environment["STEWARD_ITERATIONS"] = str(self._folder / "iterations")
             environment["STEWARD_ALLOCATION"] = str(self._folder / "allocation.json")
+        self.tell(0, allocation, "the first allocation")
         self.began = time.monotonic()
         launch = Launch(
             self._wishes.command,
@@ -97,7 +97,9 @@ class Watched:
         self.actuator.start(launch)
 
     def tell(self, iteration: int, allocation: Allocation, reason: str) -> None:
-        """Let the command know what was decided, for what it may want to follow by itself."""
+        """Let the command know what was decided, for what it may want to follow by itself, where it sees our files."""
+        if not self.actuator.shares_files:
+            return
         said = {"iteration": iteration, "allocation": dict(allocation), "reason": reason}
         beside = self._folder / "allocation.new"
         beside.write_text(json.dumps(said))

@@ -22,9 +22,9 @@ def test_a_folder_is_held_by_one_process_which_others_are_told(tmp_path: Path) -
     assert lock.holder(tmp_path) is None
     with lock.exclusive(tmp_path):
         assert lock.holder(tmp_path) == str(os.getpid())
-        with pytest.raises(StartupError, match=f"process {os.getpid()} serves it already"):
-            with lock.exclusive(tmp_path, 0.0):
-                pass
+        told = f"process {os.getpid()} serves it already"
+        with pytest.raises(StartupError, match=told), lock.exclusive(tmp_path, 0.0):
+            pass
     assert lock.holder(tmp_path) is None
 
 

@@ -9,6 +9,7 @@ from steward_client.launcher.iterations.mark import Iteration
 from steward_client.launcher.row import PROFILE, Row
 from steward_client.launcher.watched import Watched
 
+MOVED = "to be measured"
 LENGTH = 3
 """Iterations at one allocation: a sample of the workload."""
 
@@ -49,7 +50,7 @@ class Profile:
     def measure(self) -> bool:
         """Measure; whether it is enough and the command goes on."""
         self.watched.start(self._segment.allocation, {})
-        for iteration in self.watched.iterations():
+        for iteration in self._each():
             if not self._after(iteration):
                 self._flush()
                 return True
@@ -62,11 +63,17 @@ class Profile:
         What is worked for that may slow it down on the same machine: these iterations are no samples.
         """
         self._move(allocation)
-        for iteration in self.watched.iterations():
+        for iteration in self._each():
             self._row(iteration)
             if ready():
                 return True
         return False
+
+    def _each(self) -> Iterator[Iteration]:
+        """Each iteration; the command knows by its file what was made of it, as it does under decisions."""
+        for iteration in self.watched.iterations():
+            yield iteration
+            self.watched.tell(self.watched.clock.count, self._segment.allocation, MOVED)
 
     def _after(self, iteration: Iteration) -> bool:
         """Keep an iteration; whether more are wanted."""
