@@ -105,6 +105,7 @@ class Settings(BaseSettings):
     worker_seen_seconds: float = Field(30.0, gt=0, description="A worker silent for longer does not count as ready.")
     worker_warm: bool = Field(True, description="Import what learns when a worker starts, not at its first job.")
     worker_nice: int = Field(10, ge=0, le=19, description="Niceness of worker processes.")
+    training_nice: int = Field(19, ge=0, le=19, description="Niceness of trainings: fits and commands go before.")
 
     pack_reports: bool = Field(True, description="Store reports packed; false while the release before serves beside.")
     policy_poll_seconds: float = Field(0.5, gt=0, description="How often the API looks for a newly promoted agent.")

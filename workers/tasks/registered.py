@@ -16,21 +16,23 @@ from app.processes import importing
 from app.queue import EVALUATE, FIT, TRAIN, TRIAL
 from workers.celery import celery
 from workers.tasks.base import RunningJob, run_job
+from workers.tasks.yielding import yielding
 
 
 class Work(NamedTuple):
-    """Where what does a type of job is found, and for how long it may go on."""
+    """Where what does a type of job is found, for how long it may go on, and whether it gives way to others."""
 
     module: str
     function: str
     hours: int
+    yields: bool
 
 
 WORK = {
-    "fit": Work("fit", "fit", 1),
-    "train": Work("train", "train", 24),
-    "trial": Work("sweep", "trial", 24),
-    "evaluate": Work("evaluate", "evaluate", 24),
+    "fit": Work("fit", "fit", 1, yields=False),
+    "train": Work("train", "train", 24, yields=True),
+    "trial": Work("sweep", "trial", 24, yields=True),
+    "evaluate": Work("evaluate", "evaluate", 24, yields=False),
 }
 
 
@@ -43,11 +45,12 @@ def _found(module: str, function: str) -> Callable[[RunningJob], None]:
 
 def do(job: RunningJob) -> None:
     """Do a job that is held. The kernel ends this process with it where it takes too long, whatever it is at."""
-    module, function, hours = WORK[job.lease.type]
+    of_type = WORK[job.lease.type]
+    work = _found(of_type.module, of_type.function)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.alarm(hours * 3600)
+    signal.alarm(of_type.hours * 3600)
     try:
-        _found(module, function)(job)
+        (yielding(work) if of_type.yields else work)(job)
     finally:
         signal.alarm(0)
 
