@@ -63,3 +63,15 @@ def test_help_lists_what_kinds_bring_and_imports_nothing_heavy() -> None:
     listed = [line.split()[0] for line in done.stdout.splitlines() if line.startswith("  ")]
     assert {"serve", "simulate", "import"} <= set(listed)
     assert json.loads(done.stdout.splitlines()[-1]) == []
+
+
+@pytest.mark.parametrize("words", [["run", "launch", "--help"], ["workload", "list", "--url", "http://127.0.0.1:1"]])
+def test_commands_that_only_ask_the_service_import_no_numbers(words: list[str]) -> None:
+    program = (
+        "import sys\nfrom app.cli.main import cli\n"
+        f"try: cli({words!r})\n"
+        "finally: print([name for name in ('numpy', 'pydantic', 'sqlalchemy') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+    assert done.returncode == (0 if "--help" in words else 3)

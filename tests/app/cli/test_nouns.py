@@ -375,10 +375,9 @@ def test_what_is_no_verb_of_runs_is_launched(monkeypatch: pytest.MonkeyPatch) ->
     for said in (
         ["--", "list", "x"],
         ["--learn", "--deadline", "30m", "--", "python", "-c", "1"],
-        ["launch", "--help"],
     ):
         assert steward("run", *said).exit_code == 7
-    assert launched == [["--", "list", "x"], ["--learn", "--deadline", "30m", "--", "python", "-c", "1"], ["--help"]]
+    assert launched == [["--", "list", "x"], ["--learn", "--deadline", "30m", "--", "python", "-c", "1"]]
     assert "`steward run -- COMMAND` launches one" in " ".join(done("run", "--help").split())
 
 
