@@ -38,7 +38,7 @@ def register(cli: typer.Typer) -> None:
 
 
 def launch(context: typer.Context) -> None:
-    """Run a command of your own under decisions: steward run --learn --deadline 30m -- python train.py.
+    """Run a command of your own: steward run [options] -- COMMAND.
 
     Exit status: the command's own; 2 something can't be meant, 3 no answer from the service, 127 not started.
     """
