@@ -256,7 +256,7 @@ JOB = Noun(
 )
 RUN = Noun(
     "run",
-    "Runs. `steward run -- COMMAND` launches one.",
+    "Runs; `steward run -- COMMAND` launches one.",
     (
         Action(
             "list",
@@ -307,7 +307,7 @@ RUN = Noun(
 )
 EVALUATION = Noun(
     "evaluate",
-    "Evaluations of agents. `steward evaluate WORKLOAD` makes one.",
+    "Evaluations; `steward evaluate WORKLOAD` makes one.",
     (
         Action(
             "list",
