@@ -37,7 +37,10 @@ def backup(
     force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write all that the database holds to a file, as of one moment, while it is used."""
+    """Write all that the database holds to a file.
+
+    As of one moment, while it is used.
+    """
     from app.cli.server.backups import backup as run
 
     run(data, file, force=force, as_json=as_json)
@@ -49,7 +52,10 @@ def restore(
     force: Annotated[bool, typer.Option("--force", help="Replace all that the database holds.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Put what a backup holds into an empty database, while nothing serves, and bring it to this version."""
+    """Put what a backup holds into an empty database.
+
+    While nothing serves; it is brought to this version.
+    """
     from app.cli.server.backups import restore as run
 
     run(data, file, force=force, as_json=as_json)
@@ -60,7 +66,10 @@ def _database() -> None:
 
 
 def upgrade(data: DataDir = None) -> None:
-    """Bring the database's tables to this version; creates the embedded one."""
+    """Bring the database's tables to this version.
+
+    The embedded one is created.
+    """
     from app import startup
     from app.cli.server.migrations import migrate
 

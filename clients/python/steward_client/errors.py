@@ -1,4 +1,4 @@
-"""The client's errors: ``StewardError`` is what the service said, ``Unreachable`` that nothing could be heard."""
+"""The client's errors, one tree: ``ClientError`` is all of them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,7 +8,11 @@ import httpx
 UNKNOWN, PARTS = "unknown name", 3
 
 
-class StewardError(Exception):
+class ClientError(Exception):
+    """What the client raises: the service refused, could not be heard, or what it was given can't be used."""
+
+
+class StewardError(ClientError):
     """The service refused a call: a problem document (RFC 9457).
 
     Attributes:
@@ -46,7 +50,7 @@ class StewardError(Exception):
         return cls(response.status_code, problem)
 
 
-class Unreachable(Exception):
+class Unreachable(ClientError):
     """Nothing answered for as long as the caller's patience lasted; the last attempt's error is the cause.
 
     Attributes:
