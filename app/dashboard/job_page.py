@@ -79,10 +79,12 @@ def _figures(events: Sequence[JobEvent], marks: Mapping[str, float]) -> list[Fig
         return []
     told = "Mean return of the episodes that ended lately, exploration included, in the terms in which is learned."
     if marks:
-        told += " Dashed: what others reach in the same simulator, the exact optimum among them where it is known."
+        told += " Dashed: what others reach in the same simulator."
+    if marks.keys() & set(PLANS):
+        told += " Dotted: what planning reaches there, the exact optimum where it is known."
     learnt = list(dict.fromkeys(learnt))
     every = -(-len(learnt) // MOST_POINTS)
-    return [learning(list(dict.fromkeys([*learnt[::every], learnt[-1]])), marks, told)]
+    return [learning(list(dict.fromkeys([*learnt[::every], learnt[-1]])), marks, told, PLANS)]
 
 
 def _named(data: Mapping[str, Any]) -> str:
