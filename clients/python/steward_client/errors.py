@@ -1,4 +1,4 @@
-"""The client's errors: ``StewardError`` is what the service said, ``Unreachable`` that nothing could be heard."""
+"""The client's errors: ``StewardError`` for what the service refused, ``Unreachable`` if it did not answer."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -47,10 +47,10 @@ class StewardError(Exception):
 
 
 class Unreachable(Exception):
-    """Nothing answered for as long as the caller's patience lasted; the last attempt's error is the cause.
+    """The service did not answer in time; the last attempt's error is the cause.
 
     Attributes:
-        asked: seconds after which the service asked to come again; 0 where it asked for nothing.
+        asked: the service's ``Retry-After`` in seconds; 0 if it sent none.
     """
 
     def __init__(self, message: str, asked: float = 0.0) -> None:
