@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -11,6 +12,9 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from playwright.sync_api import sync_playwright
+
+from tests.browser.chromium import ARGUMENTS, program
 
 ROOT = Path(__file__).parents[1]
 OF_SCRIPTS = {"reference/schema.html"}
@@ -93,3 +97,22 @@ def test_searching_finds_what_code_says(site: Path) -> None:
     assert "STEWARD_DATA_DIR" in told["reference/settings.html"]
     assert any("steward doctor" in text for place, text in told.items() if place.startswith("reference/cli.html"))
     assert any("report" in place and "steward_client.Run" in place for place in told)
+
+
+def test_lists_of_commands_are_not_cut_off(site: Path) -> None:
+    listed = re.findall(r"<li><code>\w+</code>: .*", (site / "reference/cli.html").read_text())
+    assert len(listed) > 50
+    assert [one for one in listed if "..." in one] == []
+
+
+@pytest.mark.skipif(program() is None, reason="there is no Chromium")
+def test_searching_needs_no_service_and_no_network(site: Path) -> None:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program(), args=ARGUMENTS)
+        tab = browser.new_context(viewport={"width": 320, "height": 900}, offline=True).new_page()
+        tab.goto((site / "how-to/operate.html").as_uri())
+        tab.locator("label[for=__search]").first.click()
+        tab.locator("input[name=query]").press_sequentially("KEDA")
+        tab.locator(".md-search-result__link[href*='how-to/scaling.html']").first.click()
+        tab.wait_for_url("**/how-to/scaling.html*", wait_until="commit")
+        browser.close()

@@ -11,9 +11,10 @@ INTRODUCTION = """# HTTP API
 
 {description}
 
-What is refused is told as a problem document (RFC 9457, `application/problem+json`) that names each offending field,
-its value and what would be accepted. Every schema, field by field: [the interactive page](schema.html), which a running
-service has, too, at `/docs`; for programs: [openapi.json](../repository/openapi.json).
+Requests that are refused are answered with a problem document (RFC 9457, `application/problem+json`) that names each
+offending field, its value and what would be accepted. Every field of every schema is on [the interactive
+page](schema.html), which a running service has at `/docs`; for programs there is
+[openapi.json](../repository/openapi.json).
 """
 PAGE = """<!doctype html>
 <html lang="en">
@@ -51,8 +52,8 @@ def _entry(verb: str, path: str, operation: Schema) -> str:
     parts: list[str] = [f"### `{verb} {path}` {{ #{name} }}", operation.get("description") or operation["summary"]]
     rows = [_parameter(one) for one in operation.get("parameters", [])] + _bodies(operation)
     if rows:
-        parts.append("\n".join(["| takes | in | |", "|---|---|---|", *rows]))
-    parts.append(f"{_answers(operation)} [Every field](schema.html#/{operation['tags'][0]}/{name}).")
+        parts.append("\n".join(["| parameter | in | description |", "|---|---|---|", *rows]))
+    parts.append(f"{_answers(operation)} [All fields](schema.html#/{operation['tags'][0]}/{name}).")
     return "\n\n".join(parts) + "\n"
 
 

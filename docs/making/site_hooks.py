@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from importlib.resources import files as resources
 from pathlib import Path
+from typing import Any
 
 import fastapi_offline
 import typer
@@ -16,6 +17,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from repository_links import HOME, ROOT, beyond, moved, of_site, source
 from typer.cli import get_docs_for_click
+from typer.core import TyperGroup
 
 from app.cli.main import cli
 
@@ -41,7 +43,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
-    """Have links to files of the repository lead to their copies."""
+    """Have links to files of the repository lead to their copies; the first page has no pages beside it to list."""
+    if page.file.src_uri == "index.md":
+        page.meta["hide"] = ["navigation"]
     return moved(markdown, source(page.file.src_uri))
 
 
@@ -55,4 +59,16 @@ def _outside(files: Files) -> list[Path]:
 
 def _commands() -> str:
     command = typer.main.get_command(cli)
-    return get_docs_for_click(obj=command, ctx=typer.Context(command, info_name="steward"), name="steward")
+    context = typer.Context(command, info_name="steward")
+    _tell_whole(command, context)
+    return get_docs_for_click(obj=command, ctx=context, name="steward", title="Command line")
+
+
+def _tell_whole(command: Any, context: typer.Context) -> None:
+    """Have lists of commands show the first paragraph of each one's help as a whole; a terminal's are cut off."""
+    if not isinstance(command, TyperGroup):
+        return
+    for name in command.list_commands(context):
+        one: Any = command.get_command(context, name)
+        one.short_help = " ".join((one.help or "").partition("\n\n")[0].split())
+        _tell_whole(one, context)

@@ -1,4 +1,4 @@
-"""A log of one's own in three commands, as the README has them: imported, trained on, evaluated from L0 to L4."""
+"""A log of one's own in three commands (docs/how-to/own-log.md): imported, trained on, evaluated from L0 to L4."""
 
 from __future__ import annotations
 

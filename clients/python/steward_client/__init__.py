@@ -1,9 +1,9 @@
 """The Python client of Steward.
 
-``with steward.run("resnet18") as run: for epoch in run.epochs(90): …`` is a training loop under decisions.
-``Run`` is what the launcher of an iterative job needs, ``QueueRun`` what that of batch jobs and workflows needs.
+``with steward.run("resnet18") as run: for epoch in run.epochs(90): …`` runs a training loop under decisions.
+Launchers of iterative jobs use ``Run``, launchers of batch jobs and workflows ``QueueRun``.
 ``Policy`` and ``CarriedRun`` decide in the caller's own process which inference requests start.
-``Client`` with the functions below ``steward_client.generated.api`` is the whole API, generated from its schema.
+``Client`` and the functions in ``steward_client.generated.api`` cover the whole API, generated from its schema.
 """
 
 from importlib import import_module

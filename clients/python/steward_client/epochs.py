@@ -22,7 +22,7 @@ class Epoch:
 
     Attributes:
         number: counting from 0 over the whole run, as the service does.
-        allocation: what was decided that it is to use, by resource; empty where nothing is decided.
+        allocation: the decided allocation, by resource; empty if nothing is decided.
     """
 
     def __init__(self, channel: Channel, number: int, clock: Clock) -> None:
@@ -35,7 +35,7 @@ class Epoch:
         self._done: Future[None] | None = None
 
     def log(self, **metrics: float) -> None:
-        """What was measured; ``iteration_seconds`` is by itself, unless it is given. Later values replace earlier ones.
+        """Record measurements; later values replace earlier ones. ``iteration_seconds`` is timed unless it is given.
 
         Raises:
             ValueError, TypeError: a value is no finite number.
@@ -43,7 +43,7 @@ class Epoch:
         self._metrics |= {name: _number("metric", name, value) for name, value in metrics.items()}
 
     def describe(self, **features: float) -> None:
-        """Features of this epoch: its batch size, for example.
+        """Record features of this epoch, such as its batch size.
 
         Raises:
             ValueError, TypeError: a value is no finite number.
@@ -51,7 +51,7 @@ class Epoch:
         self._features |= {name: _number("feature", name, value) for name, value in features.items()}
 
     def used(self, **allocation: float) -> None:
-        """What was really used, where that is not ``allocation``.
+        """Record what was actually used, if that differs from ``allocation``.
 
         Raises:
             ValueError, TypeError: a value is no finite number.
@@ -60,16 +60,16 @@ class Epoch:
 
     @property
     def seconds(self) -> float:
-        """Since it has begun, above 0."""
+        """Seconds since its beginning, above 0."""
         return max(self._clock() - self._began, SHORTEST)
 
     @property
     def iteration_seconds(self) -> float:
-        """How long it took, as reported or given; before that how long it has taken so far."""
+        """How long it took, as reported or given; until then, how long it has taken so far."""
         return self._metrics.get(SECONDS) or self.seconds
 
     def end(self) -> Future[None]:
-        """Report it, once; the loop does that, but for an epoch that is left by ``break``.
+        """Report it, once. The loop does so, except for an epoch that is left by ``break``.
 
         Raises:
             StewardError: an earlier report was refused.

@@ -1,4 +1,4 @@
-"""The client's errors, one tree: ``ClientError`` is all of them."""
+"""The client's errors. All are a ``ClientError``: ``StewardError`` is a refusal of the service, ``Unreachable`` no answer."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -51,10 +51,10 @@ class StewardError(ClientError):
 
 
 class Unreachable(ClientError):
-    """Nothing answered for as long as the caller's patience lasted; the last attempt's error is the cause.
+    """The service did not answer in time; the last attempt's error is the cause.
 
     Attributes:
-        asked: seconds after which the service asked to come again; 0 where it asked for nothing.
+        asked: the service's ``Retry-After`` in seconds; 0 if it sent none.
     """
 
     def __init__(self, message: str, asked: float = 0.0) -> None:

@@ -19,11 +19,11 @@ LINES = "lines"
 
 
 class Wrong(NamedTuple):
-    """The first thing that is wrong with an execution.
+    """The first error in an execution.
 
     Attributes:
         row: its position in the frame, counting from 0.
-        column: of the frame; or what the service calls it, where no column is meant.
+        column: of the frame, or the service's name for the place if it is no column.
         reason: what would be accepted.
         value: what is there.
     """
@@ -38,14 +38,14 @@ class Wrong(NamedTuple):
 
 
 class Uploaded(NamedTuple):
-    """What became of a frame's executions.
+    """The result of an upload, in executions.
 
     Attributes:
         accepted: stored.
         duplicate: stored before, with the same content.
-        rejected: nothing of them is kept.
+        rejected: invalid; nothing of them is stored.
         iterations: rows of the accepted ones.
-        wrong: why, one for each rejected; the first 1,000.
+        wrong: the error in each rejected one; the first 1,000.
     """
 
     accepted: int
@@ -56,10 +56,10 @@ class Uploaded(NamedTuple):
 
 
 class RejectedRows(ClientError, ValueError):
-    """Executions of a frame were rejected; those that were accepted are kept, and may be sent again.
+    """Executions of a frame were rejected. The accepted ones are stored; sending them again does no harm.
 
     Attributes:
-        uploaded: what became of all; its ``wrong`` says what to correct.
+        uploaded: the result for all; its ``wrong`` says what to correct.
     """
 
     def __init__(self, uploaded: Uploaded) -> None:
@@ -75,23 +75,23 @@ def upload(
     *,
     retry: Retry | None = None,
 ) -> Uploaded:
-    """Upload a frame's rows as samples of a workload; what is stored already counts as duplicate.
+    """Upload a frame's rows as samples of a workload; executions that are already stored count as duplicates.
 
-    Of a workload of kind ``iterative`` a row is an iteration, in columns ``execution``, ``iteration``,
-    ``allocation.<resource>``, ``metric.<name>`` and ``feature.<name>``; the rows of an execution stand in one block.
+    For kind ``iterative`` a row is an iteration, with the columns ``execution``, ``iteration``,
+    ``allocation.<resource>``, ``metric.<name>`` and ``feature.<name>``; the rows of an execution must be contiguous.
     The frame is written and sent ``PIECE_ROWS`` rows at a time.
 
     Args:
         workload: name of a registered workload.
         frame: a ``DataFrame`` of pandas or polars.
         client: the service's address, or a generated client; None: ``STEWARD_URL``, or this machine's port 8080.
-        retry: how patiently it is repeated.
+        retry: how long it is repeated.
 
     Raises:
-        TypeError: it is no such frame.
+        TypeError: it is not such a frame.
         RejectedRows: some executions were rejected; row and column of each are named.
         StewardError: the service refused all of it: a column is missing, or unknown.
-        Unreachable: the service did not answer until patience ended.
+        Unreachable: the service did not answer in time.
     """
     write, columns = _writer(frame), [str(name) for name in frame.columns]
     path, headers = f"/workloads/{workload}/samples", {"content-type": "text/csv"}
@@ -114,7 +114,7 @@ async def upload_async(
     *,
     retry: Retry | None = None,
 ) -> Uploaded:
-    """As ``upload``, in a thread of its own: the loop goes on meanwhile, and must not change the frame."""
+    """As ``upload``, in a thread: the event loop continues meanwhile, and must not change the frame."""
     return await asyncio.to_thread(upload, workload, frame, client, retry=retry)
 
 

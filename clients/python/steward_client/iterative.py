@@ -20,7 +20,7 @@ logger = logging.getLogger("steward_client")
 
 
 class Run(Live[Decision]):
-    """A live run of a workload, as a context manager: it starts the run, and finishes it, or fails it on an exception.
+    """A live run of a workload, as a context manager that starts the run and finishes it, or fails it on an exception.
 
     ::
 
@@ -30,23 +30,23 @@ class Run(Live[Decision]):
                 seconds = train_one_epoch(**allocation)
                 allocation = run.report(iteration, allocation, {"iteration_seconds": seconds})
 
-    A service that is away raises nothing in the loop, and holds it up for ``wait_seconds`` at most, then seldom: what
-    is reported is kept in order, the last decision holds, and once the service is back it gets all that was kept,
-    each report once. Only the start needs it, for as long as nothing is decided: it waits as ``retry`` says.
+    While the service is unreachable nothing is raised, and a report blocks for ``wait_seconds`` at most (later ones
+    rarely): reports are kept in order, the last decision holds, and once the service is back it gets every kept
+    report exactly once. Only the start needs the service, since there is no decision yet; it waits as ``retry`` says.
 
     Args:
         client: the service's address, or a generated client (one with a key, for example).
         workload: name of a registered workload.
-        targets: targets of this run alone, by metric; the workload's hold for the rest.
-        probabilities: how sure those targets are to be met, by metric; None: as the workload's weights have it.
-        features: features of the first iteration, where they are known.
+        targets: targets of this run only, by metric; other metrics keep the workload's.
+        probabilities: probability with which each target is to be met, by metric; None: the weights decide.
+        features: features of the first iteration, if known.
         upcoming: features of the iterations after it, in order, as far as they are known.
-        first_iteration: the first that will be reported, where those before it are over: targets are for what is left.
-        retry: how patiently the start and the end are repeated, and how pauses grow.
+        first_iteration: the first that will be reported; targets are for what is left from there.
+        retry: how long the start and the end are repeated, and how pauses grow.
         wait_seconds: how long one report may wait for its answer, above 0.
-        refusals: what becomes of a report that the service refuses (4xx): ``raise`` raises, and the report is the
-            caller's again; ``log`` logs it, keeps it, and tries it again with growing pauses.
-        unknown: what becomes of metrics and features that the workload does not know: ``refuse`` lets the service
+        refusals: what happens to a report that the service refuses (4xx): ``raise`` raises, and the caller may
+            correct it; ``log`` logs it, keeps it, and retries it with growing pauses.
+        unknown: what happens to metrics and features that the workload does not have: ``refuse`` lets the service
             refuse the report; ``omit`` sends it, and all after it, without them, and logs their names once.
 
     Raises:
@@ -105,12 +105,12 @@ class Run(Live[Decision]):
 
     @property
     def allocation(self) -> dict[str, float]:
-        """What the next iteration is to use, by resource."""
+        """The allocation of the next iteration, by resource."""
         return dict(self.decision.allocation.additional_properties)
 
     @property
     def iteration(self) -> int:
-        """The number of the next report; those that are kept count."""
+        """The number of the next report, counting those that are kept."""
         return max(self.decision.iteration, max(self._unsent, default=-1) + 1)
 
     @property
@@ -126,10 +126,10 @@ class Run(Live[Decision]):
         features: Mapping[str, float] | None = None,
         upcoming: Sequence[Mapping[str, float]] | None = None,
     ) -> dict[str, float]:
-        """Report what an iteration used and measured; the allocation for the next one, or the last that was decided.
+        """Report what an iteration used and measured; returns the allocation of the next, or the last known.
 
-        ``upcoming`` announces the features of the iterations after it, in order; it replaces what was announced before,
-        which holds where nothing is said. Another report under the number of one that is kept replaces it.
+        ``upcoming`` announces the features of the iterations after it, in order, and replaces earlier announcements;
+        None leaves them in force. A report with the number of one that is kept replaces that one.
 
         Raises (not with ``refusals="log"``):
             StewardError: the service refused this report, or one that was kept (a note says which): an unknown name, a
@@ -146,7 +146,7 @@ class Run(Live[Decision]):
         return self.allocation
 
     def deliver(self) -> float | None:
-        """Send what is kept as far as the service is there; seconds until it is to be asked again, if any is left.
+        """Send kept reports if the service is reachable; returns the seconds until the next attempt, if any are left.
 
         Raises (not with ``refusals="log"``):
             StewardError: the service refused a report (a note says which).
@@ -161,11 +161,11 @@ class Run(Live[Decision]):
         return self._outage.rest if self._unsent else None
 
     def flush(self) -> None:
-        """Send what is kept, as patiently as ``retry`` says.
+        """Send all kept reports, waiting as ``retry`` says.
 
         Raises:
             StewardError: the service refused a report.
-            Unreachable: the service did not answer until patience ended; what is left is kept.
+            Unreachable: the service did not answer in time; what is left is kept.
         """
         while self._send_first(self._retry):
             self._outage.over()
@@ -199,11 +199,11 @@ class Run(Live[Decision]):
         return True
 
     def finish(self) -> None:
-        """Send what is kept, and end the run; its iterations become samples of its workload.
+        """Send kept reports and end the run; its iterations become samples of its workload.
 
         Raises:
             StewardError: the service refused a report (not with ``refusals="log"``), or the end.
-            Unreachable: the service did not answer until patience ended.
+            Unreachable: the service did not answer in time.
         """
         try:
             self.flush()
@@ -214,14 +214,14 @@ class Run(Live[Decision]):
         super().finish()
 
     def fail(self) -> None:
-        """Send what is kept, as far as it can be, and end the run as failed."""
+        """Send kept reports as far as possible, and end the run as failed."""
         try:
             self.flush()
         finally:
             super().fail()
 
     def leave(self, *, failed: bool) -> None:
-        """Finish or fail the run; what trained is done, so a service that is away is logged and raises nothing."""
+        """Finish or fail the run. The training is over, so an unreachable service is logged and not raised."""
         try:
             super().leave(failed=failed)
         except (StewardError, Unreachable) as failure:

@@ -20,7 +20,7 @@ class JobFailed(StewardError):
     """A job failed, or was cancelled.
 
     Attributes:
-        job: the one that did.
+        job: that job.
     """
 
     def __init__(self, job: Job) -> None:
@@ -35,10 +35,10 @@ class Job:
     Args:
         job: its id.
         client: the service's address, or a generated client; None: ``STEWARD_URL``, or this machine's port 8080.
-        retry: how patiently the service is asked while it is away.
+        retry: how long the service is retried while it is unreachable.
 
     Attributes:
-        last: what the service said last: ``type``, ``state``, ``progress``, ``eta_seconds``, ``result``, ``error``, ….
+        last: the service's last answer: ``type``, ``state``, ``progress``, ``eta_seconds``, ``result``, ``error`` ….
     """
 
     def __init__(
@@ -66,11 +66,11 @@ class Job:
         return job
 
     def read(self) -> dict[str, Any]:
-        """What the service says of it now.
+        """Ask the service for its state.
 
         Raises:
             StewardError: there is no such job.
-            Unreachable: the service did not answer until patience ended.
+            Unreachable: the service did not answer in time.
         """
         self.last = self._call("GET", f"/jobs/{self.id}")
         return self.last
@@ -84,15 +84,15 @@ class Job:
         self.last = self._call("POST", f"/jobs/{self.id}/cancel")
 
     def wait(self, *, progress: bool = False, timeout_seconds: float | None = None) -> dict[str, Any]:
-        """Wait until it has ended; its result, ``{"agent": 3}`` for example.
+        """Wait until it has ended; returns its result, such as ``{"agent": 3}``.
 
         Args:
-            progress: show how far it is on standard error: a bar on a terminal where ``rich`` is installed, else lines.
+            progress: show progress on standard error: a bar on a terminal if ``rich`` is installed, else lines.
             timeout_seconds: how long to wait; None: until it has ended.
 
         Raises:
             JobFailed: it failed, or was cancelled.
-            TimeoutError: it goes on.
+            TimeoutError: it is still running.
             StewardError, Unreachable: as ``read``.
         """
         ends = None if timeout_seconds is None else self._retry.clock() + timeout_seconds
@@ -131,7 +131,7 @@ def fit(
 
     Raises:
         StewardError: the service refused it.
-        Unreachable: the service did not answer until patience ended.
+        Unreachable: the service did not answer in time.
     """
     return Job.asked(f"/workloads/{workload}/models", options, client, retry)
 

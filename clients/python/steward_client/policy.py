@@ -24,12 +24,12 @@ RECENT = 16_384
 
 
 class Policy(NamedTuple):
-    """What is needed to decide for a workload of kind ``inference``; the package ``steward`` must be installed, too.
+    """A policy that decides for a workload of kind ``inference``; needs the package ``steward`` as well.
 
     Attributes:
         spec: of the workload.
-        artifacts: policies by role; none: a heuristic decides.
-        role: the one user whose requests are decided for; None: all.
+        artifacts: policies by role; if empty, a heuristic decides.
+        role: the only user whose requests are decided for; None: all.
     """
 
     spec: Mapping[str, Any]
@@ -45,11 +45,11 @@ class Policy(NamedTuple):
         *,
         retry: Retry | None = None,
     ) -> Self:
-        """The champions of a workload, or the one of a role, from a service.
+        """Fetch the champions of a workload, or that of a role, from a service.
 
         Raises:
             StewardError: there is no such workload or role.
-            Unreachable: the service did not answer until patience ended.
+            Unreachable: the service did not answer in time.
         """
         patient = retry or Retry()
         with connected(client) as http:
@@ -64,7 +64,7 @@ class Policy(NamedTuple):
 
     @classmethod
     def read(cls, spec: Path, artifact: Path, role: str | None = None) -> Self:
-        """A spec (JSON) and an artifact of files."""
+        """Read a spec (JSON) and an artifact from files."""
         return cls(json.loads(spec.read_text()), {role or DEFAULT_ROLE: artifact.read_bytes()}, role)
 
     def carried(self, seconds: Mapping[str, Mapping[str, Sequence[float]]] | None = None) -> Carried:
@@ -79,7 +79,7 @@ class Policy(NamedTuple):
 
 
 class CarriedRun(Live[InferenceDecision]):
-    """A live run that is decided here, as a context manager: it starts the run, reports it, and finishes it.
+    """A live run that is decided in this process, as a context manager that starts, reports and finishes it.
 
     ::
 
@@ -91,20 +91,20 @@ class CarriedRun(Live[InferenceDecision]):
             run.finished("cpu-0", clock())
             run.report()  # now and then
 
-    Deciding asks nobody. What happened is kept until ``report`` or ``flush`` has handed it over: in numbered reports,
-    each repeated as it is until it is acknowledged, so that it counts exactly once. While the service is away
-    ``report`` raises nothing, and holds its caller up for ``wait_seconds`` at most, then seldom; ``flush`` waits as
-    ``retry`` says. Not to be called from several threads at once.
+    Decisions are local. What happened is kept until ``report`` or ``flush`` has sent it, in numbered reports that are
+    repeated unchanged until they are acknowledged, so each event counts exactly once. While the service is unreachable
+    ``report`` raises nothing and blocks for ``wait_seconds`` at most, later rarely; ``flush`` waits as ``retry`` says.
+    Not thread-safe.
 
-    With a ``journal`` a run outlives its process: who makes a ``CarriedRun`` of the same file again goes on with the
-    same run, where it was (``now``, ``working``), and what was not acknowledged yet is handed over, each event once.
-    A request's name is then its own for good: one that came before, of the last ``RECENT``, is not taken again, so
-    that a launcher may tell once more of what it can't be sure of. A run that ends takes its journal with it.
+    With a ``journal`` a run outlives its process: a new ``CarriedRun`` on the same file continues the same run where it
+    was (``now``, ``working``), and sends what was not acknowledged, each event once. Names of requests are then unique:
+    one that came before (among the last ``RECENT``) is ignored, so a launcher may report a request again if it is not
+    sure. The journal is deleted when the run ends.
 
     Args:
         client: the service's address, or a generated client (one with a key, for example).
-        policy: who decides.
-        retry: how patiently calls are repeated.
+        policy: what decides.
+        retry: how long calls are repeated.
         journal: a file on a local disk; one process at a time has it.
         wait_seconds: how long ``report`` may wait for answers, above 0.
 
@@ -134,7 +134,7 @@ class CarriedRun(Live[InferenceDecision]):
         self._told: Any = None
 
     def start(self) -> Self:
-        """Start the run, once, or go on with that of the journal; ``with`` does it.
+        """Start the run, once, or continue that of the journal; ``with`` does it.
 
         Raises:
             JournalError: the journal is of another workload, or of a run that somebody else reports or has ended.
@@ -225,11 +225,11 @@ class CarriedRun(Live[InferenceDecision]):
 
     @property
     def working(self) -> Mapping[str, StartNow]:
-        """What servers work on, by their names: of a run that goes on, to be finished, or ``down``."""
+        """What each server works on, by name; in a continued run, report each as ``finished`` or ``down``."""
         return self._deciding.working()
 
     def arrived(self, user: str, at: float, name: str | None = None) -> None:
-        """A request came, at so many seconds since the run's start; with a journal, not if its name came before."""
+        """Record a request, at ``at`` seconds since the run's start; with a journal, known names are ignored."""
         if name is not None and name in self._names:
             return
         self._deciding.arrived(user, at, name)
@@ -238,16 +238,16 @@ class CarriedRun(Live[InferenceDecision]):
         self._seal_full()
 
     def finished(self, server: str, at: float) -> None:
-        """A server's batch has ended."""
+        """Record that a server's batch has ended."""
         self._deciding.finished(server, at)
         self._seal_full()
 
     def up(self, server: str, at: float) -> None:
-        """A server takes work from now on."""
+        """Record that a server takes work from now on."""
         self._deciding.turned(server, "up", at)
 
     def down(self, server: str, at: float) -> None:
-        """A server is lost; requests of its batch wait again."""
+        """Record that a server is lost; requests of its batch wait again."""
         self._deciding.turned(server, "down", at)
 
     def decide(self, at: float) -> Now:
@@ -260,7 +260,7 @@ class CarriedRun(Live[InferenceDecision]):
         return self._deciding.wake_at
 
     def report(self) -> bool:
-        """Report what has happened since the last time, as far as the service is there; whether nothing is left.
+        """Report what has happened since the last time, if the service is reachable; returns whether nothing is left.
 
         Raises:
             StewardError: the service refused a report; it names the field.
@@ -271,11 +271,11 @@ class CarriedRun(Live[InferenceDecision]):
         return not self._unsent
 
     def flush(self) -> None:
-        """Report all that has happened since the last time, however long it takes.
+        """Report everything that has happened since the last time, waiting as ``retry`` says.
 
         Raises:
             StewardError: the service refused a report; it names the field.
-            Unreachable: it did not answer until patience ended; nothing is lost, and the next call begins there.
+            Unreachable: it did not answer in time; nothing is lost, and the next call continues there.
         """
         self._seal()
         while self._send_first(self._retry):
@@ -303,12 +303,12 @@ class CarriedRun(Live[InferenceDecision]):
         return {"id": self.id, "expected": self._told, "reports": self.iteration, "state": state, "names": names}
 
     def finish(self) -> None:
-        """Report what is left, and end the run."""
+        """Report what is left and end the run."""
         self.flush()
         super().finish()
 
     def fail(self) -> None:
-        """Report what is left, as far as it can be, and end the run as failed."""
+        """Report what is left as far as possible, and end the run as failed."""
         try:
             self.flush()
         finally:
@@ -349,7 +349,7 @@ def carry(
 
     Raises:
         StewardError: there is no such workload or role.
-        Unreachable: the service did not answer until patience ended.
+        Unreachable: the service did not answer in time.
         JournalError, ValueError: as ``CarriedRun``.
     """
     policy = Policy.load(client, workload, role, retry=retry)

@@ -8,7 +8,7 @@ from .retry import Retry
 
 
 class QueueRun(Live[QueueDecision]):
-    """A live queue, as a context manager: it starts the run, and finishes it, or fails it on an exception.
+    """A live queue, as a context manager that starts the run and finishes it, or fails it on an exception.
 
     ::
 
@@ -18,13 +18,13 @@ class QueueRun(Live[QueueDecision]):
                 launch(placement.task, placement.node)
             run.report(now + 30, running=[{"id": "align", "node": "cpu-0", "start": now}])
 
-    After the first report only what has changed is listed. Reports are idempotent, so every call is repeated until it
-    is answered or the patience of ``retry`` ends.
+    After the first report, list only what has changed. Reports are idempotent, so every call is repeated until it is
+    answered or the time of ``retry`` is up.
 
     Args:
         client: the service's address, or a generated client (one with a key, for example).
         workload: name of a registered workload of kind ``workflow``.
-        retry: how patiently calls are repeated.
+        retry: how long calls are repeated.
     """
 
     def __init__(self, client: Service, workload: str, *, retry: Retry | None = None) -> None:
@@ -36,10 +36,10 @@ class QueueRun(Live[QueueDecision]):
         return cls(client, "", retry=retry).take_up(run)
 
     def report(self, now: float, **changes: Any) -> QueueDecision:
-        """Report what has changed until ``now``: ``queued``, ``running``, ``finished`` and ``nodes``, as in the API.
+        """Report what has changed up to ``now``: ``queued``, ``running``, ``finished`` and ``nodes``, as in the API.
 
         Raises:
             StewardError: the service refused it; it names the field.
-            Unreachable: the service did not answer until patience ended; the same report may be tried again.
+            Unreachable: the service did not answer in time; the same report may be tried again.
         """
         return self._report(self.iteration, {"now": now, "delta": self.iteration > 0, **changes})

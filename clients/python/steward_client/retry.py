@@ -23,11 +23,11 @@ logger = logging.getLogger("steward_client")
 
 @dataclass(frozen=True)
 class Retry:
-    """How patiently a call is repeated; durations are seconds.
+    """How a call is repeated; durations are in seconds.
 
-    A pause is drawn between half of and the whole of ``first_seconds`` · 2ᵏ, at most ``longest_seconds``, and is never
-    shorter than the ``Retry-After`` that the service asked for. ``patience_seconds`` bounds all attempts together, and
-    each of an attempt's steps (connect, send, every read); ``attempts`` bounds their number, if it is given.
+    Pause k is drawn between half of and the whole of ``first_seconds`` · 2ᵏ, at most ``longest_seconds``, and never
+    shorter than the service's ``Retry-After``. ``patience_seconds`` limits all attempts together, and each step of an
+    attempt (connect, send, every read); ``attempts``, if given, limits their number.
     """
 
     patience_seconds: float = 300.0
@@ -47,13 +47,13 @@ class Retry:
         headers: Mapping[str, str] | None = None,
         content: Callable[[], Iterator[bytes]] | None = None,
     ) -> httpx.Response:
-        """Make the call until it is answered for good. Only for calls that are safe to repeat.
+        """Repeat a call until it gets a final answer. Only for calls that are safe to repeat.
 
-        ``content`` gives the body anew for each attempt, in pieces, where it is no ``json``.
+        ``content`` yields the body, in pieces, anew for each attempt, if it is not ``json``.
 
         Raises:
             StewardError: the service refused it.
-            Unreachable: it found nobody, or only 408, 429, 5xx, pages and requests in flight, until patience ended.
+            Unreachable: no connection, or only 408, 429, 5xx, proxies' pages and requests in flight, in that time.
         """
         begun, attempt, told = self.clock(), 0, False
         ends = begun + self.patience_seconds

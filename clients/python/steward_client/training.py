@@ -1,4 +1,4 @@
-"""``steward.run``: a training loop under decisions, which waits or is awaited."""
+"""``steward.run``: a training loop under decisions, synchronous or asynchronous."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .retry import Retry
 
 
 class Epochs:
-    """Epochs to go through with ``for`` or ``async for``; see ``EpochRun.epochs``."""
+    """Epochs to iterate over with ``for`` or ``async for``; see ``EpochRun.epochs``."""
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
@@ -54,12 +54,12 @@ class EpochRun:
 
     @property
     def id(self) -> str:
-        """The run's id; empty where a launcher alone knows it."""
+        """The run's id; empty if only a launcher knows it."""
         return self._channel.id
 
     @property
     def allocation(self) -> dict[str, float]:
-        """What was decided last, by resource; empty where nothing was."""
+        """The last decided allocation, by resource; empty if there is none."""
         return self._channel.allocation
 
     @property
@@ -68,13 +68,13 @@ class EpochRun:
         return self._channel.iteration
 
     def epochs(self, count: int, *, wait_share: float = WAIT_SHARE) -> Epochs:
-        """The epochs that are left of ``count``, each reported as soon as the loop asks for the next.
+        """The epochs that remain of ``count``, each reported when the loop asks for the next one.
 
-        Reporting holds nobody up. The next epoch waits for the decision on the last for ``wait_share`` of the time that
-        that one took, at most, and has the decision before it where that is too short. An epoch that is left by
-        ``break`` or an exception is not reported, unless its ``end`` was called.
+        Reporting does not block. The next epoch waits for the decision on the last one for at most ``wait_share`` of
+        that epoch's time; if that is too short, the previous decision holds. An epoch that is left by ``break`` or an
+        exception is not reported, unless its ``end`` was called.
 
-        Going through them raises ``StewardError`` where an earlier report was refused.
+        Iterating raises ``StewardError`` if an earlier report was refused.
 
         Raises:
             ValueError: ``count`` or ``wait_share`` is below 0.
@@ -120,19 +120,19 @@ def run(
                 loss = train_one_epoch(**epoch.allocation)
                 epoch.log(loss=loss)
 
-    Under a launcher, which says so by the environment, and where no ``client`` is given, the loop is the launcher's:
-    its allocations hold, and nothing of a run's own is started.
+    Under a launcher, which announces itself through the environment, and without ``client``, the loop reports to the
+    launcher and follows its allocations; no run is started.
 
     Args:
         workload: name of a registered workload.
         client: the service's address, or a generated client; None: ``STEWARD_URL``, or this machine's port 8080.
-        targets: targets of this run alone, by metric.
-        probabilities: how sure those targets are to be met, by metric.
-        features: features of the first epoch, where they are known.
+        targets: targets of this run only, by metric.
+        probabilities: probability with which each target is to be met, by metric.
+        features: features of the first epoch, if known.
         upcoming: features of the epochs after it, in order, as far as they are known.
-        retry: how patiently the start and the end are repeated.
-        refusals: what becomes of a report that the service refuses: ``raise`` raises at the next epoch, or at the
-            end; ``log`` logs it, keeps it, and tries it again.
+        retry: how long the start and the end are repeated.
+        refusals: what happens to a report that the service refuses: ``raise`` raises at the next epoch, or at the
+            end; ``log`` logs it, keeps it, and retries it.
 
     Raises:
         ValueError: ``refusals`` is none of these.

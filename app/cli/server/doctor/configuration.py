@@ -34,7 +34,7 @@ def unknown(environment: Mapping[str, str]) -> Iterator[Finding]:
     for name in sorted(environment):
         if name.startswith(PREFIX) and name not in known and name not in OTHERS:
             alike = difflib.get_close_matches(name, known, 1)
-            remedy = f"did you mean {alike[0]}?" if alike else "remove it; the settings are listed in README.md"
+            remedy = f"did you mean {alike[0]}?" if alike else "remove it; the list: docs/reference/settings.md"
             yield Finding(CHECK, "warn", f"{name} is no setting, and has no effect", remedy)
 
 
