@@ -1,4 +1,4 @@
-"""The client's errors. All are a ``ClientError``: ``StewardError`` is a refusal of the service, ``Unreachable`` no answer."""
+"""The client's errors, all a ``ClientError``: refusals (``StewardError``) and missing answers (``Unreachable``)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
