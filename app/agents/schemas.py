@@ -12,6 +12,7 @@ from pydantic.json_schema import SkipJsonSchema
 from app.agents.algorithms import Algorithm
 from app.domain_models.schemas import Seed
 from app.evaluations.schemas import EquivalenceMargin
+from app.jobs.schemas import Priority
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.fields import Slug
 from app.kinds.registry import KINDS
@@ -113,6 +114,7 @@ class TrainRequest(BaseModel):
     )
     require: Requirements = []
     equivalence_margin: EquivalenceMargin = 0.01
+    priority: Priority = 0
 
     @classmethod
     def stored(cls, request: Mapping[str, Any]) -> TrainRequest:

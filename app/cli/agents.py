@@ -94,6 +94,9 @@ def train(
         int | None, typer.Option(min=1, help="With algorithm online: after how many it ends. [default: never]")
     ] = None,
     margin: Margin = None,
+    priority: Annotated[
+        int | None, typer.Option(min=-10, max=10, help="Of the tenant's jobs that wait, higher ones begin first.")
+    ] = None,
     plot: Plot = None,
     url: Url = SERVICE,
     json: Annotated[bool, typer.Option("--json", help="Print the whole agent as JSON, not a table.")] = False,
@@ -120,5 +123,5 @@ def train(
     request |= {"device": device, "start_from": start_from, "imitate": imitate, "model": model, "promote": promote}
     online = {"window_seconds": window, "steps": window_steps, "windows": windows}
     settings = {name: value for name, value in online.items() if value is not None}
-    request |= {"equivalence_margin": margin, "online": settings or None}
+    request |= {"equivalence_margin": margin, "online": settings or None, "priority": priority}
     raise typer.Exit(run(Options(url, workload, request, json, require_promoted, plot)))

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from app.jobs.schemas import Priority
+
 Seed = Annotated[int, Field(ge=0, le=2**31 - 1, description="Same seed, same samples: the same result.")]
 
 
@@ -31,6 +33,7 @@ class FitRequest(BaseModel):
     drift: Shift | None = Field(
         default=None, description="Bring what older executions say to where it is now, as far as the kind can."
     )
+    priority: Priority = 0
 
 
 class ModelRead(BaseModel):

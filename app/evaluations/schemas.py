@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from app.domain_models.schemas import Seed
+from app.jobs.schemas import Priority
 from app.kinds.fields import Slug
 
 Level = Literal["L0", "L1", "L2", "L3", "L4"]
@@ -93,6 +94,7 @@ class EvaluationRequest(BaseModel):
     )
     equivalence_margin: EquivalenceMargin = 0.01
     held_out: HeldOut = Field(default_factory=HeldOut, description="What level L3 holds out.")
+    priority: Priority = 0
 
 
 class Verdict(BaseModel):

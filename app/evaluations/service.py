@@ -29,6 +29,7 @@ from app.http.idempotency.once import Record, no_record
 from app.http.pagination import PageRequest, Slice
 from app.jobs import listing
 from app.jobs import service as jobs
+from app.jobs.fair import kept
 from app.jobs.schemas import JobRead
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.stored import stored
@@ -49,7 +50,7 @@ def request_evaluation(
     with database.session() as session:
         workload = workloads.require(session, tenant, request.workload, lock=True)
         stored_request = {
-            **request.model_dump(mode="json"),
+            **kept(request),
             "workload": workload.name,
             "agents": _versions(session, workload, request.agents),
             "model": _model(session, workload, request.model),

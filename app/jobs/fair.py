@@ -2,15 +2,34 @@
 
 A broker hands jobs out in the order in which they were announced. Its messages only wake workers up, so the worker
 that one reaches takes a job of the tenant that has the least going on; of those that have equally little, of the one
-whose last job began longest ago. Within a tenant nothing changes.
+whose last job began longest ago. Within a tenant those of the highest priority are next, and of these the one that was
+announced.
 """
 
 from __future__ import annotations
 
-from sqlalchemy import case, func, select
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel
+from sqlalchemy import ColumnElement, case, func, select
 from sqlalchemy.orm import Session
 
 from app.database.tables import Job
+
+PRIORITY = "priority"
+_priority = func.coalesce(Job.request[PRIORITY].as_integer(), 0)
+
+
+def kept(request: BaseModel) -> dict[str, Any]:
+    """What is stored of what asks for a job: a priority only where one was given, as the release before knows none."""
+    found = request.model_dump(mode="json")
+    return found if found[PRIORITY] else {name: value for name, value in found.items() if name != PRIORITY}
+
+
+def said(request: Mapping[str, Any]) -> dict[str, int]:
+    """The priority of what is stored, for the jobs that come of it."""
+    return {PRIORITY: request[PRIORITY]} if PRIORITY in request else {}
 
 
 def instead(session: Session, job_id: str) -> str | None:
@@ -18,16 +37,20 @@ def instead(session: Session, job_id: str) -> str | None:
 
     It may be of another type: who waits for a fit does not wait behind another tenant's trainings.
     """
-    announced = session.execute(select(Job.tenant, Job.state).where(Job.id == job_id)).one_or_none()
+    announced = session.execute(select(Job.tenant, Job.state, _priority).where(Job.id == job_id)).one_or_none()
     if announced is None:
         return None
+    tenant, state, priority = announced
     waiting = set(session.scalars(select(Job.tenant).where(Job.state == "queued").group_by(Job.tenant)))
-    if not waiting - {announced.tenant}:
+    if waiting == {tenant}:
+        # what is announced and does not wait may have been taken in place of one that mattered less
+        return _first(session, tenant, _priority > priority if state == "queued" else _priority < priority)
+    if state != "queued":  # taken already, in place of another one
+        waiting.discard(tenant)
+    if not waiting:
         return None
-    if announced.state != "queued":  # taken already, in place of another one
-        waiting.discard(announced.tenant)
     chosen = _next_tenant(session, waiting)
-    return None if chosen == announced.tenant else _oldest(session, chosen)
+    return _first(session, chosen, *([_priority > priority] if chosen == tenant else ()))
 
 
 def _next_tenant(session: Session, waiting: set[str]) -> str:
@@ -37,6 +60,7 @@ def _next_tenant(session: Session, waiting: set[str]) -> str:
     return min(found, key=lambda one: (one[1], one[2] is not None, one[2], one[0]))[0]
 
 
-def _oldest(session: Session, tenant: str) -> str | None:
-    query = select(Job.id).where(Job.tenant == tenant, Job.state == "queued")
-    return session.scalar(query.order_by(Job.created_at, Job.id).limit(1))
+def _first(session: Session, tenant: str, *conditions: ColumnElement[bool]) -> str | None:
+    """The first in a tenant's line, of those that meet the conditions."""
+    query = select(Job.id).where(Job.tenant == tenant, Job.state == "queued", *conditions)
+    return session.scalar(query.order_by(_priority.desc(), Job.created_at, Job.id).limit(1))

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 JobType = Literal["fit", "train", "trial", "evaluate"]
 FINAL_STATES = ("succeeded", "failed", "cancelled")
+Priority = Annotated[
+    int,
+    Field(
+        ge=-10,
+        le=10,
+        description="Of the tenant's jobs that wait, those of a higher priority begin first; whose turn it is among "
+        "tenants does not go by it.",
+    ),
+]
 
 
 class JobRead(BaseModel):

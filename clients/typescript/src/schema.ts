@@ -1928,6 +1928,12 @@ export interface components {
             equivalence_margin?: number;
             /** @description What level L3 holds out. */
             held_out?: components["schemas"]["HeldOut"];
+            /**
+             * Priority
+             * @description Of the tenant's jobs that wait, those of a higher priority begin first; whose turn it is among tenants does not go by it.
+             * @default 0
+             */
+            priority?: number;
         };
         /**
          * ExecutionRead
@@ -2130,6 +2136,12 @@ export interface components {
             seed?: number;
             /** @description Bring what older executions say to where it is now, as far as the kind can. */
             drift?: components["schemas"]["Shift"] | null;
+            /**
+             * Priority
+             * @description Of the tenant's jobs that wait, those of a higher priority begin first; whose turn it is among tenants does not go by it.
+             * @default 0
+             */
+            priority?: number;
         };
         /**
          * Forecast
@@ -4863,6 +4875,12 @@ export interface components {
              * @default 0.01
              */
             equivalence_margin?: number;
+            /**
+             * Priority
+             * @description Of the tenant's jobs that wait, those of a higher priority begin first; whose turn it is among tenants does not go by it.
+             * @default 0
+             */
+            priority?: number;
         };
         /**
          * UpcomingIteration

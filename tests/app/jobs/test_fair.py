@@ -11,8 +11,10 @@ from app import queue
 from app.database.clock import Clock
 from app.database.engine import Database
 from app.database.tables import Job, Workload
+from app.domain_models.schemas import FitRequest
 from app.jobs import lease as leases
 from app.jobs import service
+from app.jobs.fair import kept, said
 from app.jobs.lease import Lease
 from app.settings import Settings
 
@@ -34,17 +36,17 @@ class Queue:
         now = START + timedelta(seconds=self.seconds)
         return lambda _session: now
 
-    def ask(self, tenant: str, number: int, job_type: str = "train") -> None:
+    def ask(self, tenant: str, number: int, job_type: str = "train", priority: int = 0) -> None:
         for each in range(number):
             with self.database.session() as session:
-                workload = Workload(tenant=tenant, name=f"w{each}-{job_type}", kind="iterative", spec={})
+                workload = Workload(tenant=tenant, name=f"w{each}-{job_type}-{priority}", kind="iterative", spec={})
                 session.add(workload)
                 session.flush()
                 service.create(
                     session,
                     job_type=job_type,  # type: ignore[arg-type]
                     workload_id=workload.id,
-                    request={},
+                    request=kept(FitRequest(priority=priority)),
                     tenant=tenant,
                     clock=self.clock(),
                 )
@@ -102,3 +104,31 @@ def test_who_asks_for_another_kind_of_work_does_not_wait_either(waiting: Queue) 
     waiting.ask("b", 1, "fit")
     waiting.ask("c", 1, "evaluate")
     assert tenants(waiting, end=True) == "abcaaaaa"
+
+
+def test_a_tenants_jobs_of_a_higher_priority_begin_first_and_no_other_tenant_waits_for_them(waiting: Queue) -> None:
+    waiting.ask("a", 2, priority=-1)
+    waiting.ask("a", 1)
+    waiting.ask("a", 2, priority=5)
+    waiting.ask("b", 1, priority=-10)
+    taken = []
+    while waiting.announced:
+        lease = waiting.take()
+        assert lease is not None
+        taken.append((lease.tenant, lease.request.get("priority", 0)))
+        with waiting.database.session() as session:
+            leases.finish(session, lease, {}, waiting.clock())
+    assert taken == [("a", 5), ("b", -10), ("a", 5), ("a", 0), ("a", -1), ("a", -1)]
+
+
+def test_a_priority_is_stored_where_one_was_given_and_handed_on() -> None:
+    assert "priority" not in kept(FitRequest())
+    assert said(kept(FitRequest())) == {}
+    assert said(kept(FitRequest(priority=-3))) == {"priority": -3}
+
+
+def test_without_priorities_a_message_of_what_runs_wakes_nobody_up_for_the_rest(waiting: Queue) -> None:
+    waiting.ask("a", 2)
+    waiting.announced.insert(1, waiting.announced[0])
+    taken = [waiting.take() for _ in range(3)]
+    assert [lease is None for lease in taken] == [False, True, False]

@@ -42,6 +42,9 @@ class EvaluationRequest:
     held_out: HeldOut | Unset = UNSET
     """ What level L3 keeps back: executions that its domain model is fitted on, or another part of the workload.
     """
+    priority: int | Unset = 0
+    """ Of the tenant's jobs that wait, those of a higher priority begin first; whose turn it is among tenants does
+    not go by it. """
 
     def to_dict(self) -> dict[str, Any]:
         workload = self.workload
@@ -79,6 +82,8 @@ class EvaluationRequest:
         if not isinstance(self.held_out, Unset):
             held_out = self.held_out.to_dict()
 
+        priority = self.priority
+
         field_dict: dict[str, Any] = {}
 
         field_dict.update(
@@ -102,6 +107,8 @@ class EvaluationRequest:
             field_dict["equivalence_margin"] = equivalence_margin
         if held_out is not UNSET:
             field_dict["held_out"] = held_out
+        if priority is not UNSET:
+            field_dict["priority"] = priority
 
         return field_dict
 
@@ -164,6 +171,8 @@ class EvaluationRequest:
         else:
             held_out = HeldOut.from_dict(_held_out)
 
+        priority = d.pop("priority", UNSET)
+
         evaluation_request = cls(
             workload=workload,
             agents=agents,
@@ -174,6 +183,7 @@ class EvaluationRequest:
             model=model,
             equivalence_margin=equivalence_margin,
             held_out=held_out,
+            priority=priority,
         )
 
         return evaluation_request

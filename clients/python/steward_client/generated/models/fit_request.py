@@ -22,6 +22,9 @@ class FitRequest:
     """ Same seed, same samples: the same result. """
     drift: None | Shift | Unset = UNSET
     """ Bring what older executions say to where it is now, as far as the kind can. """
+    priority: int | Unset = 0
+    """ Of the tenant's jobs that wait, those of a higher priority begin first; whose turn it is among tenants does
+    not go by it. """
 
     def to_dict(self) -> dict[str, Any]:
         from ..models.shift import Shift  # noqa: PLC0415
@@ -36,6 +39,8 @@ class FitRequest:
         else:
             drift = self.drift
 
+        priority = self.priority
+
         field_dict: dict[str, Any] = {}
 
         field_dict.update({})
@@ -43,6 +48,8 @@ class FitRequest:
             field_dict["seed"] = seed
         if drift is not UNSET:
             field_dict["drift"] = drift
+        if priority is not UNSET:
+            field_dict["priority"] = priority
 
         return field_dict
 
@@ -70,9 +77,12 @@ class FitRequest:
 
         drift = _parse_drift(d.pop("drift", UNSET))
 
+        priority = d.pop("priority", UNSET)
+
         fit_request = cls(
             seed=seed,
             drift=drift,
+            priority=priority,
         )
 
         return fit_request

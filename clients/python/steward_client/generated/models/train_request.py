@@ -58,6 +58,9 @@ class TrainRequest:
     equivalence_margin: float | Unset = 0.01
     """ Margin of practical equivalence, a share of the best heuristic's return: a loss within it fails nobody, a
     gain within it promotes nobody. """
+    priority: int | Unset = 0
+    """ Of the tenant's jobs that wait, those of a higher priority begin first; whose turn it is among tenants does
+    not go by it. """
 
     def to_dict(self) -> dict[str, Any]:
         from ..models.online_settings import OnlineSettings  # noqa: PLC0415
@@ -127,6 +130,8 @@ class TrainRequest:
 
         equivalence_margin = self.equivalence_margin
 
+        priority = self.priority
+
         field_dict: dict[str, Any] = {}
 
         field_dict.update({})
@@ -156,6 +161,8 @@ class TrainRequest:
             field_dict["require"] = require
         if equivalence_margin is not UNSET:
             field_dict["equivalence_margin"] = equivalence_margin
+        if priority is not UNSET:
+            field_dict["priority"] = priority
 
         return field_dict
 
@@ -270,6 +277,8 @@ class TrainRequest:
 
         equivalence_margin = d.pop("equivalence_margin", UNSET)
 
+        priority = d.pop("priority", UNSET)
+
         train_request = cls(
             algorithm=algorithm,
             online=online,
@@ -284,6 +293,7 @@ class TrainRequest:
             promote=promote,
             require=require,
             equivalence_margin=equivalence_margin,
+            priority=priority,
         )
 
         return train_request

@@ -1,0 +1,86 @@
+"""The API on a network: TLS by settings, or proxies in front, of which only those that are named are believed."""
+
+from __future__ import annotations
+
+import ssl
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from app.cli.server.api import Server, configuration
+from app.cli.server.listen import bind
+from app.database.engine import Database
+from app.settings import Settings
+
+STRANGER, CALLER, FURTHER = "192.0.2.1", "198.51.100.7", "203.0.113.9"
+
+
+@pytest.fixture(autouse=True)
+def untuned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The garbage of this process, which does more than serve, is collected as ever."""
+    monkeypatch.setattr("app.main.tune_garbage_collection", lambda: None)
+
+
+@contextmanager
+def serving(settings: Settings, database: Database, **changed: Any) -> Iterator[int]:
+    """The API with these settings on loopback; gives its port."""
+    settings = settings.model_copy(update={"port": 0, "allowed_hosts": (), **changed})
+    server = Server(configuration(settings, database))
+    (listener,) = bind(settings)
+    thread = threading.Thread(target=server.run, args=([listener],))
+    with closing(listener):
+        thread.start()
+        try:
+            while not server.started:
+                assert thread.is_alive()
+                time.sleep(0.01)
+            yield int(listener.getsockname()[1])
+        finally:
+            server.should_exit = True
+            thread.join(60)
+
+
+def seen_from(port: int, forwarded: str) -> str:
+    """From where the audit says that a request came."""
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as http:
+        told = {"X-Forwarded-For": forwarded, "X-Forwarded-Proto": "https", "X-Forwarded-Host": "evil.example"}
+        made = http.post("/keys", json={"scopes": ["admin"]}, headers=told)
+        assert made.status_code == 201, made.text
+        (entry,) = http.get("/audit", headers={"Authorization": f"Bearer {made.json()['key']}"}).json()["items"]
+    return str(entry["address"])
+
+
+@pytest.mark.parametrize(
+    ("proxies", "forwarded", "expected"),
+    [
+        ((), CALLER, "127.0.0.1"),
+        ((STRANGER,), CALLER, "127.0.0.1"),
+        (("127.0.0.1",), CALLER, CALLER),
+        (("127.0.0.0/8",), CALLER, CALLER),
+        (("127.0.0.1",), f"{FURTHER}, {CALLER}", CALLER),  # what the caller itself has sent along counts for nothing
+    ],
+)
+def test_forwarded_headers_are_taken_from_named_proxies_alone(
+    settings: Settings, database: Database, proxies: tuple[str, ...], forwarded: str, expected: str
+) -> None:
+    with serving(settings, database, trusted_proxies=proxies) as port:
+        assert seen_from(port, forwarded) == expected
+
+
+def test_tls_by_settings(settings: Settings, database: Database, tmp_path: Path) -> None:
+    key, chain = tmp_path / "key.pem", tmp_path / "chain.pem"
+    options = ["-newkey", "ed25519", "-nodes", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
+    command = ["openssl", "req", "-x509", *options, "-keyout", str(key), "-out", str(chain)]
+    subprocess.run(command, check=True, capture_output=True)
+    trusting = ssl.create_default_context(cafile=chain)
+    with serving(settings, database, tls_certificate=chain, tls_key=key) as port:
+        with pytest.raises(httpx.HTTPError):
+            httpx.get(f"http://127.0.0.1:{port}/healthz", timeout=60)
+        assert httpx.get(f"https://127.0.0.1:{port}/healthz", verify=trusting, timeout=60).status_code == 200
