@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from steward_client.launcher import said, summary
 
@@ -25,3 +28,16 @@ def test_elsewhere_a_message_is_a_line(capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.parametrize(("count", "wide"), [(200, 29), (5, 5)])
 def test_a_chart_is_no_wider_than_it_may_be(count: int, wide: int) -> None:
     assert {len(line.strip()) for line in summary.chart("x", [1.0] * count, 29)[1:]} == {wide}
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        (0, "done after 3 iterations in 1.5 s, 50% of the deadline of 3 s (kept)"),
+        (137, "ended with status 137 after 3 iterations in 1.5 s"),
+    ],
+)
+def test_only_what_was_done_has_kept_a_deadline(status: int, told: str) -> None:
+    watched = SimpleNamespace(status=status, began=0.0, ended=1.5, clock=SimpleNamespace(count=3))
+    governed: Any = SimpleNamespace(rows=[], watched=watched)
+    assert summary.lines(governed, 3.0) == [told]

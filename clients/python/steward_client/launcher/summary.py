@@ -22,7 +22,7 @@ def lines(governed: Governed, deadline: float | None) -> list[str]:
     seconds = watched.ended - watched.began
     ended = "done" if watched.status == 0 else f"ended with status {watched.status}"
     share = ""
-    if deadline is not None:
+    if deadline is not None and watched.status == 0:  # what failed has kept none
         kept = "kept" if seconds <= deadline else "missed"
         share = f", {seconds / deadline:.0%} of the deadline of {duration_text(deadline)} ({kept})"
     found = [f"{ended} after {watched.clock.count} iterations in {duration_text(seconds)}{share}"]
