@@ -195,11 +195,12 @@ def test_what_has_ended_is_watched_no_longer(monkeypatch: pytest.MonkeyPatch) ->
 def test_who_may_not_is_told_what_helps(
     status: int, ends: int, told: str, client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    problem = {"title": "No", "status": status, "detail": "not so"}
+    problem = {"title": "No", "status": status, "detail": "not so; as the API has it"}
     monkeypatch.setattr(client, "request", lambda *_, **__: httpx.Response(status, json=problem))
     found = steward("workload", "list")
     assert (found.exit_code, found.stdout) == (ends, "")
     assert found.stderr.startswith("steward: No: not so; ")
+    assert ("as the API has it" in found.stderr) == (status == 403)  # a remedy is told once
     assert told in found.stderr
 
 
