@@ -10,6 +10,8 @@ import typer
 
 from app.cli.nouns.catalogue import AGENT
 from app.cli.nouns.commands import Workload, group
+from app.cli.nouns.contract import CHAMPION, NEWEST
+from app.cli.nouns.names import names_of
 from app.cli.options import SERVICE, Margin, Plot, Url
 
 
@@ -18,6 +20,16 @@ def _version(value: str) -> str:
     if not value.isdecimal() and value not in ("champion", "newest"):
         raise typer.BadParameter(f"{value!r} is no version: a number, champion or newest")
     return value
+
+
+versions = names_of("/workloads/{workload}/agents", "version", (NEWEST, CHAMPION))
+
+
+def _algorithms(incomplete: str) -> list[str]:
+    from importlib.metadata import entry_points
+
+    names = ("auto", "online", "planner", *entry_points(group="steward.algorithms").names)
+    return [name for name in names if name.startswith(incomplete)]
 
 
 def register(cli: typer.Typer) -> None:
@@ -56,7 +68,9 @@ def graph(
 
 def show(
     workload: Workload,
-    version: Annotated[str, typer.Argument(callback=_version, help="A number, champion or newest.")] = "newest",
+    version: Annotated[
+        str, typer.Argument(callback=_version, help="A number, newest or champion.", autocompletion=versions)
+    ] = "newest",
     plot: Plot = None,
     url: Url = SERVICE,
     json: Annotated[bool, typer.Option("--json", help="Print the whole agent as JSON, not its verdict.")] = False,
@@ -72,14 +86,16 @@ def show(
 
 def train(
     workload: Workload,
-    algorithm: Annotated[str, typer.Option(help="Name of an algorithm; auto lets several compete.")] = "auto",
+    algorithm: Annotated[
+        str, typer.Option(help="Name of an algorithm; auto lets several compete.", autocompletion=_algorithms)
+    ] = "auto",
     seeds: Annotated[
         int | None, typer.Option(min=1, max=64, help="How many seeds are tried, on all workers at once: 3 with auto.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
     budget: Annotated[int | None, typer.Option(min=1_000, help="Environment steps for each seed.")] = None,
-    executor: Annotated[str, typer.Option(help="serial, processes or ray.")] = "serial",
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    executor: Annotated[Literal["serial", "processes", "ray"], typer.Option(help="Who simulates.")] = "serial",
+    device: Annotated[Literal["auto", "cpu", "cuda"], typer.Option(help="Where networks learn.")] = "auto",
     start_from: Annotated[int | None, typer.Option(min=1, help="Version of an agent to go on training.")] = None,
     imitate: Annotated[str | None, typer.Option(help="Heuristic, or planner, to imitate first.")] = None,
     model: Annotated[int | None, typer.Option(min=1, help="Version of the domain model. [default: newest]")] = None,

@@ -1,7 +1,7 @@
 """``steward evaluate`` on the command line; what it does is imported when it is asked for."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -46,7 +46,7 @@ def register(cli: typer.Typer) -> None:
         episodes: Annotated[int, typer.Option(min=8, max=16_384, help="Runs per seed and level.")] = 256,
         seed: Annotated[int, typer.Option(min=0, help="Of everything that is drawn.")] = 0,
         held_out: Annotated[float, typer.Option(help="Share of the executions that L3 holds out.")] = 0.25,
-        held_out_of: Annotated[str, typer.Option(help="Of what it does: executions, or users.")] = "executions",
+        held_out_of: Annotated[Literal["executions", "users"], typer.Option(help="Of what it does.")] = "executions",
         margin: Margin = None,
         out: Annotated[Path, typer.Option(help="File for the report.")] = Path("evaluation.html"),
         json: Annotated[bool, typer.Option("--json", help="Print the whole report as JSON, not a table.")] = False,

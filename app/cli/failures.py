@@ -20,8 +20,9 @@ LISTS = {
     "evaluation": "evaluate list",
     "series": "series list WORKLOAD",
 }
+UNAUTHORISED = 401
 REMEDIES = {
-    401: "set STEWARD_API_KEY to a key; `steward key create` makes one where the database is",
+    UNAUTHORISED: "set STEWARD_API_KEY to a key; `steward key create` makes one where the database is",
     403: "`steward key create --scopes …` makes a key that may, where the database is",
     429: "try again in a while",
 }
@@ -72,7 +73,10 @@ def _detail(problem: Json) -> str:
     ):
         which = LISTS[absent["noun"]].replace("WORKLOAD", absent["of"] or "WORKLOAD")
         return f"{told.partition(';')[0]}; `steward {which}` tells which there are"
-    return "; ".join(filter(None, (told, REMEDIES.get(status or 0))))
+    remedy = REMEDIES.get(status or 0)
+    if status == UNAUTHORISED:  # what callers of the API are told is no remedy here
+        told = told.partition("; ")[0]
+    return "; ".join(filter(None, (told, remedy)))
 
 
 def _field(field: Json) -> str:

@@ -9,6 +9,7 @@ import typer
 
 from app.cli.nouns.catalogue import SAMPLES
 from app.cli.nouns.commands import Workload, group
+from app.cli.nouns.names import executions
 from app.cli.options import SERVICE, AsJson, Url
 
 Files = Annotated[list[Path], typer.Argument(exists=True, dir_okay=False, help="Files, plain or gzip.")]
@@ -16,7 +17,9 @@ Format = Annotated[
     Literal["csv", "ndjson", "json", "swf", "wfformat"] | None,
     typer.Option("--format", help="Of the file. [default: what its name ends in]"),
 ]
-Execution = Annotated[str | None, typer.Option(help="Name of one execution; of a trace, what to call it.")]
+Execution = Annotated[
+    str | None, typer.Option(help="Name of one execution; of a trace, what to call it.", autocompletion=executions)
+]
 
 
 def register(cli: typer.Typer) -> None:

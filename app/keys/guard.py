@@ -81,10 +81,10 @@ class KeyGuard:
         if caller.run is not None:
             _check_run(caller, need, self._access.of(method, scope["path"])[1], scope)
         elif caller.scopes.isdisjoint(need.scopes):
-            words = " or ".join(need.words)
+            words = " or ".join(dict.fromkeys((*need.words, ADMIN)))
             challenge = f'Bearer {REALM}, error="insufficient_scope", scope="{" ".join(need.words)}"'
             raise Forbidden(
-                f"this key may not do this: it takes the scope {words}, or {ADMIN}",
+                f"this key may not do this: it takes the scope {words}",
                 headers={"WWW-Authenticate": challenge},
             )
         return caller

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli.nouns.contract import CHAMPION, NEWEST, Action, Noun
-from app.cli.nouns.names import names_of, workloads
+from app.cli.nouns.contract import CHAMPION, NAMED, NEWEST, Action, Noun
+from app.cli.nouns.names import COMPLETIONS, names_of, workloads
 from app.cli.options import SERVICE, STATUSES, AsJson, Url
 
 PLACES = {
@@ -67,7 +67,7 @@ def _parameters(action: Action) -> Iterator[Parameter]:
         default = NEWEST if action.newest and name == action.arguments[-1] else Parameter.empty
         yield _parameter(name, Annotated[str, _place(action, name)], default)
     for name in action.given:
-        yield _parameter(name, Annotated[str, typer.Argument(help=PLACES[name], autocompletion=workloads)])
+        yield _parameter(name, Annotated[str, typer.Argument(help=PLACES[name], autocompletion=COMPLETIONS[name])])
     if action.document:
         yield _parameter("document", Document)
     if action.fields:
@@ -76,7 +76,8 @@ def _parameters(action: Action) -> Iterator[Parameter]:
             yield _parameter("file", File, None)
     for option in action.options:
         name = f"--{option.name}"
-        yield _parameter(option.name, Annotated[option.kind | None, typer.Option(name, help=option.help)], None)
+        said = typer.Option(name, help=option.help, autocompletion=COMPLETIONS.get(option.name))
+        yield _parameter(option.name, Annotated[option.kind | None, said], None)
     yield from _ways(action)
 
 
@@ -103,6 +104,6 @@ def _place(action: Action, name: str) -> Any:
     """An argument of the path; what there is completes it."""
     collection = action.collection(name)
     told = VERSIONS.get(collection.rpartition("/")[2]) if name == "version" else PLACES[name]
-    fixed = (NEWEST, CHAMPION) if collection.endswith("/agents") else (NEWEST,) if name != "workload" else ()
+    fixed = (NEWEST, CHAMPION) if collection.endswith("/agents") else (NEWEST,) if name not in NAMED else ()
     completion = None if name == "iteration" else names_of(collection, name, fixed)
     return typer.Argument(help=told, autocompletion=completion)

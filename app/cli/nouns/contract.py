@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-KEYS = {"workload": "name", "version": "version", "id": "id", "run": "id", "series": "series"}
+KEYS = {"workload": "name", "version": "version", "id": "id", "run": "id", "series": "series", "execution": "execution"}
 """By which member an item of a list is named where a path has ``{workload}``, ``{version}``, …"""
+NAMED = ("workload", "series")
+"""What is always meant by its name: there is no newest."""
 NEWEST, CHAMPION = "newest", "champion"
 
 

@@ -56,3 +56,5 @@ def _items(url: str | None, path: str) -> list[dict[str, Any]]:
 
 
 workloads = names_of("/workloads", "workload")
+executions = names_of("/workloads/{workload}/samples", "execution")
+COMPLETIONS = {"workload": workloads, "execution": executions}

@@ -195,11 +195,12 @@ def test_what_has_ended_is_watched_no_longer(monkeypatch: pytest.MonkeyPatch) ->
 def test_who_may_not_is_told_what_helps(
     status: int, ends: int, told: str, client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    problem = {"title": "No", "status": status, "detail": "not so"}
+    problem = {"title": "No", "status": status, "detail": "not so; as the API has it"}
     monkeypatch.setattr(client, "request", lambda *_, **__: httpx.Response(status, json=problem))
     found = steward("workload", "list")
     assert (found.exit_code, found.stdout) == (ends, "")
     assert found.stderr.startswith("steward: No: not so; ")
+    assert ("as the API has it" in found.stderr) == (status == 403)  # a remedy is told once
     assert told in found.stderr
 
 
@@ -352,10 +353,24 @@ def test_whoever_reads_no_further_and_whoever_interrupts_is_not_answered_by_a_tr
     closed.stderr.close()
 
 
-def test_a_shell_completes_verbs_and_names(address: str) -> None:
-    words = {"_STEWARD_COMPLETE": "complete_bash", "COMP_WORDS": "steward workload show res", "COMP_CWORD": "3"}
+@pytest.mark.parametrize(
+    ("typed", "named"),
+    [
+        ("workload show res", ["resnet18"]),
+        ("samples show resnet18 o", ["one"]),
+        ("run list --workload res", ["resnet18"]),
+        ("series show resnet18 n", []),
+        ("series show resnet18 p", ["price"]),
+        ("agent show resnet18 ch", ["champion"]),
+        ("train --algorithm pl", ["planner"]),
+        ("train --device c", ["cpu", "cuda"]),
+    ],
+)
+def test_a_shell_completes_verbs_and_names(address: str, typed: str, named: list[str]) -> None:
+    said = ["steward", *typed.split()]
+    words = {"_STEWARD_COMPLETE": "complete_bash", "COMP_WORDS": " ".join(said), "COMP_CWORD": f"{len(said) - 1}"}
     told, complaints = begun(address, **words).communicate(timeout=60)
-    assert (told.split(), complaints) == (["resnet18"], "")
+    assert (told.split(), complaints) == (named, "")
 
 
 def test_versions_are_completed_of_the_workload_before_and_silence_is_no_failure(address: str) -> None:

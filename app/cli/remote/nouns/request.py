@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import typer
 
-from app.cli.nouns.contract import CHAMPION, KEYS, NEWEST, Action
+from app.cli.nouns.contract import CHAMPION, KEYS, NAMED, NEWEST, Action
 from app.cli.remote.service import Json, RefusedError, Service
 
 QUERIES = ("GET", "DELETE")
@@ -39,7 +39,7 @@ def meant(service: Service, collection: str, name: str, value: str) -> str:
     Raises:
         RefusedError: there is none yet, or no champion.
     """
-    if name == "workload" or value not in (NEWEST, CHAMPION) or (value == CHAMPION and "/agents" not in collection):
+    if name in NAMED or value not in (NEWEST, CHAMPION) or (value == CHAMPION and "/agents" not in collection):
         return value
     if value == CHAMPION:
         workload = collection.rpartition("/")[0]
