@@ -14,11 +14,12 @@ from tests.browser.conftest import Site
 pytestmark = pytest.mark.xdist_group("browser")
 WIDER = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
 PATIENCE = 60_000  # milliseconds, on a slow machine
+expect.set_options(timeout=PATIENCE)
 
 
 def drawn(page: Page) -> None:
     """Wait until all charts of a page are there."""
-    expect(page.locator("[data-chart]:not([data-drawn])")).to_have_count(0, timeout=PATIENCE)
+    expect(page.locator("[data-chart]:not([data-drawn])")).to_have_count(0)
 
 
 def complains(said: ConsoleMessage) -> bool:
@@ -78,12 +79,12 @@ def test_a_run_is_seen_to_go_on(browser: Browser, site: Site) -> None:
         expect(page.locator("#live")).to_contain_text("30 of 90")
         page.locator("#figure-1 summary").click()
         site.report(30)
-        expect(page.locator("#live")).to_contain_text("31 of 90", timeout=PATIENCE)
+        expect(page.locator("#live")).to_contain_text("31 of 90")
         expect(page.locator("#figure-1")).to_have_attribute("open", "")  # what was opened stays so
         drawn(page)
         assert page.locator("#live .plot svg").count() == 3
         page.locator("#hindsight").scroll_into_view_if_needed()
-        expect(page.get_by_text("gpus by other policies", exact=True)).to_be_visible(timeout=PATIENCE)
+        expect(page.get_by_text("gpus by other policies", exact=True)).to_be_visible()
 
 
 def test_the_keyboard_and_the_switch_of_themes_will_do(browser: Browser, site: Site) -> None:
@@ -112,7 +113,7 @@ def test_a_workload_is_seen_to_change(browser: Browser, site: Site) -> None:
         drawn(page)
         page.locator("#response-1 summary").click()
         begun = site.api.post("/runs", json={"workload": site.workload}).raise_for_status().json()["id"]
-        expect(page.locator(f"#run-{begun}")).to_be_visible(timeout=PATIENCE)
+        expect(page.locator(f"#run-{begun}")).to_be_visible()
         expect(page.locator("#response-1")).to_have_attribute("open", "")
         drawn(page)
         page.locator("#agents ~ .wide a").first.click()
