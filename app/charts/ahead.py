@@ -49,7 +49,7 @@ def forecast(title: str, axis: str, came: Sequence[Came], coming: Sequence[Comin
     )
     rows = [["came", row["at"], row["count"], None, None] for row in before[-TABLE:]]
     rows += [["expected", row["at"], row["mean"], row["low"], row["high"]] for row in after]
-    return Figure(title, told, spec, ["", "from (UTC)", axis, "from", "to"], rows)
+    return Figure(title, told, spec, ["what", "from (UTC)", axis, "from", "to"], rows)
 
 
 CLOCK = dict.fromkeys(("seconds", "minutes", "hours"), "%H:%M") | dict.fromkeys(("date", "week", "day"), "%b %d")

@@ -42,7 +42,7 @@ def response(
         height=240,
     )
     rows = [["expected", *one] for one in fitted] or [["measured", *one, None, None] for one in samples]
-    return Figure(title, told, spec, ["", resource, metric, "from", "to"], rows)
+    return Figure(title, told, spec, ["what", resource, metric, "from", "to"], rows)
 
 
 def responses(title: str, resource: str, metric: str, fitted: Mapping[str, Sequence[Fitted]], told: str) -> Figure:

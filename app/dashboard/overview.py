@@ -22,6 +22,8 @@ from app.workloads.schemas import WorkloadListed
 ROWS, NOTICES = 50, 6
 RECENT = timedelta(days=7)
 LEAST_SHARE = 0.5
+LEVELS = ("bad", "warn", "note")
+"""Of notices, the gravest first."""
 
 
 class Summary(NamedTuple):
@@ -71,6 +73,7 @@ def overview(database: Database, tenant: str, compiled_of: CompiledOf, now: date
         notices = [*_failed(session, tenant, now), *_drifted(session, tenant, now)]
         notices += [notice for one in read for notice in _missing(session, one, has[one.id])]
     notices += [_missed(one) for one in summaries if misses(one.standing)]
+    notices.sort(key=lambda one: LEVELS.index(one.level))
     lines = [shown.line(runs.read_listed(run)) for run in latest]
     return Overview(summaries, notices[: 2 * NOTICES], lines, found.cursor)
 

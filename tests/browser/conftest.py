@@ -9,24 +9,31 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
+from app.database.base import utc_now
 from app.database.engine import Database
+from app.database.tables import Job
+from app.jobs import repository
 from app.kinds.contract.kind import Kind
 from app.kinds.registry import KINDS
-from tests.app.domain_models.published import publish_agent, publish_model
+from app.workloads import service as workloads
+from tests.app.domain_models.published import TENANT, publish_agent, publish_model
 from tests.app.evaluations.published import publish_evaluation
 from tests.browser.chromium import ARGUMENTS, program
 from tests.servers import StewardServer, missing, start_steward
 
 
 class Site(NamedTuple):
-    """A service with a workload, a run of it, runs of all other kinds, and a job."""
+    """A service with a workload, a run of it, runs and workloads of all other kinds, a job, and one that failed."""
 
     url: str
     api: httpx.Client
     workload: str
     run: str
     job: str
+    failed: str
     others: list[str]
+    kinds: list[str]
+    database_url: str
 
     def report(self, number: int) -> None:
         """One more iteration of the run."""
@@ -51,14 +58,38 @@ def _filled(server: StewardServer, api: httpx.Client) -> Site:
     publish_model(database, "resnet18", _report())
     publish_agent(database, "resnet18", promote=True)
     publish_evaluation(database, "resnet18", agent=1)
+    failed = _failed(database)
     database.dispose()
     run = api.post("/runs", json={"workload": "resnet18"}).raise_for_status().json()["id"]
-    job = api.get("/jobs").json()["items"][0]["id"]
+    job = api.get("/jobs?state=queued").json()["items"][0]["id"]
     others = [_played(api, kind) for name, kind in KINDS.items() if name != "iterative"]
-    site = Site(server.url, api, "resnet18", run, job, others)
+    kinds = [str(kind.example.spec["name"]) for name, kind in KINDS.items() if name != "iterative"]
+    site = Site(server.url, api, "resnet18", run, job, failed, others, kinds, server.database_url)
     for number in range(30):
         site.report(number)
     return site
+
+
+def _failed(database: Database) -> str:
+    """A training that failed, as workers leave it."""
+    with database.session() as session:
+        workload = workloads.require(session, TENANT, "resnet18")
+        error = {"type": "about:blank", "title": "Failed", "status": 500, "detail": "out of memory"}
+        more = {"started_at": utc_now(), "finished_at": utc_now(), "error": error, "attempts": 3}
+        job = Job(tenant=TENANT, type="train", workload_id=workload.id, request={}, state="failed", **more)
+        session.add(job)
+        session.flush()
+        for steps in (0, 1_000, 2_000):
+            told: dict[str, Any] = {
+                "state": "running",
+                "progress": steps / 4_000,
+                "steps": steps,
+                "episode_return": steps / 1_000 - 3,
+            }
+            repository.add_event(
+                session, TENANT, job.id, told | {"yardsticks": {"optimum": 0.0, "hold": -2}}, utc_now()
+            )
+        return str(job.id)
 
 
 def _played(api: httpx.Client, kind: Kind) -> str:

@@ -7,22 +7,32 @@ from contextlib import contextmanager
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 
 from tests.browser.conftest import Site
 
 pytestmark = pytest.mark.xdist_group("browser")
 WIDER = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
 PATIENCE = 60_000  # milliseconds, on a slow machine
+expect.set_options(timeout=PATIENCE)
+
+
+def drawn(page: Page) -> None:
+    """Wait until all charts of a page are there."""
+    expect(page.locator("[data-chart]:not([data-drawn])")).to_have_count(0)
+
+
+def complains(said: ConsoleMessage) -> bool:
+    return said.type in ("error", "warning") and not said.location["url"].endswith("/ui/none")
 
 
 @contextmanager
 def opened(browser: Browser, site: Site, theme: str = "light", width: int = 1440) -> Iterator[Page]:
-    """A page; whatever it complains of fails the test."""
+    """A page; whatever it complains of fails the test, but that a page that is not there has status 404."""
     context = browser.new_context(base_url=site.url, viewport={"width": width, "height": 900}, color_scheme=theme)  # type: ignore[arg-type]
     context.set_default_timeout(PATIENCE)
     page, complaints = context.new_page(), list[str]()
-    page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("console", lambda said: complaints.append(said.text) if complains(said) else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
     yield page
     context.close()
@@ -33,10 +43,15 @@ def pages(site: Site) -> list[str]:
     return [
         "/",
         f"/ui/workloads/{site.workload}",
+        f"/ui/workloads/{site.workload}/agents/1",
+        *(f"/ui/workloads/{name}" for name in site.kinds),
         "/ui/runs",
+        f"/ui/runs?workload={site.workload}&state=running",
         f"/ui/runs/{site.run}",
         "/ui/jobs",
         f"/ui/jobs/{site.job}",
+        f"/ui/jobs/{site.failed}",
+        "/ui/none",
         "/ui/evaluations",
         "/ui/sign-in",
         *(f"/ui/runs/{run}" for run in site.others),
@@ -48,11 +63,11 @@ def test_every_page_is_whole_fits_and_is_accessible(browser: Browser, site: Site
     with opened(browser, site, theme) as page:
         for path in pages(site):
             page.goto(path)
-            expect(page.locator("[data-chart]:not([data-drawn])")).to_have_count(0, timeout=PATIENCE)
+            drawn(page)
             assert page.locator(".plot").count() == page.locator(".plot svg").count(), path
             found = Axe().run(page)
             assert [f"{one['id']}: {one['nodes'][0]['html']}" for one in found.response["violations"]] == [], path
-            for width in (1440, 320):
+            for width in (1440, 768, 320):
                 page.set_viewport_size({"width": width, "height": 900})
                 assert not page.evaluate(WIDER), (path, width)
             page.set_viewport_size({"width": 1440, "height": 900})
@@ -64,12 +79,12 @@ def test_a_run_is_seen_to_go_on(browser: Browser, site: Site) -> None:
         expect(page.locator("#live")).to_contain_text("30 of 90")
         page.locator("#figure-1 summary").click()
         site.report(30)
-        expect(page.locator("#live")).to_contain_text("31 of 90", timeout=PATIENCE)
+        expect(page.locator("#live")).to_contain_text("31 of 90")
         expect(page.locator("#figure-1")).to_have_attribute("open", "")  # what was opened stays so
-        expect(page.locator("[data-chart]:not([data-drawn])")).to_have_count(0, timeout=PATIENCE)
+        drawn(page)
         assert page.locator("#live .plot svg").count() == 3
         page.locator("#hindsight").scroll_into_view_if_needed()
-        expect(page.get_by_text("gpus by other policies", exact=True)).to_be_visible(timeout=PATIENCE)
+        expect(page.get_by_text("gpus by other policies", exact=True)).to_be_visible()
 
 
 def test_the_keyboard_and_the_switch_of_themes_will_do(browser: Browser, site: Site) -> None:
@@ -90,6 +105,32 @@ def test_the_keyboard_and_the_switch_of_themes_will_do(browser: Browser, site: S
         assert page.locator("html").get_attribute("data-theme") == "dark"
         page.reload()
         assert page.locator("html").get_attribute("data-theme") == "dark"
+
+
+def test_a_workload_is_seen_to_change(browser: Browser, site: Site) -> None:
+    with opened(browser, site) as page:
+        page.goto(f"/ui/workloads/{site.workload}")
+        drawn(page)
+        page.locator("#response-1 summary").click()
+        begun = site.api.post("/runs", json={"workload": site.workload}).raise_for_status().json()["id"]
+        expect(page.locator(f"#run-{begun}")).to_be_visible()
+        expect(page.locator("#response-1")).to_have_attribute("open", "")
+        drawn(page)
+        page.locator("#agents ~ .wide a").first.click()
+        expect(page.locator("h1")).to_contain_text("Agent 1")
+
+
+def test_a_list_is_chosen_from_by_keyboard(browser: Browser, site: Site) -> None:
+    with opened(browser, site, width=320) as page:
+        page.goto("/ui/runs")
+        page.locator(".filters a[aria-current]").focus()
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/ui/runs?state=running")
+        expect(page.locator(".filters a[aria-current]")).to_have_text("running")
+        page.locator(".wide").focus()  # tables that are wider than the screen are scrolled by keys
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.pathname").startswith("/ui/runs/")
 
 
 def test_an_agent_is_rolled_back_and_promoted_and_a_job_cancelled(browser: Browser, site: Site) -> None:

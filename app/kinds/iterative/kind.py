@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.kind import Description, Parameter, Prediction, TrainingOptions
 from app.kinds.contract.member import Member
+from app.kinds.contract.text import number
 from app.kinds.contract.views import Views
 from app.kinds.forecasting.forecaster import Forecaster
 from app.kinds.iterative import prediction
@@ -90,7 +91,8 @@ class IterativeKind:
 
 def _wanted(metric: Metric) -> str:
     sure = f", {100 * metric.probability:g} % sure" if metric.probability is not None else ""
-    return f"{metric.name} {metric.target:g} {metric.unit} per {metric.scope}{sure}"
+    amount = f"{metric.goal.replace('_', ' ')} {number(metric.target or 0.0)} {metric.unit}".rstrip()
+    return f"{metric.name} {amount} per {metric.scope}{sure}"
 
 
 KIND = IterativeKind()

@@ -95,7 +95,7 @@ def test_an_empty_service_tells_how_to_begin(client: TestClient) -> None:
 def test_the_first_page_tells_each_workloads_state_and_what_it_lacks(client: TestClient, workload: str) -> None:
     run = reported(client, workload)
     found = shown(client)
-    assert {workload, "iteration_seconds 1800 s per run", "heuristic", "running"} <= set(found.texts)
+    assert {workload, "iteration_seconds at most 1,800 s per run", "heuristic", "running"} <= set(found.texts)
     assert {f"/ui/workloads/{workload}", f"/ui/runs/{run}", "/docs"} <= set(found.links)
     assert client.patch(f"/runs/{run}", json={"state": "finished"}).status_code == 200
     assert f"{workload} has samples and no model" in shown(client).texts
@@ -296,3 +296,23 @@ def test_amounts_are_told_in_few_digits() -> None:
         "1 d 1 h",
     ]
     assert [cell(value) for value in (None, 1, 0.123456, 123456.7, "a")] == ["–", "1", "0.1235", "123,457", "a"]
+
+
+def test_a_run_that_is_over_tells_whether_it_met_its_target(client: TestClient, workload: str) -> None:
+    for target, verdict in ((3_000, "met: 2,835 s"), (2_000, "missed: 2,835 s")):
+        start = {"workload": workload, "targets": {"iteration_seconds": target}}
+        run = client.post("/runs", json=start).json()["id"]
+        for number in range(90):
+            client.put(f"/runs/{run}/iterations/{number}", json={**REPORT, "allocation": {"gpus": 12}})
+        assert {verdict, "12 gpus"} <= set(shown(client, f"/ui/runs/{run}").texts)
+
+
+def test_the_gravest_notice_stands_first(client: TestClient, workload: str, spec: dict[str, Any]) -> None:
+    client.post("/workloads", json={**spec, "name": "a"})
+    client.patch(f"/runs/{reported(client, 'a')}", json={"state": "finished"})
+    run = client.post("/runs", json={"workload": workload, "targets": {"iteration_seconds": 9}}).json()["id"]
+    for number in range(90):
+        client.put(f"/runs/{run}/iterations/{number}", json=REPORT)
+    client.patch(f"/runs/{run}", json={"state": "finished"})
+    texts = shown(client).texts
+    assert texts.index(f"{workload} misses its targets") < texts.index("a has samples and no model")

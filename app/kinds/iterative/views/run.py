@@ -51,33 +51,48 @@ def target(shown: Shown | Standing, metric: Metric) -> float | None:
 def facts(compiled: Compiled, shown: Shown) -> list[Fact]:
     """Where it stands, what it has, what it costs, and how sure its targets are."""
     decision, state = last(shown), state_of(compiled, shown)
-    words = ", ".join(f"{number(value)} {name}" for name, value in decision["allocation"].items())
-    found = [Fact("iteration", f"{shown.iterations:,} of {compiled.layout.iterations:,}"), Fact("allocated", words)]
+    found = [
+        Fact("iteration", f"{shown.iterations:,} of {compiled.layout.iterations:,}"),
+        Fact("allocated", _amounts(decision["allocation"])),
+    ]
     if state is not None:
         found.append(Fact("cost so far", number(float(state.cost[0]))))
-    found += [_chance(decision, metric, shown) for metric in compiled.layout.spec.metrics if target(shown, metric)]
-    return found
+    over = {} if state is None else reached(compiled, state)
+    aimed_at = [metric for metric in compiled.layout.spec.metrics if target(shown, metric)]
+    return found + [_chance(decision, metric, shown, over.get(metric.name)) for metric in aimed_at]
+
+
+def _amounts(allocation: Mapping[str, float]) -> str:
+    return ", ".join(f"{value:g} {name}" for name, value in allocation.items())
+
+
+def reached(compiled: Compiled, state: State) -> dict[str, float]:
+    """What a run came to by metric, those of iterations on average; empty while it goes on."""
+    done = int(state.iteration[0])
+    if done < compiled.layout.iterations:
+        return {}
+    metrics = enumerate(compiled.layout.spec.metrics)
+    return {one.name: float(state.elapsed[0, at]) / (1 if one.scope == "run" else done) for at, one in metrics}
 
 
 def met(compiled: Compiled, standing: Standing) -> bool | None:
     """Whether a run that is over has met its targets, those of iterations on average; None: it goes on, or has none."""
     state = state_of(compiled, standing)
-    done = 0 if state is None else int(state.iteration[0])
-    if state is None or done < compiled.layout.iterations:
-        return None
-    found = []
-    for position, metric in enumerate(compiled.layout.spec.metrics):
-        wanted = target(standing, metric)
-        if wanted is not None:
-            reached = float(state.elapsed[0, position]) / (1 if metric.scope == "run" else done)
-            found.append(MET[metric.goal](reached, wanted))
+    came_to = {} if state is None else reached(compiled, state)
+    wanted = {one: target(standing, one) for one in compiled.layout.spec.metrics if one.name in came_to}
+    found = [MET[one.goal](came_to[one.name], goal) for one, goal in wanted.items() if goal is not None]
     return all(found) if found else None
 
 
-def _chance(decision: Any, metric: Metric, shown: Shown) -> Fact:
-    wanted = f"{number(target(shown, metric) or 0.0)} {metric.unit}".rstrip()
-    chance = decision.get("chances", {}).get(metric.name)
-    sure = "not known yet" if chance is None else f"{min(max(chance, 0.01), 0.99):.0%} sure".replace("%", " %")
+def _chance(decision: Any, metric: Metric, shown: Shown, came_to: float | None) -> Fact:
+    """How sure it is that a target is met; of a run that is over, whether it was."""
+    goal = target(shown, metric) or 0.0
+    wanted, chance = f"{number(goal)} {metric.unit}".rstrip(), decision.get("chances", {}).get(metric.name)
+    if came_to is not None:
+        verdict = "met" if MET[metric.goal](came_to, goal) else "missed"
+        sure = f"{verdict}: {number(came_to)} {metric.unit}".rstrip()
+    else:
+        sure = "not known yet" if chance is None else f"{min(max(chance, 0.01), 0.99):.0%} sure".replace("%", " %")
     return Fact(f"{metric.name.replace('_', ' ')}, {wanted}", sure, f"per {metric.scope}")
 
 
@@ -143,6 +158,5 @@ def alternatives(compiled: Compiled, shown: Shown) -> list[Alternative]:
     for name, rule in HEURISTICS.items():
         levels = step(compiled.layout, state.levels, rule.act(situation).action)
         given = compiled.layout.allocation_dict(levels[0])
-        words = ", ".join(f"{number(value)} {resource}" for resource, value in given.items())
-        found.append(Alternative(name.replace("_", " "), words, given == taken))
+        found.append(Alternative(name.replace("_", " "), _amounts(given), given == taken))
     return found
