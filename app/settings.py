@@ -23,6 +23,7 @@ def _listed(value: object) -> object:
 
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
 """Several, with commas between them."""
+Days = Annotated[float, Field(gt=0, le=36_500)]
 
 
 def is_confidential(address: str) -> bool:
@@ -104,18 +105,19 @@ class Settings(BaseSettings):
     worker_seen_seconds: float = Field(30.0, gt=0, description="A worker silent for longer does not count as ready.")
     worker_warm: bool = Field(True, description="Import what learns when a worker starts, not at its first job.")
     worker_nice: int = Field(10, ge=0, le=19, description="Niceness of worker processes.")
+    training_nice: int = Field(19, ge=0, le=19, description="Niceness of trainings: fits and commands go before.")
 
     pack_reports: bool = Field(True, description="Store reports packed; false while the release before serves beside.")
     policy_poll_seconds: float = Field(0.5, gt=0, description="How often the API looks for a newly promoted agent.")
     idempotency_seconds: float = Field(86400.0, gt=0, description="How long an Idempotency-Key is remembered.")
     idempotency_claim_seconds: float = Field(60.0, gt=0, description="An unanswered key is free again after this.")
 
-    retention_iterations_days: float | None = Field(None, gt=0, description="Age at which ended runs' iterations go.")
-    retention_runs_days: float | None = Field(None, gt=0, description="Age at which ended runs go.")
-    retention_jobs_days: float | None = Field(None, gt=0, description="Age at which ended jobs go.")
-    retention_events_days: float | None = Field(None, gt=0, description="Age at which ended jobs' events go.")
-    retention_evaluations_days: float | None = Field(None, gt=0, description="Age at which evaluations go.")
-    retention_artifacts_days: float | None = Field(None, gt=0, description="Age at which superseded agents, models go.")
+    retention_iterations_days: Days | None = Field(None, description="Age at which ended runs' iterations go.")
+    retention_runs_days: Days | None = Field(None, description="Age at which ended runs go.")
+    retention_jobs_days: Days | None = Field(None, description="Age at which ended jobs go.")
+    retention_events_days: Days | None = Field(None, description="Age at which ended jobs' events go.")
+    retention_evaluations_days: Days | None = Field(None, description="Age at which evaluations go.")
+    retention_artifacts_days: Days | None = Field(None, description="Age at which superseded agents, models go.")
     archive: bool = Field(True, description="Whether what goes by age is archived (Parquet) first.")
     archive_dir: Path | None = Field(None, description="Folder of the archive; none: `archive` in `data_dir`.")
     prune_seconds: float = Field(3600.0, gt=0, description="How often a worker deletes what is too old.")

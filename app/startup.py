@@ -147,7 +147,8 @@ def check_database(settings: Settings, *, creates: bool) -> None:
     if url.get_backend_name() not in BACKENDS or url.drivername not in (*BACKENDS, "postgresql+psycopg"):
         raise StartupError(f"{said}: Steward knows no {url.drivername!r}; {accepted}")
     if url.get_backend_name() == "sqlite" and not creates and not Path(url.database or "").is_file():
-        raise StartupError(f"{said}: there is no such file yet; `steward serve` or `steward db upgrade` makes it")
+        remedy = "`steward serve` or `steward db upgrade` makes it, --data says where"
+        raise StartupError(f"{said}: there is no such file yet; {remedy}")
     try:
         database = Database(settings.database_url, settings)
         try:

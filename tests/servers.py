@@ -256,7 +256,7 @@ def start_steward(data_dir: Path, *arguments: str, wait: str = "ready", **settin
     port = free_port()
     data_dir.mkdir(parents=True, exist_ok=True)
     # Many tests start services, few of them have jobs; and workers must not wait for the tests that run beside.
-    knobs = {"worker_warm": "false", "worker_nice": "0", **settings}
+    knobs = {"worker_warm": "false", "worker_nice": "0", "training_nice": "0", **settings}
     environment = clean_environment({f"STEWARD_{name.upper()}": value for name, value in knobs.items()})
     command = [sys.executable, "-m", "app.cli", "serve", "--port", str(port), "--data", str(data_dir), *arguments]
     log = data_dir / f"serve-{port}.log"

@@ -83,15 +83,25 @@ class Housekeeper:
             self._pruning = subprocess.Popen(child_command("workers.prune"), start_new_session=True)
 
     def _housekeeping(self, database: Database) -> None:
-        try:
-            with database.session() as session:
-                seen.beat(session, self.name)
-            for job_id in lease.sweep(database, self.settings, is_gone):
-                logger.info("announced job %s again", job_id)
-            drift.step(database)
-            self._prune(database)
-            if time.monotonic() > self._purge_at:
-                lease.purge(database, self.settings)
-                self._purge_at = time.monotonic() + PURGE_SECONDS
-        except SQLAlchemyError as error:
-            logger.warning("keeping house failed, trying again: %s", error)
+        for part in (self._beat, self._sweep, drift.step, self._prune, self._purge):
+            try:
+                part(database)
+            except SQLAlchemyError as error:
+                logger.warning("keeping house failed, trying again: %s", error)
+                return
+            except Exception:  # a defect of one part must end neither the others nor this thread
+                logger.exception("keeping house failed, trying again")
+
+    def _beat(self, database: Database) -> None:
+        with database.session() as session:
+            seen.beat(session, self.name)
+
+    def _sweep(self, database: Database) -> None:
+        for job_id in lease.sweep(database, self.settings, is_gone):
+            logger.info("announced job %s again", job_id)
+
+    def _purge(self, database: Database) -> None:
+        """Forget what nobody will repeat any more."""
+        if time.monotonic() > self._purge_at:
+            lease.purge(database, self.settings)
+            self._purge_at = time.monotonic() + PURGE_SECONDS

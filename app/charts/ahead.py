@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from app.charts.figure import Figure, Json, layer, layered, quantity
+from app.charts.figure import Figure, Json, counted, layer, layered, quantity
 
 
 class Came(NamedTuple):
@@ -30,15 +30,20 @@ def forecast(title: str, axis: str, came: Sequence[Came], coming: Sequence[Comin
     before = [{"at": _moment(one.at), "count": one.number} for one in came]
     after = [{**one._asdict(), "at": _moment(one.at)} for one in coming]
     x = {"field": "at", "type": "temporal", "title": None, "axis": AXIS}
-    y = quantity("count", axis, axis={"tickMinStep": 1})
+    ticks = counted([*(one.number for one in came), *(one.high for one in coming)])
     spec = layered(
-        layer("line", "measured", before, {"x": x, "y": y, "tooltip": _tips("count", "came")}),
-        layer("area", "awaited", after, {"x": x, "y": quantity("low", axis), "y2": {"field": "high"}}),
+        layer(
+            "line",
+            "measured",
+            before,
+            {"x": x, "y": quantity("count", axis, axis=ticks), "tooltip": _tips("count", "came")},
+        ),
+        layer("area", "awaited", after, {"x": x, "y": quantity("low", axis, axis=ticks), "y2": {"field": "high"}}),
         layer(
             "line",
             "decided",
             after,
-            {"x": x, "y": quantity("mean", axis), "tooltip": _tips("mean", "expected")},
+            {"x": x, "y": quantity("mean", axis, axis=ticks), "tooltip": _tips("mean", "expected")},
             point={"size": 18},
         ),
     )

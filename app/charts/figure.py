@@ -6,13 +6,15 @@ both. Names given by people are data in them, never field names or expressions, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 Json = dict[str, Any]
 Row = Mapping[str, Any]
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 HEIGHT = 200
+FEW = 4
+"""Counts up to which each has its tick."""
 
 
 class Figure(NamedTuple):
@@ -49,6 +51,12 @@ def quantity(field: str, title: str | None, *, zero: bool = True, **more: Any) -
     """A channel of numbers."""
     scale = {"zero": zero, **more.pop("scale", {})}
     return {"field": field, "type": "quantitative", "title": title, "scale": scale, **more}
+
+
+def counted(values: Iterable[float]) -> Json:
+    """The axis of whole numbers: a few are ticked one by one, for Vega's least step leaves halves between 0 and 1."""
+    most = max(values, default=0.0)
+    return {"values": [*range(int(most) + 1)], "format": "d"} if 0 < most <= FEW else {"tickMinStep": 1}
 
 
 def category(field: str, title: str | None, order: Sequence[str] | None = None, **more: Any) -> Json:

@@ -27,7 +27,7 @@ def steps_map(title: str, resource: str, cells: Sequence[Cell], told: str) -> Fi
         "field": "change",
         "type": "quantitative",
         "title": "change",
-        "scale": {"domain": [-most, most], "scheme": "redblue", "reverse": True},
+        "scale": {"domain": [-most, most], "domainMid": 0},
     }
     tips = [
         {"field": name, "type": "quantitative", "title": title, "format": ".4~g"}

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from app.charts.figure import Figure, Json, coloured, layer, layered, quantity
+from app.charts.figure import Figure, Json, coloured, counted, layer, layered, quantity
+from app.charts.style import LIGHT_COLOURS
 
 Course = Sequence[tuple[float, float]]
 LANE = 14  # pixels
-MOST_NAMES = 12
+MOST_NAMES = len(LIGHT_COLOURS)
 """That colours can tell apart; others share one."""
 OTHERS = "others"
 
@@ -26,6 +27,7 @@ class Bar(NamedTuple):
 
 
 STEPS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1_200, 1_800, 3_600, 7_200, 14_400, 21_600, 43_200, 86_400, 172_800)
+WEEK = 604_800
 MOST_TICKS = 8
 UNITS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"))
 
@@ -37,7 +39,8 @@ def time(ends: Sequence[float], field: str = "at") -> Json:
         ends: moments of which the first and the last are shown.
     """
     first, last = min(ends, default=0.0), max(ends, default=0.0)
-    step = next((one for one in STEPS if (last - first) / one <= MOST_TICKS), 7 * STEPS[-2])
+    weeks = int(-(-(last - first) // (WEEK * MOST_TICKS)))  # as many as it takes, however far apart moments are
+    step = next((one for one in STEPS if (last - first) / one <= MOST_TICKS), WEEK * weeks)
     axis: Json = {"grid": False, "labelOverlap": "greedy"}
     if last - first >= MOST_TICKS / 2:
         begin = int(-(-first // step))
@@ -52,8 +55,8 @@ def courses(title: str, axis: str, series: Mapping[str, Course], told: str, *, s
     """A curve for each name."""
     rows = [{"name": name, "at": at, "value": value} for name, course in series.items() for at, value in course]
     ends = [at for course in series.values() for at, _ in course]
-    counted = all(float(value).is_integer() for course in series.values() for _, value in course)
-    y = quantity("value", axis, axis={"tickMinStep": 1} if counted else {})
+    values = [float(value) for course in series.values() for _, value in course]
+    y = quantity("value", axis, axis=counted(values) if all(value.is_integer() for value in values) else {})
     encoding = {"x": time(ends), "y": y, "tooltip": _tips("value", axis)}
     if len(series) > 1:
         encoding["color"] = coloured("name", list(series))
@@ -62,25 +65,25 @@ def courses(title: str, axis: str, series: Mapping[str, Course], told: str, *, s
     return Figure(title, told, spec, ["of", "seconds", axis], [[r["name"], r["at"], r["value"]] for r in rows])
 
 
-def counts(title: str, axis: str, counted: Mapping[str, Course], width: float, told: str) -> Figure:
+def counts(title: str, axis: str, found: Mapping[str, Course], width: float, told: str) -> Figure:
     """Bars of one width in seconds, those of several names on top of one another."""
-    rows = _stacked(counted, width)
+    rows = _stacked(found, width)
     encoding = {
         "x": time([row["at"] for row in rows]),
         "x2": {"field": "until"},
-        "y": quantity("low", axis),
+        "y": quantity("low", axis, axis=counted(row["high"] for row in rows)),
         "y2": {"field": "high"},
-        "color": coloured("name", list(counted)),
+        "color": coloured("name", list(found)),
         "tooltip": _tips("count", axis),
     }
     spec = layered(layer("rect", "block", rows, encoding))
     return Figure(title, told, spec, ["of", "seconds", axis], [[r["name"], r["at"], r["count"]] for r in rows])
 
 
-def _stacked(counted: Mapping[str, Course], width: float) -> list[Json]:
+def _stacked(found: Mapping[str, Course], width: float) -> list[Json]:
     tops: dict[float, float] = {}
     rows: list[Json] = []
-    for name, course in counted.items():
+    for name, course in found.items():
         for at, count in course:
             low = tops.get(at, 0.0)
             tops[at] = low + count

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from app.charts.figure import Figure, Json, coloured, layer, layered, quantity, span
 
-FAR, ROOM = 3.0, 1.5
+FAR, ROOM = 2.0, 1.5
 """Of the largest value: how far a band may go before it is cut, and what is shown of it then."""
 
 

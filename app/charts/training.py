@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from app.charts.figure import Figure, coloured, layer, layered, quantity, span
 
 WIDE = 20
+DASHES = [6, 4]
 
 
 class Learnt(NamedTuple):
@@ -18,8 +19,8 @@ class Learnt(NamedTuple):
     value: float
 
 
-def learning(learnt: Sequence[Learnt], marks: Mapping[str, float], told: str) -> Figure:
-    """A line for each training, and rules at what is known of others."""
+def learning(learnt: Sequence[Learnt], marks: Mapping[str, float], told: str, plans: Collection[str] = ()) -> Figure:
+    """A line for each training, and rules at what is known of others; ``plans``: those that are planned."""
     names = list(dict.fromkeys(one.name for one in learnt))
     x = span("steps", "environment steps", axis={"format": "~s"})
     y = quantity("value", "return", zero=False, scale=_scale([*(one.value for one in learnt), *marks.values()]))
@@ -30,7 +31,8 @@ def learning(learnt: Sequence[Learnt], marks: Mapping[str, float], told: str) ->
     text = {"y": y, "x": {"value": 4}, "text": {"field": "name"}}
     spec = layered(
         layer("line", role, rows, {"x": x, "y": y, **colour}, point={"size": 20}),
-        layer("rule", "target", rules, {"y": y}),
+        layer("rule", "other", [rule for rule in rules if rule["name"] not in plans], {"y": y}, strokeDash=DASHES),
+        layer("rule", "reference", [rule for rule in rules if rule["name"] in plans], {"y": y}),
         layer("text", "note", rules, text, align="left", dy=-6),
         height=240,
     )

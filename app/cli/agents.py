@@ -43,7 +43,10 @@ def graph(
         Literal["text", "mermaid", "dot", "json"], typer.Option("--format", help="What to print.")
     ] = "text",
 ) -> None:
-    """Print the graph of components that a config builds: spaces, parameter counts, stage times."""
+    """Print the components that a config builds.
+
+    Their graph, with spaces, parameter counts and stage times.
+    """
     from app.cli.child import run_child
 
     given = {"--workload": workload, "--observation": observation, "--actions": actions, "--format": format_}
@@ -58,7 +61,7 @@ def show(
     url: Url = SERVICE,
     json: Annotated[bool, typer.Option("--json", help="Print the whole agent as JSON, not its verdict.")] = False,
 ) -> None:
-    """Print how an agent was judged when its training ended, and draw it.
+    """Print or draw how an agent was judged after its training.
 
     Exit status: 0 done, 1 refused or failed, 2 misused, 3 no service there, 5 there is none, 6 not allowed.
     """
@@ -96,7 +99,9 @@ def train(
     json: Annotated[bool, typer.Option("--json", help="Print the whole agent as JSON, not a table.")] = False,
     require_promoted: Annotated[bool, typer.Option(help="Exit with 4 unless it became the champion.")] = False,
 ) -> None:
-    """Train an agent for a workload: several learners compete, losers stop early, and the best one is judged.
+    """Train an agent for a workload.
+
+    Several learners compete, losers stop early, and the best one is judged.
 
     With algorithm online the training goes on, window by window, until it is interrupted or --windows have passed.
 

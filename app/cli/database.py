@@ -14,6 +14,7 @@ def register(cli: typer.Typer) -> None:
     cli.add_typer(database, name="db")
     database.callback()(_database)
     database.command()(upgrade)
+    database.command()(downgrade)
     database.command()(prune)
     database.command()(backup)
     database.command()(restore)
@@ -36,7 +37,10 @@ def backup(
     force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write all that the database holds to a file, as of one moment, while it is used."""
+    """Write all that the database holds to a file.
+
+    As of one moment, while it is used.
+    """
     from app.cli.server.backups import backup as run
 
     run(data, file, force=force, as_json=as_json)
@@ -48,7 +52,10 @@ def restore(
     force: Annotated[bool, typer.Option("--force", help="Replace all that the database holds.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Put what a backup holds into an empty database, while nothing serves, and bring it to this version."""
+    """Put what a backup holds into an empty database.
+
+    While nothing serves; it is brought to this version.
+    """
     from app.cli.server.backups import restore as run
 
     run(data, file, force=force, as_json=as_json)
@@ -59,7 +66,10 @@ def _database() -> None:
 
 
 def upgrade(data: DataDir = None) -> None:
-    """Bring the database's tables to this version; creates the embedded one."""
+    """Bring the database's tables to this version.
+
+    The embedded one is created.
+    """
     from app import startup
     from app.cli.server.migrations import migrate
 
@@ -67,3 +77,18 @@ def upgrade(data: DataDir = None) -> None:
     startup.check_folder(settings.data_dir)
     startup.check_database(settings, creates=True)
     migrate(settings)
+
+
+def downgrade(data: DataDir = None) -> None:
+    """Take the database's tables back by one migration, while nothing serves, for the release before this one."""
+    from app import startup
+    from app.cli.server import lock
+    from app.cli.server.migrations import migrate
+
+    settings = startup.load_settings(data_dir=data)
+    startup.check_database(settings, creates=False)
+    holder = lock.holder(settings.data_dir)
+    if holder is not None:
+        raise startup.StartupError(f"nothing was changed: process {holder} serves {settings.data_dir}; stop it first")
+    migrate(settings, back=True)
+    typer.echo("the tables are back by one migration; `steward db upgrade` brings them to this release again")

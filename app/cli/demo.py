@@ -25,7 +25,10 @@ def register(cli: typer.Typer) -> None:
         compare: Compare = True,
         budget: Budget = 250_000,
     ) -> None:
-        """Profile a real training, learn from it, and run it live under Steward's decisions (under 3 minutes)."""
+        """Run a real training under Steward's decisions (3 minutes).
+
+        It is profiled and learned from before.
+        """
         if context.invoked_subcommand is not None:
             return
         from app.startup import check_learning
@@ -42,7 +45,10 @@ def register(cli: typer.Typer) -> None:
         compare: Compare = True,
         budget: Budget = 300_000,
     ) -> None:
-        """Serve two users' requests by three real networks under Steward's decisions, in a burst (2 to 3 minutes)."""
+        """Serve bursts of requests by three real networks (3 minutes).
+
+        They are two users', and are served under Steward's decisions.
+        """
         from app.startup import check_learning
 
         check_learning("steward demo inference")
@@ -52,7 +58,10 @@ def register(cli: typer.Typer) -> None:
 
     @demo.command()
     def cluster(output: Output = Path("demo-output"), compare: Compare = True) -> None:
-        """Let four real trainings share a CPU under Steward's decisions (about 2 minutes)."""
+        """Let four real trainings share a CPU (2 minutes).
+
+        Steward decides who gets how much of it.
+        """
         from app.startup import check_learning
 
         check_learning("steward demo cluster")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
-from app.cli.options import REFUSED, DataDir
+from app.cli.options import REFUSED, AsJson, DataDir
 
 
 def register(cli: typer.Typer) -> None:
@@ -16,9 +14,11 @@ def register(cli: typer.Typer) -> None:
 
 def doctor(
     data: DataDir = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document instead of lines.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Look at settings, disk, database, broker, workers and API, and say what helps.
+    """Look for what is wrong, and say what helps.
+
+    It looks at settings, disk, database, broker, workers and API.
 
     It creates nothing and shows no secret; whether the service runs does not matter.
 

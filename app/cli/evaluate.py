@@ -7,8 +7,10 @@ import typer
 
 from app.cli.commands import Defaulting
 from app.cli.nouns.catalogue import EVALUATION
-from app.cli.nouns.commands import Workload, group
-from app.cli.options import LEVELS, SERVICE, Margin, Url
+from app.cli.nouns.commands import PLACES, Workload, group
+from app.cli.nouns.contract import NEWEST
+from app.cli.nouns.names import names_of
+from app.cli.options import LEVELS, SERVICE, STATUSES, AsJson, Margin, Url
 
 
 def _level(value: str | None) -> str | None:
@@ -19,12 +21,20 @@ def _level(value: str | None) -> str | None:
 
 
 Agents = Annotated[list[str] | None, typer.Option("--agent", help="Version, champion or newest; may be repeated.")]
+Evaluation = Annotated[str, typer.Argument(help=PLACES["id"], autocompletion=names_of("/evaluations", "id", (NEWEST,)))]
 
 
 def register(cli: typer.Typer) -> None:
     """Add evaluations to the ``steward`` command: ``steward evaluate WORKLOAD`` creates one."""
     evaluation = group(EVALUATION, Defaulting)
     cli.add_typer(evaluation)
+
+    @evaluation.command(epilog=STATUSES)
+    def show(id: Evaluation = NEWEST, as_json: AsJson = False, url: Url = SERVICE) -> None:  # noqa: A002 # as elsewhere
+        """Print what an evaluation found."""
+        from app.cli.remote.evaluate import again
+
+        again(url, id, as_json=as_json)
 
     @evaluation.command()
     def create(
@@ -44,7 +54,9 @@ def register(cli: typer.Typer) -> None:
             str | None, typer.Option(callback=_level, help="Exit with 4 unless every agent is of this class or above.")
         ] = None,
     ) -> None:
-        """Judge agents of a workload beside every baseline, from a fixed world (L0) to a hostile one (L4).
+        """Judge agents of a workload beside every baseline.
+
+        From a fixed world (L0) to a hostile one (L4).
 
         Exit status: 0 done, 1 refused or failed, 2 misused, 3 no service there, 4 below --require, 130 interrupted.
         """

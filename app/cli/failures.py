@@ -65,7 +65,11 @@ def _detail(problem: Json) -> str:
     told += f"; and {len(fields) - MOST_FIELDS} more" if len(fields) > MOST_FIELDS else ""
     status = problem.get("status")
     absent = re.match(r"(?:workload '(?P<of>[^']+)' has )?no (?P<noun>\w+)", told) if status == 404 else None
-    if absent and absent["noun"] in LISTS and (absent["of"] is None or "; " not in told or "POST /" in told):
+    if (
+        absent
+        and absent["noun"] in LISTS
+        and (absent["of"] is None or "; " not in told or re.search("(POST|PUT) /", told))
+    ):
         which = LISTS[absent["noun"]].replace("WORKLOAD", absent["of"] or "WORKLOAD")
         return f"{told.partition(';')[0]}; `steward {which}` tells which there are"
     return "; ".join(filter(None, (told, REMEDIES.get(status or 0))))

@@ -19,7 +19,9 @@ def register(cli: typer.Typer) -> None:
         url: Url = SERVICE,
         json: Annotated[bool, typer.Option("--json", help="Print the whole answer as JSON, not a table.")] = False,
     ) -> None:
-        """Print what is expected to come, by series and horizon, and how well each family forecast; or draw it.
+        """Print or draw what is expected to come.
+
+        By series and horizon, and which family forecasts it.
 
         Exit status: 0 done, 1 refused or failed, 2 misused, 3 no service there, 5 there is none, 6 not allowed.
         """

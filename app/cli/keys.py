@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from app.cli.nouns.commands import ROWS
 from app.cli.options import ABSENT, AsJson, DataDir
 
 if TYPE_CHECKING:
@@ -172,13 +173,26 @@ def delete(
 def audit(
     tenant: Annotated[str | None, typer.Option(help="Only of this tenant.")] = None,
     action: Annotated[str | None, typer.Option(help="Only these: key.create, or all that begin with key.")] = None,
-    format_: Annotated[Literal["ndjson", "csv"], typer.Option("--format", help="How to print it.")] = "ndjson",
+    limit: Annotated[
+        int | None, typer.Option(min=1, help=f"Most rows. [default: {ROWS} in the table, else all]")
+    ] = None,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
     data: DataDir = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Print who promoted, changed and deleted what, made and revoked keys, newest first."""
-    from app.audit import service
+    """List who changed what, newest first.
 
-    render = service.as_csv if format_ == "csv" else service.as_ndjson
+    Promotions, changes and deletions, keys made and revoked; with --csv all columns.
+    """
+    from itertools import islice
+
+    from app.audit import service
+    from app.cli.server.audit import show
+
     with _database(data) as database:
-        for line in render(service.every(database, tenant, action)):
+        entries = service.every(database, tenant, action)
+        if not (as_csv or as_json):
+            show([*islice(entries, limit or ROWS)], limit or ROWS)
+            return
+        for line in (service.as_csv if as_csv else service.as_ndjson)(islice(entries, limit)):
             typer.echo(line, nl=False)

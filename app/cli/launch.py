@@ -38,10 +38,15 @@ def register(cli: typer.Typer) -> None:
 
 
 def launch(context: typer.Context) -> None:
-    """Run a command of your own under decisions: steward run --learn --deadline 30m -- python train.py.
+    """Run a command of your own: steward run [options] -- COMMAND.
 
     Exit status: the command's own; 2 something can't be meant, 3 no answer from the service, 127 not started.
     """
+    from steward_client.launcher.arguments import parser
+
+    if context.args and context.args[0] in context.help_option_names:  # told at once: what launches takes a second
+        parser("steward run").print_help()
+        return
     from steward_client.launcher.main import main
 
     raise typer.Exit(main(context.args, "steward run"))

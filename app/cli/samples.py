@@ -24,7 +24,6 @@ def register(cli: typer.Typer) -> None:
     samples = group(SAMPLES)
     cli.add_typer(samples)
     samples.command("create")(upload)
-    samples.command("upload", help="The same as create.")(upload)
     samples.command()(export)
 
 
@@ -54,7 +53,9 @@ def export(
     format_: Format = None,
     url: Url = SERVICE,
 ) -> None:
-    """Write samples in a format that can be uploaded again; traces one by one, named by --execution.
+    """Write samples in a format that can be uploaded again.
+
+    Traces are written one by one, named by --execution.
 
     Exit status: 0 done, 1 refused, 2 misused, 3 no service there, 5 no such workload, 6 not allowed, 130 interrupted.
     """

@@ -25,7 +25,9 @@ def serve(
     data: DataDir = None,
     workers: Annotated[int | None, typer.Option(min=0, help="Worker processes; 0 for none. [default: 1]")] = None,
 ) -> None:
-    """Migrate the database, then run the API and its workers until SIGTERM.
+    """Run the API and its workers until SIGTERM.
+
+    The database is migrated first.
 
     Exit status: 0 stopped, 2 could not start (the message names the setting), 130 interrupted while it started.
     """
@@ -47,7 +49,9 @@ def worker(
         bool, typer.Option("--check", help="Only tell, by exit status, whether a worker of this host is alive.")
     ] = False,
 ) -> None:
-    """Run a worker by itself: as many as needed, on any host that reaches database and broker.
+    """Run a worker by itself.
+
+    As many as needed, on any host that reaches database and broker.
 
     Exit status: 0 stopped (or alive), 1 not alive, 2 could not start (the message names the setting).
     """
@@ -94,14 +98,15 @@ def _worker_is_alive(settings: Settings) -> bool:
 
 
 def health() -> None:
-    """Tell, by exit status, whether the API of these settings answers on this machine."""
+    """Tell by exit status whether the API answers on this machine."""
     from app import startup
     from app.cli.server import probe
 
+    settings = startup.load_settings()
     try:
-        answer = probe.get(startup.load_settings(), "/healthz")
+        answer = probe.get(settings, "/healthz")
     except OSError as error:
-        typer.echo(f"steward health: {error}", err=True)
+        typer.echo(f"steward health: {probe.address(settings)} does not answer: {error}", err=True)
         raise typer.Exit(1) from error
     if answer.status != HTTPStatus.OK:
         typer.echo(f"steward health: {answer.status}", err=True)

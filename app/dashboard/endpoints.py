@@ -8,27 +8,24 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse, StreamingResponse
 
-from app.dashboard import assets, example, job_page, run_page, shown, sign_in, workload_page
+from app.agents.schemas import LARGEST_VERSION
+from app.dashboard import agent_page, assets, example, job_page, lists, repository, run_page, sign_in, workload_page
 from app.dashboard.overview import overview
 from app.dashboard.rendering import page
 from app.dashboard.shown import CompiledOf
 from app.dashboard.streams import changes
 from app.database.base import utc_now
-from app.evaluations import service as evaluations
 from app.http.dependencies import FromCaller, FromDatabase, FromSettings, Tenant, WorkloadName
-from app.http.pagination import PageRequest
 from app.jobs import service as jobs
 from app.jobs.schemas import FINAL_STATES
 from app.kinds.contract.inputs import LARGEST_ITERATION
-from app.runs import service as runs
-
-ROWS = 50
+from app.workloads import service as workloads
 
 router = APIRouter(include_in_schema=False)
 router.include_router(assets.router)
+router.include_router(lists.router)
 router.include_router(sign_in.router)
 Identifier = Annotated[str, Path(max_length=64)]
-Cursor = Annotated[str | None, Query(max_length=1024)]
 
 
 def _compiled(request: Request, tenant: str) -> CompiledOf:
@@ -54,12 +51,31 @@ def workload(request: Request, workload: WorkloadName, database: FromDatabase, t
     return page("workload.html", section="home", found=found)
 
 
-@router.get("/ui/runs")
-def run_list(database: FromDatabase, tenant: Tenant, cursor: Cursor = None) -> HTMLResponse:
-    """Runs, newest first."""
-    found = runs.listed(database, tenant, PageRequest(ROWS, cursor))
-    lines = [shown.line(runs.read_listed(one)) for one in found.rows]
-    return page("runs.html", section="runs", runs=lines, cursor=found.cursor)
+@router.get("/ui/workloads/{workload}/agents/{version}")
+def agent(
+    request: Request,
+    workload: WorkloadName,
+    version: Annotated[int, Path(ge=1, le=LARGEST_VERSION)],
+    database: FromDatabase,
+    tenant: Tenant,
+) -> HTMLResponse:
+    """An agent of a workload."""
+    found = agent_page.page(database, tenant, workload, version, _compiled(request, tenant))
+    return page("agent.html", section="home", found=found)
+
+
+@router.get("/ui/workloads/{workload}/changes")
+def workload_changes(
+    request: Request, workload: WorkloadName, database: FromDatabase, settings: FromSettings, caller: FromCaller
+) -> StreamingResponse:
+    """Tells when a workload has another model, agent or champion, or other runs that go on."""
+
+    def look() -> tuple[object, bool]:
+        with database.reading() as session:
+            return repository.standing(session, workloads.require(session, caller.tenant, workload).id), False
+
+    look()
+    return changes(request, settings, caller, look)
 
 
 @router.get("/ui/runs/{run}")
@@ -100,16 +116,6 @@ def run_changes(
     return changes(request, settings, caller, look)
 
 
-@router.get("/ui/jobs")
-def job_list(database: FromDatabase, tenant: Tenant, cursor: Cursor = None, part: bool = False) -> HTMLResponse:
-    """Jobs, newest first."""
-    found, names = jobs.listed(database, tenant, PageRequest(ROWS, cursor), None, None)
-    lines = [jobs.read(job, names[job.workload_id]) for job in found.rows]
-    moving = any(job.state not in FINAL_STATES for job in lines)
-    name = "job_table.html" if part else "jobs.html"
-    return page(name, section="jobs", jobs=lines, cursor=found.cursor, moving=moving)
-
-
 @router.get("/ui/jobs/{job}")
 def job(job: Identifier, database: FromDatabase, tenant: Tenant, part: bool = False) -> HTMLResponse:
     """A job; only what changes of it where ``part``."""
@@ -129,14 +135,6 @@ def job_changes(
 
     look()
     return changes(request, settings, caller, look)
-
-
-@router.get("/ui/evaluations")
-def evaluation_list(database: FromDatabase, tenant: Tenant, cursor: Cursor = None) -> HTMLResponse:
-    """Evaluations, newest first; each has its own page."""
-    found, names = evaluations.listed(database, tenant, PageRequest(ROWS, cursor), None)
-    lines = [evaluations.read(one, names[one.workload_id]) for one in found.rows]
-    return page("evaluations.html", section="evaluations", evaluations=lines, cursor=found.cursor)
 
 
 @router.post("/ui/examples/{kind}")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from sqlalchemy import select
 
 from app.charts.figure import Figure
 from app.charts.training import Learnt, learning
-from app.dashboard.rendering import cell
+from app.dashboard.rendering import plain
 from app.database.engine import Database
 from app.database.tables import JobEvent
 from app.jobs import service as jobs
@@ -19,8 +20,6 @@ from app.jobs.schemas import FINAL_STATES, JobRead
 MOST_EVENTS, MOST_POINTS = 2_000, 300
 SHOWN_EVENTS = 40
 MOST_MARKS = 3
-LARGE = 1_000
-"""From where on numbers are told without digits after the point."""
 PLANS = ("optimum", "plan")
 TOLD_ELSEWHERE = {"state", "progress", "eta_seconds", "yardsticks"}
 
@@ -55,7 +54,8 @@ def page(database: Database, tenant: str, identifier: str) -> JobPage:
         row = jobs.require(session, tenant, identifier)
         newest = select(JobEvent).where(JobEvent.job_id == row.id).order_by(JobEvent.sequence.desc())
         events = list(session.scalars(newest.limit(MOST_EVENTS)))[::-1]
-    lines = [_line(event) for event in events[-SHOWN_EVENTS:]][::-1]
+    told = [*pairwise([None, *events])][-SHOWN_EVENTS:]
+    lines = [_line(event, before.data if before else {}) for before, event in reversed(told) if event]
     return JobPage(job, row.request, job.state not in FINAL_STATES, _figures(events, _marks(events)), lines)
 
 
@@ -79,18 +79,22 @@ def _figures(events: Sequence[JobEvent], marks: Mapping[str, float]) -> list[Fig
         return []
     told = "Mean return of the episodes that ended lately, exploration included, in the terms in which is learned."
     if marks:
-        told += " Dashed: what others reach in the same simulator, the exact optimum among them where it is known."
+        told += " Dashed: what others reach in the same simulator."
+    if marks.keys() & set(PLANS):
+        told += " Dotted: what planning reaches there, the exact optimum where it is known."
     learnt = list(dict.fromkeys(learnt))
     every = -(-len(learnt) // MOST_POINTS)
-    return [learning(list(dict.fromkeys([*learnt[::every], learnt[-1]])), marks, told)]
+    return [learning(list(dict.fromkeys([*learnt[::every], learnt[-1]])), marks, told, PLANS)]
 
 
 def _named(data: Mapping[str, Any]) -> str:
     return f"{data.get('algorithm', 'training')}, seed {data.get('seed', 0)}".replace("_", " ")
 
 
-def _line(event: JobEvent) -> EventLine:
-    more = {name: value for name, value in event.data.items() if name not in TOLD_ELSEWHERE and value is not None}
+def _line(event: JobEvent, before: Mapping[str, Any]) -> EventLine:
+    """What it tells, of which what the event before it has told is left out."""
+    new = {name: value for name, value in event.data.items() if value is not None and value != before.get(name)}
+    more = {name: value for name, value in new.items() if name not in TOLD_ELSEWHERE}
     words = ", ".join(f"{name.replace('_', ' ')} {_word(value)}" for name, value in more.items())
     return EventLine(event.created_at, str(event.data.get("state", "")), float(event.data.get("progress", 0.0)), words)
 
@@ -98,6 +102,4 @@ def _line(event: JobEvent) -> EventLine:
 def _word(value: Any) -> str:
     if isinstance(value, Mapping):
         return " ".join(f"{name} {part}" for name, part in value.items() if not isinstance(part, list | dict))
-    if isinstance(value, int | float) and abs(value) >= LARGE:
-        return f"{value:,.0f}"
-    return cell(value)
+    return plain(value)

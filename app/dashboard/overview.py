@@ -98,12 +98,12 @@ def _drifted(session: Session, tenant: str, now: datetime) -> Iterator[Notice]:
 
 
 def _missing(session: Session, one: WorkloadListed, has: Counts) -> Iterator[Notice]:
-    """What a workload still needs, or why no agent answers."""
+    """What a workload still needs and nobody sees to, or why no agent answers."""
     if one.problem is not None:
         yield Notice("bad", f"{one.name} can't be read", one.problem, "")
         return
     link = f"/ui/workloads/{one.name}"
-    if one.champions or not has.samples:
+    if one.champions or not has.samples or has.working & {"fit", "train"}:
         return
     if has.model is None and KINDS[one.kind].simulated:
         yield Notice(

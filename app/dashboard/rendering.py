@@ -21,6 +21,8 @@ HEADERS: Mapping[str, str] = {"Cache-Control": "no-store", **POLICY}
 THEMES = {"light": style.config(), "dark": style.config(dark=True)}
 MOST_PARTS = 20
 """Of a decision that are listed."""
+LARGE = 1_000
+"""From where on numbers are told without digits after the point."""
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
@@ -58,7 +60,9 @@ def cell(value: object) -> str:
     """A cell of a figure's table."""
     if value is None:
         return "–"
-    return f"{value:,.4g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= LARGE else f"{value:.4g}"
+    return str(value)
 
 
 def _environment() -> Environment:

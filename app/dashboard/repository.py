@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import exists, func, select
 from sqlalchemy.orm import Session, aliased
 
-from app.database.tables import Agent, DomainModel, Execution, Iteration, Job, Run, Workload
+from app.database.tables import Agent, DomainModel, Evaluation, Execution, Iteration, Job, Promotion, Run, Workload
 
 LATEST = 20
 """Ended runs of a workload by which its share on target is told."""
@@ -21,12 +21,14 @@ class Counts(NamedTuple):
     Attributes:
         model, agent: newest versions.
         live: its runs that go on.
+        working: types of its jobs that have not ended.
     """
 
     samples: int = 0
     model: int | None = None
     agent: int | None = None
     live: int = 0
+    working: frozenset[str] = frozenset()
 
 
 def counts(session: Session, workload_ids: Sequence[str]) -> dict[str, Counts]:
@@ -40,9 +42,31 @@ def counts(session: Session, workload_ids: Sequence[str]) -> dict[str, Counts]:
 
     samples, live = by_workload(Execution.id), by_workload(Run.id, Run.state == "running")
     models, agents = by_workload(DomainModel.version), by_workload(Agent.version)
+    working = _working(session, workload_ids)
     return {
-        one: Counts(samples.get(one, 0), models.get(one), agents.get(one), live.get(one, 0)) for one in workload_ids
+        one: Counts(samples.get(one, 0), models.get(one), agents.get(one), live.get(one, 0), working[one])
+        for one in workload_ids
     }
+
+
+def _working(session: Session, workload_ids: Sequence[str]) -> dict[str, frozenset[str]]:
+    unfinished = select(Job.workload_id, Job.type).where(Job.workload_id.in_(workload_ids), Job.finished_at.is_(None))
+    rows = session.execute(unfinished.distinct()).all()
+    return {one: frozenset(row.type for row in rows if row.workload_id == one) for one in workload_ids}
+
+
+def standing(session: Session, workload_id: str) -> tuple[Any, ...]:
+    """Another when something of what a workload's page shows is; every part of it is at the end of an index."""
+    newest = [
+        select(func.max(column)).where(column.class_.workload_id == workload_id).scalar_subquery()
+        for column in (
+            DomainModel.version,
+            Agent.version,
+            *(table.created_at for table in (Promotion, Evaluation, Execution, Run)),
+        )
+    ]
+    unfinished = select(func.count(Job.id)).where(Job.workload_id == workload_id, Job.finished_at.is_(None))
+    return tuple(session.execute(select(*newest, unfinished.scalar_subquery())).one())
 
 
 class Ended(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -10,8 +10,9 @@ from app.agents import service as agents
 from app.agents.schemas import AgentRead
 from app.charts.ahead import Came, Coming, forecast
 from app.charts.figure import Figure
-from app.charts.ranking import Ranked, ranking
 from app.dashboard import repository, shown
+from app.dashboard.chosen import JobTable, job_table, of_jobs, of_runs
+from app.dashboard.judged import compared, level
 from app.dashboard.on_target import OnTarget, on_target
 from app.dashboard.rendering import duration
 from app.dashboard.shown import CompiledOf
@@ -22,8 +23,6 @@ from app.domain_models import service as models_of
 from app.errors import Invalid
 from app.evaluations import service as evaluations
 from app.http.pagination import PageRequest
-from app.jobs import service as jobs
-from app.jobs.schemas import JobRead
 from app.kinds.contract.kind import Description
 from app.kinds.contract.views import Learnt
 from app.kinds.forecasting.answer import Forecast
@@ -64,7 +63,8 @@ class WorkloadPage(NamedTuple):
     agents: Sequence[AgentLine]
     changes: Sequence[Any]
     runs: Sequence[shown.RunLine]
-    jobs: Sequence[JobRead]
+    runs_older: str | None
+    jobs: JobTable
     evaluations: Sequence[Any]
     problems: Sequence[str]
 
@@ -88,7 +88,7 @@ def page(database: Database, tenant: str, name: str, compiled_of: CompiledOf) ->
     charts, answers, problems = (
         _charts(database, row, compiled_of) if read.problem is None else ([], [], [read.problem])
     )
-    levels = {verdict.agent: str(verdict.level or "none") for one in reversed(found) for verdict in one.verdicts}
+    going = runs.listed(database, tenant, PageRequest(RUNS), row.name)
     return WorkloadPage(
         read,
         described,
@@ -99,10 +99,11 @@ def page(database: Database, tenant: str, name: str, compiled_of: CompiledOf) ->
         _forecasts(database, tenant, row.name, counts.model) if read.problem is None else [],
         answers,
         compared(versions[0]) if versions else None,
-        [agent_line(one, levels.get(one.version, "")) for one in versions],
+        [agent_line(one, level(found, one.version)) for one in versions],
         [agents.read_promotion(one) for one in agents.promotions(database, tenant, row.name, PageRequest(JOBS)).rows],
-        [shown.line(runs.read_listed(one)) for one in runs.listed(database, tenant, PageRequest(RUNS), row.name).rows],
-        [jobs.read(one, row.name) for one in jobs.listed(database, tenant, PageRequest(JOBS), row.name, None)[0].rows],
+        [shown.line(runs.read_listed(one)) for one in going.rows],
+        of_runs(row.name).older(going.cursor),
+        job_table(database, tenant, of_jobs(row.name), PageRequest(JOBS)),
         found,
         [*([read.problem] if read.problem else []), *problems],
     )
@@ -158,27 +159,8 @@ def _learnt(database: Database, row: Workload, compiled: Any) -> Learnt:
         return Learnt(None if model is None else model.report, found)
 
 
-def agent_line(agent: AgentRead, level: str) -> AgentLine:
+def agent_line(agent: AgentRead, judged: str) -> AgentLine:
     """An agent in a list."""
     mean = agent.report.get("return", {}).get("mean")
     why = str(agent.report.get("reason", ""))
-    return AgentLine(agent.version, agent.algorithm, agent.champion, mean, level, why, agent.created_at)
-
-
-def compared(agent: AgentRead) -> Figure | None:
-    """An agent's return beside every heuristic's and the optimum's, the best first."""
-    own, rules = agent.report.get("return"), agent.report.get("heuristics")
-    if not isinstance(own, Mapping) or not isinstance(rules, Mapping):
-        return None
-    found = [_ranked(f"agent {agent.version}", own, chosen=True)]
-    found += [_ranked(name.replace("_", " "), value) for name, value in rules.items()]
-    optimum = agent.report.get("optimum")
-    if isinstance(optimum, Mapping):
-        found.append(_ranked("optimum", optimum))
-    found.sort(key=lambda one: -one.value)
-    told = "Mean return in the simulator, nearer to 0 is better; lines: 95 % intervals. Coloured: the agent."
-    return ranking(f"Agent {agent.version} beside what it is compared with", "return", found, told)
-
-
-def _ranked(name: str, value: Mapping[str, float], *, chosen: bool = False) -> Ranked:
-    return Ranked(name, value["mean"], chosen, value.get("low"), value.get("high"))
+    return AgentLine(agent.version, agent.algorithm, agent.champion, mean, judged, why, agent.created_at)

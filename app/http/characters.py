@@ -38,17 +38,15 @@ def check_address(path: Mapping[str, object], query: bytes) -> None:
 
 
 def check_json(body: bytes) -> None:
-    """Refuse such characters in the strings and names of a JSON body, what is nested too deeply, names given twice.
+    """Refuse such characters in the strings and names of a JSON body, and what is nested too deeply.
 
     A body that can't be read is left to its reader.
 
     Raises:
-        Invalid: points to the string, to the object that holds the name, to what is too deep, or to the name.
+        Invalid: points to the string, to the object that holds the name, or to what is too deep.
     """
     if body.count(b"[") + body.count(b"{") > DEEPEST and (place := deep_place(body)) is not None:
         raise Invalid(f"{place or '/'}: {TOO_DEEP}", errors=[FieldError(place, TOO_DEEP)])
-    if (place := repeated_place(body)) is not None:
-        raise Invalid(f"{place or '/'}: {TWICE}", errors=[FieldError(place, TWICE)])
     if b"\\u" not in body or ESCAPED.search(body) is None:
         return
     try:
@@ -58,6 +56,20 @@ def check_json(body: bytes) -> None:
     for pointer, text in _strings(value):
         if UNKEPT.search(text) is not None:
             raise _invalid(pointer, text)
+
+
+def check_names(body: bytes, members: int = -1) -> None:
+    """Refuse JSON that names a member twice.
+
+    Args:
+        members: that were read of it, as far as is known: where it can't name more, it isn't read again.
+
+    Raises:
+        Invalid: points to the member.
+    """
+    place = repeated_place(body, members)
+    if place is not None:
+        raise Invalid(f"{place or '/'}: {TWICE}", errors=[FieldError(place, TWICE)])
 
 
 def _strings(value: Any) -> Iterator[tuple[str, str]]:
@@ -82,4 +94,6 @@ async def storable(request: Request) -> None:
     """A dependency of every route; the body of an upload is read, and checked, as it comes in."""
     check_address(request.path_params, request.scope["query_string"])
     if not is_upload(request.scope):
-        check_json(await request.body())
+        body = await request.body()
+        check_json(body)
+        check_names(body)

@@ -16,19 +16,18 @@ from app.database.tables import Job
 def instead(session: Session, job_id: str) -> str | None:
     """The job to be taken in place of the one that was announced; None where its own turn has come, or there is none.
 
-    It is of the same type: another task does others.
+    It may be of another type: who waits for a fit does not wait behind another tenant's trainings.
     """
-    announced = session.execute(select(Job.tenant, Job.type, Job.state).where(Job.id == job_id)).one_or_none()
+    announced = session.execute(select(Job.tenant, Job.state).where(Job.id == job_id)).one_or_none()
     if announced is None:
         return None
-    others = select(Job.tenant).where(Job.state == "queued", Job.type == announced.type).group_by(Job.tenant)
-    waiting = set(session.scalars(others))
+    waiting = set(session.scalars(select(Job.tenant).where(Job.state == "queued").group_by(Job.tenant)))
     if not waiting - {announced.tenant}:
         return None
     if announced.state != "queued":  # taken already, in place of another one
         waiting.discard(announced.tenant)
     chosen = _next_tenant(session, waiting)
-    return None if chosen == announced.tenant else _oldest(session, chosen, announced.type)
+    return None if chosen == announced.tenant else _oldest(session, chosen)
 
 
 def _next_tenant(session: Session, waiting: set[str]) -> str:
@@ -38,6 +37,6 @@ def _next_tenant(session: Session, waiting: set[str]) -> str:
     return min(found, key=lambda one: (one[1], one[2] is not None, one[2], one[0]))[0]
 
 
-def _oldest(session: Session, tenant: str, job_type: str) -> str | None:
-    query = select(Job.id).where(Job.tenant == tenant, Job.state == "queued", Job.type == job_type)
+def _oldest(session: Session, tenant: str) -> str | None:
+    query = select(Job.id).where(Job.tenant == tenant, Job.state == "queued")
     return session.scalar(query.order_by(Job.created_at, Job.id).limit(1))

@@ -23,6 +23,8 @@ TABLE: dict[str, str] = {
     "POST /ui/sign-in": "public",
     "POST /ui/sign-out": "public",
     "GET /ui/workloads/{workload}": "read",
+    "GET /ui/workloads/{workload}/agents/{version}": "read",
+    "GET /ui/workloads/{workload}/changes": "read",
     "GET /ui/runs": "read",
     "GET /ui/runs/{run}": "read",
     "GET /ui/runs/{run}/decisions": "read",

@@ -70,6 +70,8 @@ class KeyGuard:
         need = self._access.known(method, route) if route is not None else self._access.of(method, scope["path"])[0]
         check_write(method, headers, self._origins)
         if need.public:
+            if self._asks_nobody:
+                check_host(headers, self._own_hosts)
             return ANYBODY
         if self._keys.is_older(OLDEST_SECONDS):
             await self._keys.look()
@@ -87,8 +89,13 @@ class KeyGuard:
             )
         return caller
 
+    @property
+    def _asks_nobody(self) -> bool:
+        """Whether whoever reaches it is let in; but no page under a name that isn't the service's."""
+        return not (self._required or self._keys.any)
+
     async def _caller(self, scope: Scope, headers: Headers) -> Caller:
-        if not (self._required or self._keys.any):
+        if self._asks_nobody:
             check_host(headers, self._own_hosts)
             return self._anybody
         if self._hosts:

@@ -36,6 +36,7 @@ from app.drift.detector import NOTHING, Drift, Report, encoded, new_notices, obs
 from app.drift.metering import DriftMeter
 from app.errors import Conflict, FieldError, NotFound, Unavailable
 from app.http.batching import LARGEST_BATCH, Gathering
+from app.http.characters import check_names
 from app.kinds.contract.engine import Answered, CompiledWorkload, DecisionEngine, Pending
 from app.kinds.registry import KINDS
 from app.runs import repository
@@ -152,6 +153,7 @@ class Reporter:
             if not digest:
                 report = KINDS[live.kind].engine.decode(body)
                 encoded = msgspec.json.encode(report, order="deterministic")
+                check_names(body, encoded.count(b'":'))
                 digest = hashlib.blake2b(encoded, digest_size=16).hexdigest()
             if iteration < live.following:
                 return REPEATED, await self._repeated(live, iteration, digest)

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from app.main import tune_garbage_collection
 from benchmarks.hostile import CASES
 from benchmarks.hostile.formats import ACCEPTED, FAILED, REFUSED, dumped, every
 from benchmarks.hostile.run import Found, tried
@@ -23,6 +24,7 @@ def all_tried(cases: int, seed: int, names: Sequence[str]) -> Iterator[tuple[str
     logging.disable(logging.CRITICAL)
     with tempfile.TemporaryDirectory() as folder:
         service = Service(Path(folder))
+        tune_garbage_collection()
         for form in every(service, Path(folder)):
             if not names or any(name in form.name for name in names):
                 yield form.name, tried(form, cases, seed)
@@ -40,7 +42,8 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=CASES)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    print(f"{'format':42}{'cases':>8}{'refused':>9}{'accepted':>9}{'5xx':>5}{'ms/kB':>8}  {'slowest':18}{'MB more':>8}")
+    head = f"{'format':42}{'cases':>8}{'refused':>9}{'accepted':>9}{'5xx':>5}{'ms/kB':>8}  {'slowest':18}"
+    print(f"{head}{'longest':>8}{'MB more':>8}")
     for name, found in all_tried(given.cases, given.seed, given.names):
         _show(name, found)
 
@@ -50,7 +53,7 @@ def _show(name: str, found: Found) -> None:
     slowest, way, place = found.slowest
     print(
         f"{name:42}{counts.total():8,}{counts[REFUSED]:9,}{counts[ACCEPTED]:9,}{counts[FAILED]:5}{slowest:8.1f}  "
-        f"{f'{way} {place}':18}{found.grown / 1e6:8.1f}",
+        f"{f'{way} {place}':18}{found.longest:6.1f} s{found.grown / 1e6:8.1f}",
         flush=True,
     )
     for failure in found.failures:

@@ -101,6 +101,17 @@ def test_a_member_that_is_named_twice(client: TestClient, spec: dict[str, Any]) 
     assert refusal(client.post("/workloads", content=text, headers=JSON)) == ["/resources/0/name"]
 
 
+def test_a_report_that_names_a_member_twice(client: TestClient, workload: str) -> None:
+    run = client.post("/runs", json={"workload": workload}).json()["id"]
+    path, text = f"/runs/{run}/iterations/0", json.dumps(REPORT)
+    for name in ("gpus", "allocation"):
+        twice = text.replace(f'"{name}":', f'"{name}": 1, "{name}" :')
+        assert client.put(path, content=twice, headers=JSON).status_code == 422
+    nested = text.replace('"gpus":', '"gpus": 1, "gpus":')
+    assert refusal(client.put(path, content=nested, headers=JSON)) == ["/allocation/gpus"]
+    assert client.put(path, content=text[:-1] + ', "kind": "iterative"}', headers=JSON).status_code == 201
+
+
 @on_both
 def test_what_only_looks_like_it_is_taken(client: TestClient, spec: dict[str, Any]) -> None:
     for number, harmless in enumerate(("a pair \U0001f600", "an escaped \\u0000 and \\ud800", "é\u2028")):

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from app import startup
+from app.cli.server import lock
 from app.settings import Settings
 from app.startup import StartupError
 from tests.servers import clean_environment, free_port
@@ -21,6 +22,7 @@ FAR_BUT_CLOSED = "127.0.0.1:1"
 REFUSED = {
     "setting": ({"STEWARD_PORT": "99999"}, ["STEWARD_PORT='99999'", "65535", "0 takes a free one"]),
     "level": ({"STEWARD_LOG_LEVEL": "loud"}, ["STEWARD_LOG_LEVEL='loud'", "'debug', 'info', 'warning' or 'error'"]),
+    "age": ({"STEWARD_RETENTION_RUNS_DAYS": "100000"}, ["STEWARD_RETENTION_RUNS_DAYS='100000'", "36500"]),
     "folder": ({"STEWARD_DATA_DIR": "/dev/null/x"}, ["STEWARD_DATA_DIR='/dev/null/x'", "Not a directory", "--data"]),
     "nonsense": ({"STEWARD_DATABASE_URL": "foo"}, ["STEWARD_DATABASE_URL='foo'", "no database URL", "postgresql://"]),
     "other": ({"STEWARD_DATABASE_URL": "mysql://u:secret@h/x"}, ["'mysql://u:***@h/x'", "knows no 'mysql'", "sqlite"]),
@@ -94,6 +96,23 @@ def test_a_database_of_another_version_is_told(tmp_path: Path) -> None:
     line = told(steward(tmp_path, "db", "upgrade"))
     assert "'later'" in line
     assert "another version of Steward" in line
+
+
+def test_tables_are_taken_back_while_nothing_serves_and_brought_forward_again(tmp_path: Path) -> None:
+    def revision() -> str:
+        with closing(sqlite3.connect(tmp_path / "data" / "steward.db")) as database:
+            return str(database.execute("SELECT version_num FROM alembic_version").fetchone()[0])
+
+    assert "there is no such file yet" in told(steward(tmp_path, "db", "downgrade"))
+    assert steward(tmp_path, "db", "upgrade").returncode == 0
+    newest = revision()
+    with lock.exclusive(tmp_path / "data"):
+        assert f"process {os.getpid()} serves" in told(steward(tmp_path, "db", "downgrade"))
+    assert revision() == newest
+    assert steward(tmp_path, "db", "downgrade").returncode == 0
+    assert revision() < newest
+    assert steward(tmp_path, "db", "upgrade").returncode == 0
+    assert revision() == newest
 
 
 def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:

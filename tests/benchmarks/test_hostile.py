@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.hostile import PARTS
+from benchmarks.hostile.__main__ import DUMPS
 from benchmarks.hostile.formats import ACCEPTED, FAILED, Format, dumped, every
 from benchmarks.hostile.run import tried
 from benchmarks.hostile.service import Service
@@ -25,6 +27,11 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 def formats(service: Service) -> list[Format]:
     assert service.settings.data_dir is not None
     return list(every(service, Path(service.settings.data_dir)))
+
+
+def test_each_format_is_recorded_with_one_part(formats: list[Format]) -> None:
+    names = [*(form.name for form in formats), DUMPS]
+    assert [sum(part in name for part in PARTS) for name in names] == [1] * len(names)
 
 
 def test_sound_files_are_taken_and_whatever_becomes_of_them_nothing_fails(formats: list[Format]) -> None:

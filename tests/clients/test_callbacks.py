@@ -15,7 +15,7 @@ import pytest
 import steward_client as steward
 from fastapi.testclient import TestClient
 from steward_client.callbacks.pytorch import Reported
-from steward_client.callbacks.reporter import Reporter, plain
+from steward_client.callbacks.reporter import Reporter, _number, plain
 from steward_client.callbacks.sklearn import partial_fit
 
 from tests.clients.cutting import Cutting
@@ -170,6 +170,10 @@ WAYS: dict[str, tuple[Callable[[Path], None], str]] = {
 }
 
 
+COUNTED = ("pytorch", "sklearn", "lightning", "lightgbm")
+"""Where it is known, and told, how many iterations there will be."""
+
+
 @QUIET
 @pytest.mark.parametrize("library", WAYS)
 def test_a_library_reports_its_iterations_and_is_silent_alone(
@@ -178,6 +182,7 @@ def test_a_library_reports_its_iterations_and_is_silent_alone(
     train, metric = WAYS[library]
     train(tmp_path)
     check(lines(), metric)
+    assert [line.get("total") for line in lines()] == [3 if library in COUNTED else None] * 3
     for name in ("STEWARD_ITERATIONS", "STEWARD_ALLOCATION"):
         monkeypatch.delenv(name)
     if library in ("pytorch", "sklearn", "xgboost", "lightgbm"):  # the others do the same, at a greater cost
@@ -251,6 +256,19 @@ def test_what_is_on_its_way_is_sent_before_the_process_ends(
         told = {**os.environ, "STEWARD_URL": service.url, "STEWARD_RUN": run}
         subprocess.run([sys.executable, "-c", script], env=told, check=True, timeout=120)
     assert state_of(client, run)["iterations"] == 3
+
+
+def test_how_many_there_will_be_counts_those_of_loops_before(lines: Lines, tmp_path: Path) -> None:
+    for before, steps in ((0, range(2)), (2, iter(range(2))), (4, range(3))):
+        (tmp_path / "decision").write_text(json.dumps({"iteration": before}))
+        list(Reported(steps))
+    assert [line.get("total") for line in lines()] == [2, 2, None, None, 7, 7, 7]
+
+
+def test_a_tensor_that_has_a_slope_is_a_number() -> None:
+    import torch
+
+    assert _number(torch.ones(1, requires_grad=True)) == 1.0
 
 
 def test_names_become_plain() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+import steward_client as steward
 from fastapi.testclient import TestClient
 from steward_client import Client, QueueRun, Retry, Run, StewardError, Unreachable
 
@@ -276,3 +277,18 @@ def test_a_run_announces_the_features_of_the_iterations_ahead(
         pages = client.get(f"/runs/{run.id}/iterations").json()["items"]
     assert pages[0]["report"]["upcoming"] == [{"features": one} for one in ahead]
     assert "upcoming" not in pages[1]["report"]
+
+
+def test_who_waits_for_a_service_that_is_away_is_told_so_once(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+    nobody = through(Flaky(lambda request: httpx.Response(500, request=request), *["refuse"] * 99))
+    with pytest.raises(Unreachable):
+        clock.retry(patience_seconds=5).call(nobody.get_httpx_client(), "GET", "/")
+    assert caplog.messages == []  # whoever waits for so little says it himself
+    with pytest.raises(Unreachable):
+        clock.retry().call(nobody.get_httpx_client(), "GET", "/")
+    assert caplog.messages == ["no answer of http://steward yet (connection refused); asked for 60 s"]
+
+
+def test_errors_are_one_tree() -> None:
+    own = (steward.StewardError, steward.Unreachable, steward.JobFailed, steward.RejectedRows, steward.JournalError)
+    assert all(issubclass(error, steward.ClientError) for error in own)

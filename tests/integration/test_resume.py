@@ -133,16 +133,16 @@ def test_a_killed_idler_takes_no_lock_with_it(server: StewardServer, call: Call)
 
 
 def test_jobs_go_on_after_a_stop_and_after_a_crash_of_everything(
-    steward_factory: StartSteward, call: Call, tmp_path: Path
+    steward_factory: StartSteward, call: Call, tmp_path: Path, backend: dict[str, str]
 ) -> None:
-    server = steward_factory(tmp_path / "data", **QUICK)
+    server = steward_factory(tmp_path / "data", **backend)
     caller = call(server)
     caller.modelled(server)
     job = caller.train(**{**LONG, "budget": 600_000})
     until_half_way(caller, job, 0.06)
     assert server.stop() == 0
 
-    server = steward_factory(tmp_path / "data", **QUICK)
+    server = steward_factory(tmp_path / "data", **backend)
     caller = call(server)
     until_half_way(caller, job, caller.job(job)["progress"] + 0.06)
     processes = family(server)
@@ -150,7 +150,7 @@ def test_jobs_go_on_after_a_stop_and_after_a_crash_of_everything(
     wait_until(lambda: all_gone(processes), 60, "the workers to end with their parent")
 
     with recovering():
-        server = steward_factory(tmp_path / "data", **QUICK)
+        server = steward_factory(tmp_path / "data", **backend)
         caller = call(server)
         wait_until(lambda: caller.job(job)["attempts"] == 2, 240, "another attempt")
     done = is_done_once(caller, job)

@@ -16,6 +16,7 @@ from app.database import seen
 from app.database.base import utc_now
 from app.database.engine import Database
 from app.database.tables import IdempotencyKey, Worker
+from app.drift import service as drift
 from app.jobs import lease
 from app.settings import Settings
 from tests.app.jobs.test_lease import BEGINNING, make
@@ -80,6 +81,23 @@ def test_a_database_that_is_away_is_tried_again(
     wait_until(lambda: keys(database) == [], what="the old key to be forgotten")
     housekeeper.stop()
     assert (failures, announced) == ([], [])
+
+
+def test_a_part_that_is_broken_ends_neither_the_others_nor_the_next_rounds(
+    settings: Settings, database: Database, announced: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_: Database) -> None:
+        raise ValueError("a row that nobody can read")
+
+    monkeypatch.setattr(drift, "step", broken)
+    housekeeper = Housekeeper(settings.model_copy(update={"sweep_seconds": 0.01}), "worker")
+    housekeeper.start()
+    remember(database, "old", settings.idempotency_seconds + 60)
+    wait_until(lambda: keys(database) == [], what="the old key to be forgotten")
+    job = make(database, clock=BEGINNING)
+    announced.clear()
+    wait_until(lambda: announced == [job], what="a later round to announce what waits")
+    housekeeper.stop()
 
 
 def in_a_child(settings: Settings) -> int:

@@ -1,47 +1,64 @@
-"""The tasks as Celery knows them. What they do is imported when the first one comes, so that workers start fast."""
+"""The tasks as Celery knows them. What they do is imported when the first one comes, so that workers start fast.
+
+A message only wakes a worker up: what it does goes by the job that it takes, which may be another tenant's, and of
+another type. So it is here, and not with Celery, which knows the message alone, that work has an end.
+"""
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
+from typing import NamedTuple
 
 from app.processes import importing
 from app.queue import EVALUATE, FIT, TRAIN, TRIAL
 from workers.celery import celery
 from workers.tasks.base import RunningJob, run_job
+from workers.tasks.yielding import yielding
 
-FIT_LIMIT_SECONDS = 3600
-TRAIN_LIMIT_SECONDS = 24 * 3600
-EVALUATE_LIMIT_SECONDS = 24 * 3600
+
+class Work(NamedTuple):
+    """Where what does a type of job is found, for how long it may go on, and whether it gives way to others."""
+
+    module: str
+    function: str
+    hours: int
+    yields: bool
+
+
+WORK = {
+    "fit": Work("fit", "fit", 1, yields=False),
+    "train": Work("train", "train", 24, yields=True),
+    "trial": Work("sweep", "trial", 24, yields=True),
+    "evaluate": Work("evaluate", "evaluate", 24, yields=False),
+}
 
 
 @cache
-def _work(module: str, function: str) -> Callable[[RunningJob], None]:
+def _found(module: str, function: str) -> Callable[[RunningJob], None]:
     with importing():
         found: Callable[[RunningJob], None] = getattr(import_module(f"workers.tasks.{module}"), function)
     return found
 
 
-@celery.task(name=FIT, acks_late=True, ignore_result=True, time_limit=FIT_LIMIT_SECONDS)
-def fit_model(job_id: str) -> None:
-    """Fit the domain model that a job asks for."""
-    run_job(job_id, _work("fit", "fit"))
+def do(job: RunningJob) -> None:
+    """Do a job that is held. The kernel ends this process with it where it takes too long, whatever it is at."""
+    of_type = WORK[job.lease.type]
+    work = _found(of_type.module, of_type.function)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(of_type.hours * 3600)
+    try:
+        (yielding(work) if of_type.yields else work)(job)
+    finally:
+        signal.alarm(0)
 
 
-@celery.task(name=TRAIN, acks_late=True, ignore_result=True, time_limit=TRAIN_LIMIT_SECONDS)
-def train_agent(job_id: str) -> None:
-    """Train the agent that a job asks for."""
-    run_job(job_id, _work("train", "train"))
+def take(job_id: str) -> None:
+    """Do the job that was announced, or the one whose turn it is."""
+    run_job(job_id, do)
 
 
-@celery.task(name=TRIAL, acks_late=True, ignore_result=True, time_limit=TRAIN_LIMIT_SECONDS)
-def train_trial(job_id: str) -> None:
-    """Take one learner of a training up to its next comparison."""
-    run_job(job_id, _work("sweep", "trial"))
-
-
-@celery.task(name=EVALUATE, acks_late=True, ignore_result=True, time_limit=EVALUATE_LIMIT_SECONDS)
-def evaluate_agents(job_id: str) -> None:
-    """Judge the agents that a job names."""
-    run_job(job_id, _work("evaluate", "evaluate"))
+for name in (FIT, TRAIN, TRIAL, EVALUATE):
+    celery.task(name=name, acks_late=True, ignore_result=True)(take)

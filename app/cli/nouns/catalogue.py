@@ -43,7 +43,7 @@ WORKLOAD = Noun(
         Action(
             "decide",
             "GET /decision",
-            "Tell what would be decided in a state that is given in full; nothing is kept.",
+            "Tell what would be decided in a state. Nothing is kept.",
             given=("workload",),
             fields=True,
         ),
@@ -90,7 +90,7 @@ SAMPLES = Noun(
 )
 SERIES = Noun(
     "series",
-    "Series from outside, such as prices: forecasts as they were issued.",
+    "Series from outside, such as prices, as they were forecast.",
     (
         Action(
             "list",
@@ -155,7 +155,7 @@ MODEL = Noun(
         Action(
             "predict",
             f"GET {W}/models/{{version}}/predict",
-            "Predict, such as allocation.gpus=4: of what, is the kind's matter.",
+            "Predict, such as for allocation.gpus=4.",
             fields=True,
         ),
     ),
@@ -197,7 +197,7 @@ AGENT = Noun(
         Action(
             "rollback",
             f"POST {W}/agents/{{version}}/rollback",
-            "Go back to an agent of before.",
+            "Take an agent back: what answered before it does so again.",
             options=(REASON, ROLE),
         ),
         Action(
@@ -256,7 +256,7 @@ JOB = Noun(
 )
 RUN = Noun(
     "run",
-    "Runs, decided about iteration by iteration: `steward run -- COMMAND` launches one.",
+    "Runs; `steward run -- COMMAND` launches one.",
     (
         Action(
             "list",
@@ -289,11 +289,10 @@ RUN = Noun(
             newest=True,
         ),
         Action("create", "POST /runs", "Start a run of a workload.", given=("workload",), fields=True),
-        Action("start", "POST /runs", "The same as create.", given=("workload",), fields=True),
         Action(
             "report",
             "PUT /runs/{run}/iterations/{iteration}",
-            "Report an iteration, such as allocation.gpus=4 metrics.iteration_seconds=21; answered by what is next.",
+            "Report an iteration; the answer is what is next. Such as: allocation.gpus=4 metrics.iteration_seconds=21.",
             fields=True,
         ),
         Action(
@@ -308,7 +307,7 @@ RUN = Noun(
 )
 EVALUATION = Noun(
     "evaluate",
-    "Evaluations of agents beside every baseline: `steward evaluate WORKLOAD` makes one.",
+    "Evaluations; `steward evaluate WORKLOAD` makes one.",
     (
         Action(
             "list",
@@ -324,7 +323,6 @@ EVALUATION = Noun(
             ),
             options=(OF_WORKLOAD,),
         ),
-        Action("show", "GET /evaluations/{id}", "Show an evaluation.", newest=True),
         Action("report", "GET /evaluations/{id}/report", "Download an evaluation's page.", newest=True, suffix=".html"),
         Action("delete", "DELETE /evaluations/{id}", "Delete an evaluation.", told="evaluation {id} is deleted"),
     ),

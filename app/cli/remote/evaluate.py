@@ -13,6 +13,7 @@ from rich.text import Text
 from app.cli.failures import exit_status
 from app.cli.options import DONE, INTERRUPTED, LEVELS, UNMET
 from app.cli.remote import progress_bar as bar
+from app.cli.remote.nouns.request import meant
 from app.cli.remote.outcomes import by_level
 from app.cli.remote.service import Json, RefusedError, Service, UnreachableError
 
@@ -44,9 +45,21 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
     except (RefusedError, UnreachableError) as error:
         notes.print(Text(f"steward: {error}", "red"), soft_wrap=True)
         return exit_status(error)
-    show(found, options, output)
+    show(found, output, as_json=options.as_json)
     notes.print(Text(f"report: {options.out}"))
     return DONE if reached(found, options.require) else UNMET
+
+
+def again(url: str, evaluation: str, *, as_json: bool) -> None:
+    """Print one that was made before.
+
+    Raises:
+        RefusedError, UnreachableError: see there.
+    """
+    with Service(url) as service:
+        path = "/evaluations"
+        found = service.call("GET", f"{path}/{meant(service, path, 'id', evaluation)}")
+    show(found, Console(), as_json=as_json)
 
 
 def _evaluated(service: Service, options: Options, notes: Console) -> Json:
@@ -67,9 +80,9 @@ def words(event: Json) -> str:
     return ", ".join(part for part in (bar.remaining(event), where) if part)
 
 
-def show(found: Json, options: Options, output: Console) -> None:
+def show(found: Json, output: Console, *, as_json: bool = False) -> None:
     """Print the report: as JSON for programs, or as tables for people."""
-    if options.as_json:
+    if as_json:
         output.print(json.dumps(found), soft_wrap=True, markup=False, highlight=False)
         return
     report = found["report"]

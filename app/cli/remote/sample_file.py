@@ -9,13 +9,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from app.cli.remote.nouns.files import GZIP_MAGIC, PIECE
 from app.kinds.contract.inputs import FieldIssue, InvalidInput
 from app.kinds.contract.kind import Kind
 from app.kinds.contract.reading import Refused, Sample
 from app.kinds.contract.text import plain
 
-PIECE = 1 << 20
-GZIP_MAGIC = b"\x1f\x8b"
 MEDIA_TYPES: Mapping[str, str] = {
     ".csv": "text/csv",
     ".ndjson": "application/x-ndjson",

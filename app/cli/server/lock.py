@@ -4,36 +4,48 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from app.startup import StartupError
 
 NAME = "serve.lock"
+ENDING_SECONDS, LOOK_SECONDS = 15.0, 0.2
+"""A service that was told to stop has handed its jobs back, or is killed by whoever told it, within that time."""
 
 
 @contextmanager
-def exclusive(folder: Path) -> Iterator[None]:
-    """Hold the folder; its file tells others the id of this process.
+def exclusive(folder: Path, patience_seconds: float = ENDING_SECONDS) -> Iterator[None]:
+    """Hold the folder, once who held it has ended; its file tells others the id of this process.
 
     Raises:
-        StartupError: another process holds it.
+        StartupError: another process goes on holding it.
     """
+    until = time.monotonic() + patience_seconds
     with (folder / NAME).open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            file.seek(0)
-            holder = file.read().strip() or "another"
-            raise StartupError(
-                f"STEWARD_DATA_DIR={str(folder)!r}: process {holder} serves it already; stop that one, choose another "
-                "folder (--data), or start one more API beside it: steward serve --workers 0 --port …"
-            ) from error
+        while not _locked(file):
+            if time.monotonic() > until:
+                raise StartupError(
+                    f"STEWARD_DATA_DIR={str(folder)!r}: process {holder(folder)} serves it already; stop that one, "
+                    "choose another folder (--data), or start one more API beside it: "
+                    "steward serve --workers 0 --port …"
+                )
+            time.sleep(LOOK_SECONDS)
         file.truncate(0)
         file.write(f"{os.getpid()}\n")
         file.flush()
         yield
+
+
+def _locked(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def holder(folder: Path) -> str | None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import shutil
+import signal
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,6 +21,8 @@ from app.database.backups.contents import BackupError, Contents, written
 MAGIC = b"PGDMP"
 MOST_BYTES = 1 << 20
 """Of what is read of a dump's text: the table that names its revision has one row."""
+READING_SECONDS, READING_BYTES = 3, 100_000
+"""Of a processor, that a check takes at most: so many, and one more for each so many bytes."""
 SCHEMA = "public"
 
 
@@ -52,8 +57,9 @@ def check(file: Path) -> Contents:
         BackupError: it is none, or it is damaged.
     """
     program = _program("pg_restore")
-    _do([program, "--file=/dev/null", str(file)], {})
-    text = _beginning([program, "--data-only", "--table=alembic_version", "--file=-", str(file)])
+    seconds = READING_SECONDS + file.stat().st_size // READING_BYTES
+    _do([program, "--file=/dev/null", str(file)], {}, seconds)
+    text = _beginning([program, "--data-only", "--table=alembic_version", "--file=-", str(file)], seconds)
     found = re.search(r"^COPY public\.alembic_version .*\n(\S+)\n\\\.$", text, re.MULTILINE)
     if found is None:
         raise BackupError(f"{file} is a dump of PostgreSQL, but none of Steward's")
@@ -89,18 +95,29 @@ def _program(name: str) -> str:
     return found
 
 
-def _beginning(command: Sequence[str]) -> str:
+def _beginning(command: Sequence[str], seconds: int) -> str:
     """The first of what a program writes; a dump may hold a thousand times its bytes, packed."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        _bound(process, seconds)
         text = process.stdout.read(MOST_BYTES) if process.stdout is not None else b""
         process.kill()
     return text.decode(errors="replace")
 
 
-def _do(command: Sequence[str], environment: dict[str, str]) -> None:
-    done = subprocess.run(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False, env={**os.environ, **environment}
-    )
-    if done.returncode != 0:  # what it quotes of a damaged dump may be anything
-        said = done.stderr.decode(errors="replace").strip().splitlines() or [f"ended with status {done.returncode}"]
+def _do(command: Sequence[str], environment: dict[str, str], seconds: int | None = None) -> None:
+    environment = {**os.environ, **environment}
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment) as process:
+        if seconds is not None:
+            _bound(process, seconds)
+        errors = process.communicate()[1]
+    if process.returncode == -signal.SIGXCPU:
+        raise BackupError(f"{command[-1]} is damaged: it isn't read to its end in {seconds} s of a processor")
+    if process.returncode != 0:  # what it quotes of a damaged dump may be anything
+        said = errors.decode(errors="replace").strip().splitlines() or [f"ended with status {process.returncode}"]
         raise BackupError(said[0])
+
+
+def _bound(process: subprocess.Popen[bytes], seconds: int) -> None:
+    """End a program after so much of a processor: some damaged dumps send `pg_restore` round and round."""
+    if sys.platform == "linux":
+        resource.prlimit(process.pid, resource.RLIMIT_CPU, (seconds, seconds + 1))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .epochs import Epoch
-    from .errors import StewardError, Unreachable
+    from .errors import ClientError, StewardError, Unreachable
     from .frames import RejectedRows, Uploaded, upload, upload_async
     from .generated import AuthenticatedClient, Client
     from .iterative import Run
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Epoch": "epochs",
+    "ClientError": "errors",
     "StewardError": "errors",
     "Unreachable": "errors",
     "RejectedRows": "frames",
@@ -54,6 +55,7 @@ __all__ = [
     "AuthenticatedClient",
     "CarriedRun",
     "Client",
+    "ClientError",
     "Epoch",
     "EpochRun",
     "Epochs",

@@ -90,6 +90,9 @@ class Background:
         self._next = kept.iteration + 1
         return item.done
 
+    def expect(self, count: int) -> None:
+        """The service knows by the workload."""
+
     def end(self, *, failed: bool) -> None:
         """Have all that is on its way sent, as patiently as the run does, and end the run where it is ours.
 

@@ -22,6 +22,9 @@ class Channel(Protocol):
     def start(self) -> None:
         """Find out what the first iteration is to use; may be repeated."""
 
+    def expect(self, count: int) -> None:
+        """So many iterations there will be, those included that were reported before."""
+
     @property
     def iteration(self) -> int:
         """The number of the next report."""

@@ -99,6 +99,8 @@ class Loop:
             raise ValueError(f"epochs and wait_share must be 0 or more, not {count!r} and {wait_share!r}")
         self._channel, self._clock, self._share = channel, clock, wait_share
         self.numbers = range(channel.iteration, count)
+        if count:
+            channel.expect(count)
 
     def begin(self) -> Epoch:
         """The epoch that is next."""

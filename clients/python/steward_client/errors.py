@@ -1,4 +1,4 @@
-"""The client's errors: ``StewardError`` for what the service refused, ``Unreachable`` if it did not answer."""
+"""The client's errors, all a ``ClientError``: refusals (``StewardError``) and missing answers (``Unreachable``)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,7 +8,11 @@ import httpx
 UNKNOWN, PARTS = "unknown name", 3
 
 
-class StewardError(Exception):
+class ClientError(Exception):
+    """What the client raises: the service refused, could not be heard, or what it was given can't be used."""
+
+
+class StewardError(ClientError):
     """The service refused a call: a problem document (RFC 9457).
 
     Attributes:
@@ -46,7 +50,7 @@ class StewardError(Exception):
         return cls(response.status_code, problem)
 
 
-class Unreachable(Exception):
+class Unreachable(ClientError):
     """The service did not answer in time; the last attempt's error is the cause.
 
     Attributes:

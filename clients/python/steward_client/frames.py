@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from .errors import StewardError
+from .errors import ClientError, StewardError
 from .live import Service, connected
 from .retry import Retry
 
@@ -55,7 +55,7 @@ class Uploaded(NamedTuple):
     wrong: Sequence[Wrong]
 
 
-class RejectedRows(ValueError):
+class RejectedRows(ClientError, ValueError):
     """Executions of a frame were rejected. The accepted ones are stored; sending them again does no harm.
 
     Attributes:

@@ -193,7 +193,8 @@ class Run(Live[Decision]):
         unknown = error.unknown - self._omitted
         if not unknown:
             return False
-        logger.warning("run %s: not sent, for its workload has no such %s", self.id, sorted(map("/".join, unknown)))
+        names = ", ".join(sorted(map("/".join, unknown)))
+        logger.warning("run %s: %s is not sent: the workload has no such", self.id, names)
         self._omitted |= unknown
         return True
 

@@ -13,12 +13,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from .errors import ClientError
+
 Line = dict[str, Any]
 LARGEST_BYTES = 1 << 22
 """When it has grown by so much, a journal whose events are all acknowledged is begun anew."""
 
 
-class JournalError(RuntimeError):
+class JournalError(ClientError, RuntimeError):
     """A journal can't be used: the message names the file, and what is wrong with it."""
 
 

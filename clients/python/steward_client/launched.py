@@ -38,9 +38,14 @@ class Launched:
         self.id = os.environ.get(RUN, "")
         self._iterations, self._allocation = iterations, allocation
         self._next: int | None = None
+        self._told = dict[str, int]()
 
     def start(self) -> None:
         """Nothing is asked of anybody."""
+
+    def expect(self, count: int) -> None:
+        """Each line tells it: the launcher may know nothing of the workload yet."""
+        self._told = {"total": count}
 
     @property
     def iteration(self) -> int:
@@ -59,11 +64,11 @@ class Launched:
     def report(self, iteration: int, allocation: Numbers, metrics: Numbers, features: Numbers) -> Future[None]:
         """Append a line; the launcher knows the allocation itself."""
         del allocation
-        line = {"iteration": iteration, "metrics": dict(metrics), "features": dict(features)}
+        line = {"iteration": iteration, **self._told, "metrics": dict(metrics), "features": dict(features)}
         data = json.dumps(line, separators=(",", ":")).encode() + b"\n"
         if len(data) > LARGEST_LINE:
             logger.warning("iteration %d: figures of %d bytes are left out: too long", iteration, len(data))
-            data = json.dumps({"iteration": iteration}).encode() + b"\n"
+            data = json.dumps({"iteration": iteration, **self._told}).encode() + b"\n"
         self._append(data)
         self._next = iteration + 1
         done: Future[None] = Future()

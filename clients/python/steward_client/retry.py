@@ -1,5 +1,6 @@
 """Repeating calls that may safely be repeated, with growing pauses."""
 
+import logging
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -11,9 +12,13 @@ import httpx
 
 from .errors import StewardError, Unreachable
 
+SILENT_SECONDS = 5.0  # so long a call is repeated before that is said
 PASSING = frozenset({408, 429})  # the service, or a proxy before it, asks to come again
 SERVER_ERROR = 500  # and above: whoever answered is at fault, not what was asked
 CONFLICT = 409  # final, but for one that says when to come again: the first request under its key is in flight
+
+
+logger = logging.getLogger("steward_client")
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,8 @@ class Retry:
             StewardError: the service refused it.
             Unreachable: no connection, or only 408, 429, 5xx, proxies' pages and requests in flight, in that time.
         """
-        ends, attempt = self.clock() + self.patience_seconds, 0
+        begun, attempt, told = self.clock(), 0, False
+        ends = begun + self.patience_seconds
         while True:
             answer = self._once(http, method, path, json, headers, content, ends - self.clock())
             if isinstance(answer, httpx.Response) and not _passes(answer):
@@ -59,10 +65,13 @@ class Retry:
                 return answer
             asked = _asked(answer) if isinstance(answer, httpx.Response) else 0.0
             pause, attempt = self.pause(attempt, asked), attempt + 1
+            cause = StewardError.of(answer) if isinstance(answer, httpx.Response) else answer
             if attempt == self.attempts or self.clock() + pause > ends:
-                cause = StewardError.of(answer) if isinstance(answer, httpx.Response) else answer
                 message = f"{method} {path}: no answer in {self.patience_seconds:g} s: {cause}"
                 raise Unreachable(message, asked) from cause
+            if not told and self.clock() + pause > begun + SILENT_SECONDS:
+                logger.warning("no answer of %s yet (%s); asked for %g s", http.base_url, cause, self.patience_seconds)
+                told = True
             self.sleep(pause)
 
     def pause(self, attempt: int, asked: float = 0.0) -> float:

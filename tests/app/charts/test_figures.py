@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 import vl_convert
 
 from app.charts.ahead import Came, Coming, forecast
-from app.charts.spans import Bar, gantt, time
+from app.charts.map import Cell, steps_map
+from app.charts.ranking import Ranked, ranking
+from app.charts.spans import MOST_NAMES, MOST_TICKS, Bar, counts, courses, gantt, shares, time
+from app.charts.style import DARK_COLOURS, LIGHT_COLOURS, config
+from app.charts.training import Learnt, learning
 
 
 @pytest.mark.parametrize(
@@ -19,12 +24,18 @@ from app.charts.spans import Bar, gantt, time
         (3_600.0, "minutes", [600 * tick for tick in range(7)]),
         (6 * 3_600.0, "hours", [3_600 * tick for tick in range(7)]),
         (7 * 86_400.0, "days", [86_400 * tick for tick in range(8)]),
+        (50 * 604_800.0, "days", [7 * 604_800 * tick for tick in range(8)]),
     ],
 )
 def test_time_is_told_in_the_unit_that_it_is_ticked_by(last: float, unit: str, ticks: list[int] | None) -> None:
     axis: dict[str, Any] = time([0.0, last])
     assert (axis["title"], axis["axis"].get("values")) == (unit, ticks)
     assert ("labelExpr" in axis["axis"]) == (unit != "seconds")
+
+
+def test_moments_however_far_apart_have_few_ticks() -> None:
+    axis: dict[str, Any] = time([1e-3, 1e15])
+    assert len(axis["axis"]["values"]) <= MOST_TICKS + 1
 
 
 def test_one_lane_is_named_in_words() -> None:
@@ -39,3 +50,68 @@ def test_what_is_expected_follows_what_came_with_its_band() -> None:
     assert drawn.rows[-1] == ["expected", "1970-01-02T06:00:00Z", 4.0, 2.0, 7.0]
     assert len(drawn.rows) == 25
     assert vl_convert.vegalite_to_svg(drawn.spec).startswith("<svg")
+
+
+def texts(spec: dict[str, Any], *, dark: bool = False) -> list[str]:
+    drawn = vl_convert.vegalite_to_svg({**spec, "width": 300, "config": config(dark=dark)})
+    return re.findall(r"<text[^>]*>([^<]*)</text>", drawn)
+
+
+@pytest.mark.parametrize("values", [(0.0165, 0.8), (-0.0655, -0.8), (-0.5, 0.25), (0.0, 0.0)])
+def test_bars_have_their_numbers_beside_them(values: tuple[float, float]) -> None:
+    ranked = [Ranked("a", values[0], chosen=True, low=values[0] - 0.001, high=values[0]), Ranked("b", values[1])]
+    spec = ranking("Ranked", "error", ranked, "Bars.", ".3~g").spec
+    assert {f"{value:.3g}".replace("-", "−") for value in values} <= set(texts(spec))
+    low, high = spec["layer"][0]["encoding"]["x"]["scale"]["domain"]
+    assert low < min(values) or low == 0 <= min(values)
+    assert high > max(values) or high == 0 >= max(values)
+
+
+def test_what_is_counted_is_not_ticked_by_halves() -> None:
+    counted = courses("Given back", "GPUs", {"given": [(0.0, 0.0), (9.0, 1.0)]}, "Line.")
+    stacked = counts("Requests", "requests", {"a": [(0.0, 1.0), (60.0, 2.0)]}, 60.0, "Bars.")
+    coming = forecast("Coming", "in 1 h", [Came(0.0, 1.0)], [Coming(3_600.0, 0.5, 0.0, 2.0)], "Expected.")
+    for one in (counted, stacked, coming):
+        assert not {text for text in texts(one.spec) if re.fullmatch(r"[0-9]\.[0-9]+", text)}
+
+
+def test_names_are_told_apart_as_far_as_there_are_colours() -> None:
+    assert len(set(LIGHT_COLOURS)) == len(set(DARK_COLOURS)) == len(LIGHT_COLOURS) == MOST_NAMES
+    has = {f"job-{n}": 1.0 for n in range(MOST_NAMES + 3)}
+    drawn = shares("Had", "GPUs", [(0.0, has), (1.0, has)], None, "Blocks.")
+    domain = drawn.spec["layer"][0]["encoding"]["color"]["scale"]["domain"]
+    assert (len(domain), domain[-1]) == (MOST_NAMES, "others")
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def contrast(one: str, other: str) -> float:
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize(("dark", "panel"), [(False, "#ffffff"), (True, "#1a1f28")])
+def test_marks_stand_out_from_their_ground_and_notes_can_be_read(dark: bool, panel: str) -> None:
+    look = config(dark=dark)
+    ends = look["range"]["diverging"]
+    assert min(contrast(colour, panel) for colour in [*look["range"]["category"], ends[0], ends[-1]]) >= 3
+    assert contrast(look["style"]["note"]["color"], panel) >= 4.5
+    assert contrast(look["axis"]["labelColor"], panel) >= 4.5
+
+
+def test_a_map_has_its_colours_from_the_theme() -> None:
+    drawn = steps_map("Map", "gpus", [Cell(0, 1.0, -2.0), Cell(1, 1.0, 2.0)], "Cells.")
+    colours = vl_convert.vegalite_to_svg({**drawn.spec, "config": config(dark=True)})
+    assert all(
+        f'fill="rgb({red}, {green}, {blue})"' in colours for red, green, blue in ((116, 192, 252), (255, 135, 135))
+    )
+
+
+def test_what_planning_reaches_is_told_from_what_others_do() -> None:
+    drawn = learning([Learnt("dqn", 0, -2.0)], {"optimum": -1.0, "hold": -3.0}, "Line.", ("optimum", "plan"))
+    rules = {layer["mark"]["style"]: layer["data"]["values"] for layer in drawn.spec["layer"][1:3]}
+    assert rules == {"other": [{"name": "hold", "value": -3.0}], "reference": [{"name": "optimum", "value": -1.0}]}

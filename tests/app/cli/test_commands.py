@@ -3,10 +3,13 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 
 import pytest
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from app.cli.main import cli
@@ -47,10 +50,10 @@ def test_a_package_brings_commands() -> None:
 @pytest.mark.usefixtures("packages")
 def test_a_package_takes_no_command_of_the_services_own() -> None:
     done = CliRunner().invoke(cli, ["serve", "--help"])
-    assert "Migrate the database" in done.stdout
+    assert "Run the API" in done.stdout
     assert done.stderr == ""  # nobody else was asked
     CliRunner().invoke(cli, ["nothing"])
-    assert "Migrate the database" in CliRunner().invoke(cli, ["--help"]).stdout
+    assert "Run the API" in CliRunner().invoke(cli, ["--help"]).stdout
 
 
 def test_help_lists_what_kinds_bring_and_imports_nothing_heavy() -> None:
@@ -63,3 +66,33 @@ def test_help_lists_what_kinds_bring_and_imports_nothing_heavy() -> None:
     listed = [line.split()[0] for line in done.stdout.splitlines() if line.startswith("  ")]
     assert {"serve", "simulate", "import"} <= set(listed)
     assert json.loads(done.stdout.splitlines()[-1]) == []
+
+
+@pytest.mark.parametrize("words", [["run", "launch", "--help"], ["workload", "list", "--url", "http://127.0.0.1:1"]])
+def test_commands_that_only_ask_the_service_import_no_numbers(words: list[str]) -> None:
+    program = (
+        "import sys\nfrom app.cli.main import cli\n"
+        f"try: cli({words!r})\n"
+        "finally: print([name for name in ('numpy', 'pydantic', 'sqlalchemy') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+    assert done.returncode == (0 if "--help" in words else 3)
+
+
+def _pages(group: TyperGroup, *path: str) -> Iterator[tuple[str, str]]:
+    """The help of a group and of all below it."""
+    yield " ".join(path), CliRunner().invoke(cli, [*path, "--help"], terminal_width=80).stdout
+    for name, command in group.commands.items():
+        if isinstance(command, TyperGroup):
+            yield from _pages(command, *path, name)
+
+
+def test_each_command_has_a_whole_line_in_80_columns_where_it_is_listed() -> None:
+    group = get_command(cli)
+    assert isinstance(group, TyperGroup)
+    group.list_commands(typer.Context(group))  # finds those of packages
+    for path, told in _pages(group):
+        listed = told.partition("\nCommands:\n")[2].partition("\n\n")[0].splitlines()
+        assert [line for line in listed if line.endswith("...") or len(line) > 80] == [], path
+        assert len(listed) > 1

@@ -82,14 +82,17 @@ def test_what_makes_no_key_is_refused(folder: Path, options: list[str]) -> None:
 def test_the_audit_is_printed(folder: Path) -> None:
     made = [steward(folder, "key", "create", "--tenant", tenant, "--name", "=1+1") for tenant in ("blue", "green")]
     assert all(one.exit_code == 0 for one in made)
-    entries = [json.loads(line) for line in steward(folder, "audit").stdout.splitlines()]
+    entries = [json.loads(line) for line in steward(folder, "audit", "--json").stdout.splitlines()]
     assert [(entry["tenant"], entry["actor"], entry["action"]) for entry in entries] == [
         ("green", "steward", "key.create"),
         ("blue", "steward", "key.create"),
     ]
-    rows = list(csv.DictReader(io.StringIO(steward(folder, "audit", "--tenant", "blue", "--format", "csv").stdout)))
+    rows = list(csv.DictReader(io.StringIO(steward(folder, "audit", "--tenant", "blue", "--csv").stdout)))
     assert [row["tenant"] for row in rows] == ["blue"]
-    assert steward(folder, "audit", "--action", "workload").stdout == ""
+    assert steward(folder, "audit", "--action", "workload").stdout == "none\n"
+    head, *told, more = steward(folder, "audit", "--limit", "1").stdout.splitlines()
+    assert [line.split()[-3:] for line in told] == [["key.create", "key", entries[0]["target"].split()[-1]]]
+    assert (head.split(), "--limit" in more) == (["age", "tenant", "by", "action", "target"], True)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])  # noqa: S104

@@ -137,8 +137,7 @@ def test_every_list_fits_80_columns_and_names_what_can_be_typed_again(
 def test_nouns_have_the_same_verbs() -> None:
     for noun in NOUNS:
         told = done(noun.name, "--help")
-        assert [verb for verb in ("list", "show", "delete") if f"\n  {verb} " not in told] == []
-        assert "\n  create " in told or noun.name in ("samples", "run", "job")  # upload, start; others make jobs
+        assert [verb for verb in ("list", "show", "create", "delete") if f"\n  {verb} " not in told] == []
 
 
 def test_what_is_shown_is_a_tree_or_json_alone() -> None:
@@ -147,6 +146,7 @@ def test_what_is_shown_is_a_tree_or_json_alone() -> None:
     assert "\n    - name: gpus\n" in told
     (shown,) = documents("workload", "show", "resnet18")
     assert shown["spec"]["resources"][0]["name"] == "gpus"
+    assert "\neffective: none\n" in done("workload", "retention", "resnet18")  # not a head with nothing below
     (model,) = documents("model", "show", "resnet18")
     assert model["version"] == 1
 
@@ -162,7 +162,7 @@ def test_a_body_comes_from_a_file_standard_input_and_members(tmp_path: Path) -> 
 
 
 def test_a_run_is_started_reported_and_ended(tmp_path: Path) -> None:
-    (started,) = documents("run", "start", "resnet18")
+    (started,) = documents("run", "create", "resnet18")
     more = tmp_path / "report.json"
     more.write_text('{"features": {"batch": 8}}')
     gpus = started["decision"]["allocation"]["gpus"]
@@ -186,7 +186,7 @@ def test_pages_are_followed_as_far_as_is_asked_for(monkeypatch: pytest.MonkeyPat
 
 def test_what_has_ended_is_watched_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.cli.remote.nouns.perform.time.sleep", lambda _: pytest.fail("waited for what has ended"))
-    (run,) = documents("run", "start", "resnet18")
+    (run,) = documents("run", "create", "resnet18")
     done("run", "finish", run["id"])
     assert "state: finished" in done("run", "show", run["id"], "--watch")
 
@@ -218,7 +218,7 @@ def test_what_is_promoted_is_told_and_its_policy_kept(tmp_path: Path, database: 
 def test_samples_come_out_as_they_went_in(tmp_path: Path) -> None:
     file = tmp_path / "mine.csv"
     file.write_text(SAMPLES.replace("one", "two"))
-    uploaded = steward("samples", "upload", "resnet18", str(file), "--json")
+    uploaded = steward("samples", "create", "resnet18", str(file), "--json")
     assert json.loads(uploaded.stdout)["accepted"] == 1
     assert "mine.csv 100%" in uploaded.stderr
     assert "two,1,1" in done("samples", "export", "resnet18", "--execution", "two")
@@ -255,6 +255,11 @@ def test_samples_come_out_as_they_went_in(tmp_path: Path) -> None:
         ("run list --url localhost:1", 2, "'localhost:1' is no address of a service: http://HOST:PORT is"),
         ("job create fly resnet18", 2, "what: 'fly' is not one of 'fit', 'train', 'evaluate'"),
         ("job create evaluate nobody", 5, "no workload 'nobody'; `steward workload list` tells"),
+        (
+            "series show resnet18 nobody",
+            5,
+            "has no series 'nobody'; `steward series list resnet18` tells which there are",
+        ),
         ("samples show resnet18 nobody", 5, "workload 'resnet18' has no execution 'nobody'; `steward samples list"),
     ],
 )
@@ -375,10 +380,9 @@ def test_what_is_no_verb_of_runs_is_launched(monkeypatch: pytest.MonkeyPatch) ->
     for said in (
         ["--", "list", "x"],
         ["--learn", "--deadline", "30m", "--", "python", "-c", "1"],
-        ["launch", "--help"],
     ):
         assert steward("run", *said).exit_code == 7
-    assert launched == [["--", "list", "x"], ["--learn", "--deadline", "30m", "--", "python", "-c", "1"], ["--help"]]
+    assert launched == [["--", "list", "x"], ["--learn", "--deadline", "30m", "--", "python", "-c", "1"]]
     assert "`steward run -- COMMAND` launches one" in " ".join(done("run", "--help").split())
 
 

@@ -228,7 +228,10 @@ def test_every_link_answers(client: TestClient, workload: str, backend: Database
     assert client.patch(f"/runs/{ended}", json={"state": "finished"}).status_code == 200
     publish_evaluation(backend, workload)
     client.post(f"/workloads/{workload}/samples", content=b"")
+    publish_agent(backend, workload)
     pages = ["/", f"/ui/workloads/{workload}", f"/ui/runs/{run}", "/ui/runs", "/ui/jobs", "/ui/evaluations"]
+    pages += [f"/ui/{noun}?workload={workload}" for noun in ("runs", "jobs", "evaluations")]
+    pages += [f"/ui/workloads/{workload}/agents/1"]
     links = {link for path in pages for link in shown(client, path).links if not link.startswith("#")}
     assert {path: client.get(path).status_code for path in links} == dict.fromkeys(links, 200)
 
@@ -292,4 +295,4 @@ def test_amounts_are_told_in_few_digits() -> None:
         "1 h 1 min",
         "1 d 1 h",
     ]
-    assert [cell(value) for value in (None, 1, 0.123456, 123456.7, "a")] == ["–", "1", "0.1235", "1.235e+05", "a"]
+    assert [cell(value) for value in (None, 1, 0.123456, 123456.7, "a")] == ["–", "1", "0.1235", "123,457", "a"]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from app.database.backups import sqlite
+from app.database.backups import postgresql, sqlite
 from app.database.backups.contents import BackupError
 
 
@@ -28,3 +29,15 @@ def test_what_is_none_of_stewards_is_refused(sqlite_url: str, tmp_path: Path, st
         connection.commit()
     with pytest.raises(BackupError, match=f"damaged.*{named}, which is none of Steward's"):
         sqlite.check(file)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a program's processor time is bounded on Linux")
+def test_a_dump_that_is_never_read_to_its_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program, file = tmp_path / "pg_restore", tmp_path / "round.dump"
+    program.write_text(f"#!{sys.executable}\nwhile True: pass\n")
+    program.chmod(0o755)
+    file.write_bytes(postgresql.MAGIC)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(postgresql, "READING_SECONDS", 1)
+    with pytest.raises(BackupError, match=r"round\.dump is damaged: it isn't read to its end in 1 s of a processor"):
+        postgresql.check(file)

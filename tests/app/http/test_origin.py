@@ -37,7 +37,7 @@ def client(settings: Settings, database: Database) -> TestClient:
     ],
 )
 def test_only_own_hosts_are_answered_for(client: TestClient, host: str, status: int) -> None:
-    for path in ("/workloads", "/", "/openapi.json"):
+    for path in ("/workloads", "/", "/openapi.json", "/healthz", "/ui/sign-in"):
         assert client.get(path, headers={"host": host}).status_code == status
     put = client.put("/runs/x/iterations/0", json={}, headers={"host": host})
     assert put.status_code == (404 if status == 200 else status)

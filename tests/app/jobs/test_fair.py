@@ -96,8 +96,9 @@ def test_one_tenants_jobs_are_taken_as_they_were_announced(waiting: Queue) -> No
     assert taken == expected
 
 
-def test_a_message_wakes_no_worker_for_another_kind_of_work(waiting: Queue) -> None:
+def test_who_asks_for_another_kind_of_work_does_not_wait_either(waiting: Queue) -> None:
+    waiting.ask("a", 4, "trial")
     waiting.ask("a", 2, "train")
     waiting.ask("b", 1, "fit")
-    kinds = [lease.tenant for lease in (waiting.take(), waiting.take(), waiting.take()) if lease is not None]
-    assert kinds == ["a", "a", "b"]
+    waiting.ask("c", 1, "evaluate")
+    assert tenants(waiting, end=True) == "abcaaaaa"

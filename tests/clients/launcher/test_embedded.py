@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from steward_client.launcher import embedded, service
 from steward_client.launcher.actuators import leftovers
 from steward_client.launcher.embedded import Embedded
 from steward_client.launcher.service import service_at
+from steward_client.launcher.wishes import Wishes
 
 from tests.servers import free_port, wait_until
 
@@ -36,14 +39,32 @@ def test_it_is_started_again_when_it_is_killed_and_gone_at_the_end(
 
     def serving() -> list[psutil.Process]:
         family = psutil.Process().children(recursive=True)
-        return [one for one in family if one.cmdline()[-1:] == [str(port)]]
+        return [one for one in family if str(port) in one.cmdline()]
 
-    with service_at(f"http://127.0.0.1:{port}", None, tmp_path, said.append) as started:
+    wishes = Wishes(("ls",), "ls", url=f"http://127.0.0.1:{port}", data=tmp_path)
+    with service_at(wishes, tmp_path, said.append) as started:
         (first,) = serving()
         first.kill()
         wait_until(lambda: started.answers() and [one.pid for one in serving()] != [first.pid], 60)
     assert "the service ended with status 137; it is started again" in said
     assert serving() == []
+
+
+def test_of_launchers_that_are_called_at_once_one_starts_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    port, owned = free_port(), list[bool]()
+    monkeypatch.setattr(service, "_command", lambda _: [sys.executable, "-c", STANDS_FOR_IT, str(port)])
+    wishes, met = Wishes(("ls",), "ls", url=f"http://127.0.0.1:{port}", data=tmp_path / "data"), threading.Barrier(2)
+
+    def launch(number: int) -> None:
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with service_at(wishes, folder, lambda _: None) as found:
+            owned.append(found.own)
+            met.wait(60)
+
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(launch, range(2)))
+    assert sorted(owned) == [False, True]
 
 
 def test_one_that_ends_at_once_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

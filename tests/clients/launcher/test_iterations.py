@@ -85,15 +85,15 @@ def test_what_is_told_is_read_and_nonsense_skipped(tmp_path: Path) -> None:
     file = tmp_path / "iterations"
     tail = Tail(file, told)
     assert list(tail.marks()) == []
-    said = {"iteration": 0, "metrics": {"loss": 0.5, "bad": None}, "features": {"batch": 8}}
+    said = {"iteration": 0, "total": 7, "metrics": {"loss": 0.5, "bad": None}, "features": {"batch": 8}}
     file.write_text(json.dumps(said) + '\n[]\n{"iteration": "x"}\n{"iteration": 1, "metr')
     (mark,) = tail.marks()
-    assert (mark.number, mark.metrics, mark.features) == (0, {"loss": 0.5}, {"batch": 8.0})
+    assert (mark.number, mark.total, mark.metrics, mark.features) == (0, 7, {"loss": 0.5}, {"batch": 8.0})
     with file.open("a") as more:
         more.write('ics": {}}\n')
     assert [mark.number for mark in tail.marks()] == [1]
-    file.write_text('{"iteration": 2}\n')
-    assert [mark.number for mark in tail.marks()] == [2]
+    file.write_text('{"iteration": 2, "total": "x"}\n')
+    assert [(mark.number, mark.total) for mark in tail.marks()] == [(2, None)]
 
 
 @pytest.mark.parametrize(

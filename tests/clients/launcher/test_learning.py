@@ -24,7 +24,7 @@ class Watching:
     """A command of eight iterations, the first of which nobody saw begin, and all that is done with it."""
 
     def __init__(self, status: int = 0) -> None:
-        self.said, self.set, self.kept = list[str](), list[float](), list[int]()
+        self.said, self.set, self.kept, self.told = list[str](), list[float](), list[int](), list[tuple[int, float]]()
         self.clock, self.status, self._at_end = SimpleNamespace(count=0, total=8), None, status
         self.actuator = SimpleNamespace(apply=lambda one: self.set.append(one["cpu"]), close=lambda: None)
         self._stream = self._each()
@@ -33,6 +33,10 @@ class Watching:
 
     def start(self, *_: object) -> None:
         """It is started."""
+
+    def tell(self, iteration: int, allocation: dict[str, float], _: str) -> None:
+        """What its file says."""
+        self.told.append((iteration, allocation["cpu"]))
 
     def iterations(self) -> Iterator[Iteration]:
         """The same for whoever asks."""
@@ -67,8 +71,8 @@ def learning(watching: Watching, fit: Callable[[], int], monkeypatch: pytest.Mon
 
     monkeypatch.setattr(module, "beside", at_once)
     made: Any = Learning(Wishes(("ls",), "ls"), None, Path(), watching.said.append)  # type: ignore[arg-type]
-    made._spec, made._resources = {"iterations": 8}, (Resource("cpu", 25, 100, 25, "%"),)
-    made._fitted, made._trained = fit, lambda model: watching.said.append(f"trained {model}")
+    made.spec, made._resources = {"iterations": 8}, (Resource("cpu", 25, 100, 25, "%"),)
+    made._fitted, made._train = fit, lambda model: watching.said.append(f"trained {model}")
     return made
 
 
@@ -85,7 +89,9 @@ def test_it_goes_on_whether_a_model_comes_of_it_or_not(
     assert profile.measure()
     assert learning(watching, fit, monkeypatch)._learned_beside(profile) is profile
     assert watching.said[-1].startswith(told)
-    assert (watching.set, watching.kept, next(watching.iterations()).index) == ([100.0], [1, 2, 3, 4], 5)
+    assert (watching.set, watching.kept, next(watching.iterations()).index) == ([100.0], [1, 2, 3], 5)
+    assert watching.told == [(1, 100.0), (2, 100.0), (3, 100.0)]
+    assert [row.index for row in profile.rows] == [1, 2, 3, 4]  # the fit may have slowed the last: it is no sample
 
 
 @pytest.mark.parametrize("status", [0, 3])
@@ -102,17 +108,42 @@ def test_one_of_which_nothing_is_left_is_started_again_or_has_failed(
     else:
         assert made._learned_beside(profile) is None
         assert "it is started again" in watching.said[-2]
-    assert watching.kept == list(range(1, 8))  # none is lost, none twice
+    assert watching.kept == list(range(1, 7))
 
 
-@pytest.mark.parametrize(("error", "told"), [(FAILED, f"no agent: {FAILED}"), (Interrupted(2), "the training is left")])
+@pytest.mark.parametrize(
+    ("error", "told"), [(FAILED, f"no agent: {FAILED}"), (Interrupted(2), "the training is left; the next --learn")]
+)
 def test_what_becomes_of_the_training_does_not_touch_the_commands_status(
     error: BaseException, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watching = Watching()
     made = learning(watching, lambda: 1, monkeypatch)
     made._training = Future[None]()
-    made.rest(wait=False)
+    made.rest(own=False, status=0)
+    made.rest(own=True, status=130)  # whoever has ended the command waits for nothing
     made._training.set_exception(error)
-    made.rest(wait=True)
-    assert watching.said == ["the training goes on at the service, for the next run", told]
+    made.rest(own=True, status=0)
+    assert watching.said[:2] == ["the training goes on at the service, for the next run", module.BEGUN]
+    assert watching.said[-1].startswith(told)
+
+
+JOBS = [
+    {"id": "1", "type": "fit", "state": "queued", "not_before": None},
+    {"id": "2", "type": "train", "state": "running", "not_before": "2030-01-01T00:00:00Z"},  # goes on for ever
+    {"id": "3", "type": "train", "state": "running", "not_before": None},
+]
+
+
+@pytest.mark.parametrize(("there", "followed"), [(JOBS, ["3"]), (JOBS[:2], [])])
+def test_a_training_that_was_left_is_gone_on_with(
+    there: list[dict[str, Any]], followed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def call(method: str, path: str) -> dict[str, Any]:
+        state = path.partition("state=")[2]
+        return {"items": [job for job in there if job["state"] == state]}
+
+    made, begun = learning(Watching(), lambda: 1, monkeypatch), list[str]()
+    made._service = made._jobs._service = SimpleNamespace(call=call)
+    made._jobs.trained = lambda job: begun.append(job["id"])
+    assert (made._learned(), begun) == (bool(followed), followed)

@@ -1,9 +1,9 @@
-"""The evaluation's view of a workload of a ``SimulatedKind``. See ``Problem``."""
+"""The evaluation's view of a workload of a ``SimulatedEnvironment``. See ``Problem``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,7 @@ from workers.evaluation.levels import TITLES, Level
 from workers.evaluation.problem import Axis, Encoder, HeatMapAxes, LevelOptimum, Tunable
 from workers.evaluation.wrappers.base import World
 from workers.inputs import Conditions, Workload
-
-if TYPE_CHECKING:
-    from workers.kinds.simulated.kind import SimulatedKind
+from workers.kinds.simulated.environment import SimulatedEnvironment
 
 NOTHING_HELD_OUT = "no executions were held out"
 BINS = tuple(np.linspace(-2, 2, 11).round(3).tolist())
@@ -34,7 +32,11 @@ class SimulatedProblem:
     """
 
     def __init__(
-        self, kind: SimulatedKind, workload: Workload, held_out: Sequence[bytes] = (), without: str = NOTHING_HELD_OUT
+        self,
+        kind: SimulatedEnvironment,
+        workload: Workload,
+        held_out: Sequence[bytes] = (),
+        without: str = NOTHING_HELD_OUT,
     ) -> None:
         self._kind, self._workload, self.held_out, self.without = kind, workload, held_out, without
         self.kind, self.name, self.layout = kind.name, workload.spec.name, kind.layout(workload.spec)

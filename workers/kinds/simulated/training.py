@@ -1,9 +1,9 @@
-"""What learners of a ``SimulatedKind`` learn in, and who tells how good they are. See ``TrainingProblem``."""
+"""What learners of a ``SimulatedEnvironment`` learn in, and who tells how good they are. See ``TrainingProblem``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +14,9 @@ from workers.evaluation.judge import Counted, Judgement, gap
 from workers.evaluation.levels import Level
 from workers.evaluation.statistics import mean_interval
 from workers.inputs import Conditions, Workload
+from workers.kinds.simulated.environment import SimulatedEnvironment
 from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.training.problem import Planned
-
-if TYPE_CHECKING:
-    from workers.kinds.simulated.kind import SimulatedKind
 
 LARGEST_TABLE = 6  # entries
 FEWEST_JUDGED = 32  # episodes, however long they are: intervals are of their returns
@@ -37,7 +35,7 @@ class SimulatedTraining:
 
     def __init__(
         self,
-        kind: SimulatedKind,
+        kind: SimulatedEnvironment,
         workload: Workload,
         seed: int,
         options: Mapping[str, Any] | None = None,
@@ -145,7 +143,7 @@ class WindowTraining(SimulatedTraining):
         window: as the kind has rebuilt it.
     """
 
-    def __init__(self, kind: SimulatedKind, workload: Workload, seed: int, window: bytes) -> None:
+    def __init__(self, kind: SimulatedEnvironment, workload: Workload, seed: int, window: bytes) -> None:
         super().__init__(kind, workload, seed, {"window": window})
         self.judged_episodes = kind.window_episodes
 

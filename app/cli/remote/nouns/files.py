@@ -15,11 +15,12 @@ from rich.text import Text
 
 from app.cli.remote.nouns.tree import tree
 from app.cli.remote.progress_bar import Bar, progress
-from app.cli.remote.sample_file import GZIP_MAGIC, PIECE
 from app.cli.remote.service import Json, Service
 from app.database.backups.contents import BackupError
 from app.database.backups.contents import written as whole
 
+PIECE = 1 << 20
+GZIP_MAGIC = b"\x1f\x8b"
 FORMATS = {
     "csv": "text/csv",
     "ndjson": "application/x-ndjson",

@@ -33,8 +33,9 @@ def _member(head: str, member: Any, indent: str) -> Iterator[str]:
     if not nested:
         yield f"{head} {_inline(member)}"
         return
-    yield head
-    yield from tree(member, indent + "  ")
+    within = [*tree(member, indent + "  ")]
+    yield head if within else f"{head} none"
+    yield from within
 
 
 def _inline(member: Any) -> str:

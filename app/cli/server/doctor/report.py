@@ -34,4 +34,4 @@ def _wrapped(begin: str, told: str, indent: str) -> list[str]:
 
 def document(found: Sequence[Finding]) -> str:
     """All of it as JSON."""
-    return json.dumps({"status": worst(found), "checks": [one._asdict() for one in found]}, indent=2)
+    return json.dumps({"status": worst(found), "checks": [one._asdict() for one in found]})

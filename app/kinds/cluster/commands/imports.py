@@ -21,11 +21,13 @@ def register(cli: typer.Typer) -> None:
 
 
 def _imports() -> None:
-    """Read logs of your own: check them, tell what they lack, and upload them."""
+    """Read logs of your own, check and upload them."""
 
 
 def jobs(files: Files, spec: Spec, check: Check = False, url: Url = SERVICE) -> None:
-    """Read logs of jobs, measured steps and learning curves; register their cluster, upload, and have a model fitted.
+    """Read logs of jobs, measured steps and learning curves.
+
+    Their cluster is registered, they are uploaded, and a model is fitted.
 
     Exit status: 0 done, 1 a file or the service refused, 2 misused, 3 no service there, 130 interrupted.
     """

@@ -21,11 +21,13 @@ def register(cli: typer.Typer) -> None:
 
 
 def _imports() -> None:
-    """Read logs of your own: check them, tell what they lack, and upload them."""
+    """Read logs of your own, check and upload them."""
 
 
 def requests(files: Files, spec: Spec, check: Check = False, url: Url = SERVICE) -> None:
-    """Read logs of requests and measured batches; register what they are of, upload them, and have a model fitted.
+    """Read logs of requests and measured batches.
+
+    What they are of is registered, they are uploaded, and a model is fitted.
 
     Exit status: 0 done, 1 a file or the service refused, 2 misused, 3 no service there, 130 interrupted.
     """

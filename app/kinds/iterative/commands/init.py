@@ -31,7 +31,9 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the spec on standard output, too.")] = False,
 ) -> None:
-    """Write the spec of an iterative workload, such as a training: by asking, or from a log of samples.
+    """Write the spec of a workload, by asking or from a log.
+
+    Of kind iterative, such as a training; the log is one of samples.
 
     Exit status: 0 done, 2 misused (the log or an answer can't be right, or the file is there already), 130 interrupted.
     """

@@ -28,7 +28,7 @@ def register(cli: typer.Typer) -> None:
 
 
 def _imports() -> None:
-    """Read logs of your own: check them, tell what they lack, and upload them."""
+    """Read logs of your own, check and upload them."""
 
 
 def swf(

@@ -54,7 +54,9 @@ def simulate(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, not a table.")] = False,
 ) -> None:
-    """Play a trace by strategies, and tell slowdown, wait, utilisation, makespan and cost; several are compared paired.
+    """Play a trace by strategies, and tell what came of it.
+
+    Slowdown, wait, utilisation, makespan and cost; several strategies are compared paired.
 
     Exit status: 0 done, 1 the trace or what is asked of it was refused, 2 misused, 130 interrupted.
     """

@@ -19,7 +19,7 @@ class Before:
 
     def __call__(self, env: CallbackEnv) -> None:
         """A round begins."""
-        self._reporter.begin()
+        self._reporter.begin(env.end_iteration - env.iteration)
 
 
 class After:

@@ -32,7 +32,7 @@ class Reported(Generic[T]):
     def __iter__(self) -> Iterator[T]:
         with self.reporter as reporter:
             for step in self._steps:
-                reporter.begin()
+                reporter.begin(self._steps)
                 yield step
                 reporter.end()
 

@@ -7,7 +7,7 @@ import logging
 import math
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from typing import Any, Self, TypeVar, cast
 
@@ -65,21 +65,25 @@ class Reporter:
         return {} if self.epoch is None else self.epoch.allocation
 
     @unraised
-    def begin(self) -> None:
-        """An iteration begins; one that has begun and not ended is forgotten."""
-        loop = self._loop = self._loop or self._started()
+    def begin(self, left: int | Iterable[Any] = 0) -> None:
+        """An iteration begins; one that has begun and not ended is forgotten.
+
+        ``left``: with it so many are to come, or so many as that holds, where it is known.
+        """
+        loop = self._loop = self._loop or self._started(left)
         if loop is not None:
             self.epoch = loop.begin()
             self.epoch.describe(**self._features)
 
-    def _started(self) -> Loop | None:
+    def _started(self, left: int | Iterable[Any]) -> Loop | None:
         if self._channel is None and all(os.environ.get(name) in (None, "", "0") for name in RANKS):
             self._channel = launched("log", Retry(patience_seconds=PATIENCE_SECONDS))
         if self._channel is None:
             return None
         self._channel.start()
         atexit.register(self.close)
-        return Loop(self._channel)
+        count = left if isinstance(left, int) else _length(left)
+        return Loop(self._channel, self._channel.iteration + count if count > 0 else 0)
 
     @unraised
     def describe(self, features: Mapping[str, Any]) -> None:
@@ -124,6 +128,14 @@ def plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")[:LONGEST_NAME] or "unnamed"
 
 
+def _length(steps: Any) -> int:
+    """How many there are; 0 where nobody can tell, as of streams."""
+    try:
+        return len(steps)
+    except (TypeError, NotImplementedError):
+        return 0
+
+
 def _numbers(figures: Mapping[str, Any]) -> dict[str, float]:
     """Those that are finite numbers, by plain names."""
     found = ((plain(name), _number(value)) for name, value in figures.items())
@@ -132,6 +144,6 @@ def _numbers(figures: Mapping[str, Any]) -> dict[str, float]:
 
 def _number(value: Any) -> float:
     try:
-        return float(value)
+        return float(value.detach() if hasattr(value, "detach") else value)  # of a tensor, what it is without its slope
     except (TypeError, ValueError, RuntimeError):  # a text, or a tensor of several numbers
         return math.nan

@@ -41,7 +41,7 @@ def partial_fit(
     """
     with reporter or Reporter() as report:
         for X, y in batches:  # noqa: N806 - as scikit-learn calls it
-            report.begin()
+            report.begin(batches)
             report.describe({"batch": len(X)})
             estimator.partial_fit(X, y, **options)
             report.end(None if score is None or report.epoch is None else score(estimator))

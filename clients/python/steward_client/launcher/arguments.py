@@ -13,13 +13,15 @@ from .wishes import Misuse, Wishes
 
 SERVICE = "http://127.0.0.1:8080"
 DESCRIPTION = """\
-Run a command under Steward's decisions: it is started, limited, and given after each of its iterations what is decided.
-Its output passes through unchanged; the exit status is its own."""
+Run a command under Steward's decisions: it is started, limited, and given after
+each of its iterations what is decided. Its output passes through unchanged; the
+exit status is its own."""
 EXAMPLES = """\
 examples:
   %(prog)s --learn --deadline 30m -- python train.py
   %(prog)s --workload resnet18 --deadline 2h -- python train.py --epochs 90
-  %(prog)s --learn --resource cpu=50..400/50%% --pattern 'pass (?P<iteration>\\d+) loss=(?P<loss>.+)' -- ./train"""
+  %(prog)s --learn --resource cpu=50..400/50%% \\
+    --pattern 'pass (?P<iteration>\\d+) loss=(?P<loss>.+)' -- ./train"""
 
 
 class _Parser(argparse.ArgumentParser):

@@ -19,6 +19,7 @@ from .actuators.contract import ActuatorError, Allocation
 from .followed import Followed
 from .iterations.mark import SECONDS, Iteration
 from .row import HELD, PROFILE, Row
+from .said import unless
 from .service import Json, Say, Service, refused
 from .watched import Watched
 from .wishes import Misuse, Resource, Wishes, duration_text
@@ -47,6 +48,7 @@ class Governed:
     ) -> None:
         self.wishes, self.spec, self.rows, self.watched = wishes, spec, list(known or ()), watched
         self._actuator, self._say, self._service = watched.actuator, say, service
+        self._tell = unless(wishes.quiet, say)
         self._resources = {found["name"]: Resource.of_spec(found) for found in spec["resources"]}
         self._metrics = [found["name"] for found in spec["metrics"]]
         self._features = [found["name"] for found in spec["features"]]
@@ -119,7 +121,7 @@ class Governed:
     def _begin(self) -> None:
         decision = self.run.decision
         if self._takes_over:
-            self._say(f"governed from iteration {self.watched.clock.count} on")
+            self._tell(f"governed from iteration {self.watched.clock.count} on")
             self._apply(f"after {self.watched.clock.count} iterations", self.run.allocation, self.run.allocation)
             return
         self._show("first", self.run.allocation, decision.reason.text, decision.source)
@@ -168,7 +170,7 @@ class Governed:
         self._settled, first = True, iteration.index + (iteration.seconds is None)
         gone = iteration.at - (iteration.seconds or 0.0) - self.watched.began
         if iteration.seconds is None:
-            self._say(f"start and first iteration: {duration_text(gone)} together; counted from the next one on")
+            self._tell(f"start and first iteration: {duration_text(gone)} together; counted from the next one on")
         deadline = targets(self.wishes, self.spec, 1e-9).get(SECONDS)
         late = deadline is not None and gone > NOTICEABLE * deadline
         if first < self.spec["iterations"] and (first or late):
@@ -213,8 +215,7 @@ class Governed:
 
     def _apply(self, when: str, before: Allocation, decided: Allocation) -> None:
         decision = self.run.decision
-        if self._actuator.shares_files:
-            self.watched.tell(decision.iteration, decided, decision.reason.text)
+        self.watched.tell(decision.iteration, decided, decision.reason.text)
         if all(abs(decided[name] - before[name]) <= one.step / 2 for name, one in self._resources.items()):
             return
         try:
@@ -228,8 +229,7 @@ class Governed:
 
     def _show(self, when: str, allocation: Allocation, reason: str, source: str) -> None:
         texts = [f"{name} {value:g} {self._resources[name].unit}".strip() for name, value in allocation.items()]
-        if not self.wishes.quiet:
-            self._say(f"{when}: {', '.join(texts)} ({source}: {reason})")
+        self._tell(f"{when}: {', '.join(texts)} ({source}: {reason})")
 
     def _once(self, text: str) -> None:
         if text not in self._said:

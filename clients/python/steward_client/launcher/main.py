@@ -18,7 +18,7 @@ from .governed import Governed, targets
 from .interrupts import Interrupted, interruptible, undisturbed
 from .learn.learning import CommandFailed, Learning
 from .learn.profile import Profile
-from .said import columns, say
+from .said import columns, say, unless
 from .service import JobFailed, Json, Service, refused, service_at
 from .watched import Watched
 from .wishes import Misuse, Resource, Wishes
@@ -61,12 +61,13 @@ def launch(wishes: Wishes) -> int:
         return _cleaned(wishes)
     with (
         tempfile.TemporaryDirectory(prefix="steward-run-") as name,
-        service_at(wishes.url, wishes.data, Path(name), say) as service,
+        service_at(wishes, Path(name), say) as service,
     ):
         with closing(Learning(wishes, service, Path(name), say)) as learning:
             going = learning.do() if wishes.learn else None
-            status = _governed(wishes, service, Path(name), going)
-            learning.rest(wait=service.own)
+            spec = learning.spec or _workload(wishes, service)
+            status = _governed(wishes, service, spec, Path(name), going)
+            learning.rest(own=service.own, status=status)
         return status
 
 
@@ -77,14 +78,13 @@ def _cleaned(wishes: Wishes) -> int:
     return 0
 
 
-def _governed(wishes: Wishes, service: Service, folder: Path, going: Profile | None) -> int:
-    spec = _workload(wishes, service)
+def _governed(wishes: Wishes, service: Service, spec: Json, folder: Path, going: Profile | None) -> int:
     targets(wishes, spec)
     ranges = {found["name"]: Resource.of_spec(found).range for found in spec["resources"]}
     actuator = going.watched.actuator if going else registry.create(wishes.actuator, ranges, dict(wishes.options))
     try:
         if going is None:
-            registry.introduce(actuator, say)
+            registry.introduce(actuator, unless(wishes.quiet, say))
         watched = going.watched if going else Watched(wishes, actuator, folder, say)
         with closing(Governed(wishes, service, spec, watched, say, going.rows if going else None)) as governed:
             status = _driven(governed, actuator)

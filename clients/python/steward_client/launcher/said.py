@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 NARROWEST, INDENT = 40, "         "
 
@@ -14,6 +14,15 @@ def say(text: str, speaker: str = "steward") -> None:
     """A message: on a terminal as wide as that, elsewhere a line."""
     sys.stderr.write("".join(f"{line}\n" for line in lines(f"{speaker}: {text}", columns())))
     sys.stderr.flush()
+
+
+def unless(quiet: bool, say: Callable[[str], None]) -> Callable[[str], None]:
+    """What says how far it is: nothing where that is not to be heard."""
+    return _unheard if quiet else say
+
+
+def _unheard(_: str) -> None:
+    pass
 
 
 def columns() -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import fcntl
 import os
 import shutil
 import sys
@@ -23,7 +24,8 @@ from steward_client.retry import Retry
 from .embedded import Embedded
 from .interrupts import held
 from .limits.guarded import NotStarted
-from .wishes import Misuse
+from .said import unless
+from .wishes import Misuse, Wishes
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 READY_SECONDS = 60.0
@@ -114,41 +116,48 @@ class Service:
 
 
 @contextmanager
-def service_at(url: str, data: Path | None, folder: Path, say: Say) -> Iterator[Service]:
+def service_at(wishes: Wishes, folder: Path, say: Say) -> Iterator[Service]:
     """The service at an address of this machine or another; where nobody is there on this one, one of our own.
 
     Raises:
         Misuse: nobody answers there, and none can be started.
     """
-    service = Service(url)
-    try:
-        if service.answers():
-            say(f"service: {url}")
-            yield service
-        else:
-            with _embedded(service, data, folder, say):
-                service.own = True
-                yield service
-    finally:
-        service.close()
+    tell = unless(wishes.quiet, say)
+    with closing(Service(wishes.url)) as service, ExitStack() as stack:
+        if not service.answers():
+            command = _command(service.url)
+            data = wishes.data or Path(os.environ.get("STEWARD_DATA_DIR") or "steward-data")
+            with _in_turn(data):
+                if not service.answers():
+                    _embed(service, [*command, "--data", str(data)], folder, say, stack)
+                    tell(f"service: none at {service.url}, so one runs for as long as this takes (data: {data})")
+        if not service.own:
+            tell(f"service: {service.url}")
+        yield service
 
 
 @contextmanager
-def _embedded(service: Service, data: Path | None, folder: Path, say: Say) -> Iterator[None]:
-    command = _command(service.url)
-    if data is not None:
-        command += ["--data", str(data)]
-    with ExitStack() as stack:
-        try:
-            with held():
-                own = stack.enter_context(closing(Embedded(command, folder / "serve.log", say)))
-        except NotStarted as error:
-            raise Misuse(f"no service at {service.url}, and it can't be started: {error}") from error
-        _await(service, own)
-        where = data or os.environ.get("STEWARD_DATA_DIR") or "steward-data"
-        say(f"service: none at {service.url}, so one runs for as long as this takes (data: {where})")
-        own.keep()
+def _in_turn(data: Path) -> Iterator[None]:
+    """Of launchers that are called at once one starts a service, which the others find."""
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+        file = (data / "launch.lock").open("a")
+    except OSError as error:
+        raise Misuse(f"--data {data}: {error.strerror}") from error
+    with file:
+        fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def _embed(service: Service, command: list[str], folder: Path, say: Say, stack: ExitStack) -> None:
+    try:
+        with held():
+            own = stack.enter_context(closing(Embedded(command, folder / "serve.log", say)))
+    except NotStarted as error:
+        raise Misuse(f"no service at {service.url}, and it can't be started: {error}") from error
+    _await(service, own)
+    service.own = True
+    own.keep()
 
 
 def _command(url: str) -> list[str]:

@@ -18,6 +18,7 @@ from .actuators.contract import Actuator, Allocation, Launch, Sink, Stream
 from .iterations.files import OwnFile, Tail, told
 from .iterations.mark import Clock, Iteration, Mark
 from .iterations.output import Lines, Matcher, Spread
+from .said import unless
 from .wishes import Wishes
 
 LOOK_SECONDS = 0.02
@@ -80,9 +81,9 @@ class Watched:
         environment = {"PYTHONUNBUFFERED": "1", **more} if "PYTHONUNBUFFERED" not in os.environ else dict(more)
         if self.actuator.shares_files:
             (self._folder / "iterations").write_text("")
-            self.tell(0, allocation, "the first allocation")
             environment["STEWARD_ITERATIONS"] = str(self._folder / "iterations")
             environment["STEWARD_ALLOCATION"] = str(self._folder / "allocation.json")
+        self.tell(0, allocation, "the first allocation")
         self.began = time.monotonic()
         launch = Launch(
             self._wishes.command,
@@ -96,7 +97,9 @@ class Watched:
         self.actuator.start(launch)
 
     def tell(self, iteration: int, allocation: Allocation, reason: str) -> None:
-        """Let the command know what was decided, for what it may want to follow by itself."""
+        """Let the command know what was decided, for what it may want to follow by itself, where it sees our files."""
+        if not self.actuator.shares_files:
+            return
         said = {"iteration": iteration, "allocation": dict(allocation), "reason": reason}
         beside = self._folder / "allocation.new"
         beside.write_text(json.dumps(said))
@@ -170,7 +173,7 @@ class Watched:
         self._rank = rank
         self.clock.forget()
         by = {TOLD: "what the command reports", OWN_FILE: f"{self._wishes.watch_file}", OUTPUT: self._matcher.form}
-        self._say(f"iterations: by {by[rank]}")
+        unless(self._wishes.quiet, self._say)(f"iterations: by {by[rank]}")
 
     def _hint(self) -> None:
         silent = self.clock.count == 0 and time.monotonic() - self.began > SILENT_SECONDS

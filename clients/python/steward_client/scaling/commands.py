@@ -36,7 +36,9 @@ def scaler(
     tls_key: File = None,
     tls_ca: File = None,
 ) -> None:
-    """Serve an external scaler of KEDA (gRPC): as many replicas as the latest decisions ask for.
+    """Serve an external scaler of KEDA (gRPC).
+
+    It asks for as many replicas as the latest decisions do.
 
     With --tls-cert and --tls-key by TLS; with --tls-ca only to clients that it vouches for. The service's key is
     STEWARD_API_KEY. Exit status: 0 ended, 1 can't start.
@@ -56,7 +58,9 @@ def recommender(
     hold: Hold = 300.0,
     once: Annotated[bool, typer.Option("--once", help="Look once, and end.")] = False,
 ) -> None:
-    """Write the latest decisions into VerticalPodAutoscaler objects, as their recommender.
+    """Write decisions into VerticalPodAutoscaler objects.
+
+    The latest ones, as the objects' recommender.
 
     Exit status: 0 ended, 1 can't start, or (with --once) objects can't be listed.
     """
@@ -74,7 +78,9 @@ def adapter(
     tls_key: File = None,
     tls_ca: File = None,
 ) -> None:
-    """Serve the latest decisions as metrics: /metrics for Prometheus, external.metrics.k8s.io for Kubernetes.
+    """Serve the latest decisions as metrics.
+
+    /metrics for Prometheus, external.metrics.k8s.io for Kubernetes.
 
     With --tls-cert and --tls-key by TLS, as Kubernetes asks for; with --tls-ca only to clients that it vouches for.
     Exit status: 0 ended, 1 can't start.

@@ -88,10 +88,21 @@ def test_a_table_says_who_passed_what(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 def test_tables_fit_80_columns() -> None:
     console = Console(file=io.StringIO(), width=80)
-    asking.show(FOUND, Options("http://there", {}, Path("r.html")), console)
+    asking.show(FOUND, console)
     counted = written(console).split("Mean return")[0].splitlines()
     assert max(map(len, counted)) <= 80
     assert not any("…" in line for line in counted)
+
+
+def test_what_was_found_before_is_told_alike(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(asking, "Service", Played())
+    monkeypatch.setattr(asking, "meant", lambda *_: "e1")
+    asking.again("http://there", "newest", as_json=False)
+    assert "Mean return" in capsys.readouterr().out
+    asking.again("http://there", "newest", as_json=True)
+    assert json.loads(capsys.readouterr().out) == FOUND
 
 
 def test_programs_get_json(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,8 @@ def test_a_folder_is_held_by_one_process_which_others_are_told(tmp_path: Path) -
     assert lock.holder(tmp_path) is None
     with lock.exclusive(tmp_path):
         assert lock.holder(tmp_path) == str(os.getpid())
-        with pytest.raises(StartupError, match=f"process {os.getpid()} serves it already"), lock.exclusive(tmp_path):
+        told = f"process {os.getpid()} serves it already"
+        with pytest.raises(StartupError, match=told), lock.exclusive(tmp_path, 0.0):
             pass
     assert lock.holder(tmp_path) is None
 
@@ -32,6 +34,8 @@ def test_a_lock_goes_with_its_process_however_that_ends(tmp_path: Path) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == b"held\n"
         assert lock.holder(tmp_path) == str(process.pid)
-        process.kill()
+        threading.Timer(0.5, process.kill).start()  # one that is ending is waited for
+        with lock.exclusive(tmp_path):
+            assert lock.holder(tmp_path) == str(os.getpid())
     with lock.exclusive(tmp_path):
         assert lock.holder(tmp_path) == str(os.getpid())

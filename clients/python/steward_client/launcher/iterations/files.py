@@ -57,15 +57,18 @@ class Tail:
 
 
 def told(line: str) -> Mark | None:
-    """A line of ``STEWARD_ITERATIONS``, ``{"iteration": 7, "metrics": {…}, "features": {…}}``; others are skipped."""
+    """A line of ``STEWARD_ITERATIONS``, ``{"iteration": 7, "total": 90, "metrics": {…}}``; others are skipped."""
     try:
         said = json.loads(line)
         number = said["iteration"]
         whole = isinstance(number, int) and not isinstance(number, bool)
         metrics, features = said.get("metrics") or {}, said.get("features") or {}
-        return Mark(time.monotonic(), number, None, _finite(metrics), _finite(features)) if whole else None
+        total = said.get("total")
+        counts = isinstance(total, int) and total > 0
+        mark = Mark(time.monotonic(), number, total if counts else None, _finite(metrics), _finite(features))
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
+    return mark if whole else None
 
 
 class OwnFile:

@@ -13,27 +13,25 @@ from steward_client.errors import StewardError, Unreachable
 from steward_client.launcher.actuators import registry
 from steward_client.launcher.interrupts import Interrupted
 from steward_client.launcher.iterations.mark import SECONDS
+from steward_client.launcher.said import unless
 from steward_client.launcher.service import JobFailed, Json, Say, Service
 from steward_client.launcher.watched import Watched
-from steward_client.launcher.wishes import Misuse, Resource, Wishes, duration_text
+from steward_client.launcher.wishes import Misuse, Resource, Wishes
 
 from .beside import beside
 from .design import Allocation, filling, most_doubted
+from .jobs import BUDGET, Jobs
 from .profile import LENGTH, Profile, Segment
 from .specification import check_same, resources, specification
 
 FILLING = 5
 """Samples that fill the space before the model is asked where it knows least."""
-FEWEST = 2
-"""Samples without which no model is fitted."""
 RUNS = 20
 """Of a short command, at most, to measure it often enough."""
-BUDGET = 250_000
-"""Environment steps of each seed's training: whoever waits for it sees it end."""
 LEFT = (JobFailed, StewardError, Unreachable)
 """What ends no command that goes on: it is learned from another time."""
-TENTHS = 10
 NONE_SEEN = "no iteration was seen"
+BEGUN = "the training is left; the next --learn goes on with it"
 
 
 class CommandFailed(RuntimeError):
@@ -50,12 +48,18 @@ class CommandFailed(RuntimeError):
 
 
 class Learning:
-    """One workload's."""
+    """One workload's.
+
+    Attributes:
+        spec: as the service has it; None: it is not known.
+    """
 
     def __init__(self, wishes: Wishes, service: Service, folder: Path, say: Say) -> None:
         self._wishes, self._service, self._folder, self._say = wishes, service, folder, say
+        self._tell = unless(wishes.quiet, say)
         self._path = f"/workloads/{wishes.workload}"
-        self._spec: Json | None = None
+        self._jobs = Jobs(service, self._path, self._tell)
+        self.spec: Json | None = None
         self._resources: tuple[Resource, ...] = ()
         self._measured: dict[tuple[float, ...], int] = {}
         self._waiting: list[Segment] = []
@@ -74,34 +78,34 @@ class Learning:
             CommandFailed, JobFailed, StewardError, Unreachable, ActuatorError: see there.
         """
         self._find()
-        if self._spec is not None and self._learned():
+        if self.spec is not None and self._learned():
             return None
         if not self._enough():
             self._profile()
         if self._going is not None:
             return self._learned_beside(self._going)
-        self._trained(self._fitted())
+        self._train(self._fitted())
         return None
 
     def _learned_beside(self, going: Profile) -> Profile | None:
-        """Fit while the command goes on, then train an agent; the command if it still goes on once it is fitted."""
+        """Fit while the command goes on; the command if it still goes on once that is done."""
         most = {one.name: one.maximum for one in self._resources}
         held = ", ".join(f"{one.name} {one.maximum:g} {one.unit}".strip() for one in self._resources)
-        self._say(f"measured: the command goes on with {held} until a model is fitted")
+        self._tell(f"measured: the command goes on with {held} until a model is fitted")
         fitted = beside(self._fitted)
         if not going.hold(most, lambda: fitted.done() and self._left(going)):
             self._ended(going)
-            self._trained(fitted.result())
+            self._train(fitted.result())
             return None
         try:
-            self._training = beside(partial(self._trained, fitted.result()))
+            self._train(fitted.result())
         except LEFT as error:
             self._say(f"not learned: {' '.join(str(error).split())}; the command goes on")
         return going
 
     def _left(self, going: Profile) -> bool:
         """Whether there are iterations yet that could be governed."""
-        return self._spec is not None and going.watched.clock.count < self._spec["iterations"]
+        return self.spec is not None and going.watched.clock.count < self.spec["iterations"]
 
     def _ended(self, going: Profile) -> None:
         """The command has come to its end before anything was learned of it."""
@@ -109,26 +113,30 @@ class Learning:
         going.watched.actuator.close()
         if going.watched.status:
             raise CommandFailed(going.watched.status, self._iterations)
-        self._say("the command ended before it was learned from: once it is, it is started again, under decisions")
+        self._tell("the command ended before it was learned from: once it is, it is started again, under decisions")
 
-    def rest(self, *, wait: bool) -> None:
-        """What is still learned after the command's end: wait for it, or leave it to the service.
+    def rest(self, *, own: bool, status: int) -> None:
+        """What is still learned after the command's end: wait for it, or leave it.
 
         What becomes of it is said: the command is done, and its status stands.
+
+        Args:
+            own: whether the service ends with this launch; another one goes on with the training.
+            status: the command's; whoever had it fail, or ended it, waits for nothing.
         """
         if self._training is None:
             return
-        if not (wait or self._training.done()):
-            self._say("the training goes on at the service, for the next run")
+        if not self._training.done() and (status or not own):
+            self._tell(BEGUN if own else "the training goes on at the service, for the next run")
             return
         try:
             if not self._training.done():
-                self._say("the command is done; the training goes on, Ctrl-C leaves it")
+                self._tell("the command is done; the training goes on, Ctrl-C leaves it")
             self._training.result()
         except LEFT as error:
             self._say(f"no agent: {' '.join(str(error).split())}")
         except Interrupted:
-            self._say("the training is left")
+            self._tell(BEGUN)
 
     def close(self) -> None:
         """End the command if it goes on."""
@@ -141,13 +149,13 @@ class Learning:
         if found is None:
             self._resources = resources(self._wishes)
             return
-        self._spec = found["spec"]
-        if self._spec.get("kind") != "iterative":
+        self.spec = found["spec"]
+        if self.spec.get("kind") != "iterative":
             raise Misuse(
-                f"workload {self._wishes.workload!r} is of kind {self._spec.get('kind')!r}; give another --name"
+                f"workload {self._wishes.workload!r} is of kind {self.spec.get('kind')!r}; give another --name"
             )
-        check_same(self._wishes, self._spec)
-        self._resources = tuple(map(Resource.of_spec, self._spec["resources"]))
+        check_same(self._wishes, self.spec)
+        self._resources = tuple(map(Resource.of_spec, self.spec["resources"]))
         self._count()
 
     def _count(self) -> None:
@@ -161,25 +169,31 @@ class Learning:
             self._iterations += 1
 
     def _learned(self) -> bool:
+        """Whether there is an agent, or a training that was left goes on to make one."""
         agents = self._service.call("GET", f"{self._path}/agents?limit=1")["items"]
         if agents:
-            self._say(f"learned before: agent {agents[0]['version']} of workload {self._wishes.workload!r}")
-        return bool(agents)
+            self._tell(f"learned before: agent {agents[0]['version']} of workload {self._wishes.workload!r}")
+            return True
+        left = self._jobs.left()
+        if left is not None:
+            self._tell("measured before; the training that was left goes on")
+            self._training = beside(partial(self._jobs.trained, left))
+        return left is not None
 
     def _enough(self) -> bool:
-        return self._spec is not None and self._iterations >= self._wishes.profile_iterations
+        return self.spec is not None and self._iterations >= self._wishes.profile_iterations
 
     def _profile(self) -> None:
         """Run the command, as often as it takes."""
         left = self._wishes.profile_iterations - self._iterations
         known = f", {self._iterations} are there" if self._iterations else ""
-        self._say(f"profile: about {left} iterations are measured, {LENGTH} at each allocation{known}")
+        self._tell(f"profile: about {left} iterations are measured, {LENGTH} at each allocation{known}")
         allocations = self._allocations()
         for _ in range(RUNS):
             self._once(allocations)
-            if self._enough():
+            if self._enough() or self._going is not None:
                 return
-        self._say(f"profile: {self._iterations} iterations in {RUNS} runs of the command must do")
+        self._tell(f"profile: {self._iterations} iterations in {RUNS} runs of the command must do")
 
     def _once(self, allocations: Iterator[Mapping[str, float]]) -> None:
         ranges = {one.name: one.range for one in self._resources}
@@ -188,18 +202,27 @@ class Learning:
                 closing(registry.create(self._wishes.actuator, ranges, dict(self._wishes.options)))
             )
             if not self._iterations:
-                registry.introduce(actuator, self._say)
+                registry.introduce(actuator, self._tell)
             watched = Watched(self._wishes, actuator, self._folder, self._say)
             profile = Profile(watched, allocations, lambda whole: self._keep(whole, watched))
-            if profile.measure():
+            if self._measures(profile):
                 self._going = profile
                 undone.pop_all()
+                return
         if not profile.rows and not watched.status:
             seen = "only one iteration was seen, and not when it began" if watched.clock.count else NONE_SEEN
             raise Misuse(seen + ": let the command print lines like 'Epoch 3/90', or say --pattern or --watch-file")
         self._register(profile.total)
         if watched.status:
-            raise CommandFailed(watched.status, 0 if self._spec is None else self._iterations)
+            raise CommandFailed(watched.status, 0 if self.spec is None else self._iterations)
+
+    def _measures(self, profile: Profile) -> bool:
+        """Measure; whether the command goes on. A service that is lost does not end it."""
+        try:
+            return profile.measure()
+        except LEFT as error:
+            self._say(f"no more is measured: {' '.join(str(error).split())}; the command goes on")
+            return True
 
     def _keep(self, whole: Segment, watched: Watched) -> bool:
         """Keep a sample, at the service as soon as the workload can be registered; whether more are wanted."""
@@ -210,26 +233,26 @@ class Learning:
         self._iterations += len(whole.rows)
         seconds = sum(row.seconds for row in whole.rows) / len(whole.rows)
         texts = ", ".join(f"{one.name} {whole.allocation[one.name]:g} {one.unit}".strip() for one in self._resources)
-        if known < wanted or self._spec is None:
-            self._say(f"profile: {self._iterations} iterations ({wanted} wanted); {texts}: {seconds:.3g} s")
+        if known < wanted or self.spec is None:
+            self._tell(f"profile: {self._iterations} iterations ({wanted} wanted); {texts}: {seconds:.3g} s")
         self._register(self._wishes.iterations or watched.clock.total)
         if self._enough() or self._iterations < wanted:
-            return self._spec is None or self._iterations < wanted
+            return self.spec is None or self._iterations < wanted
         if not self._told_why:
-            self._say("profile: how many iterations there are is not said (--iterations): measured to the end")
+            self._tell("profile: how many iterations there are is not said (--iterations): measured to the end")
             self._told_why = True
         return True
 
     def _register(self, iterations: int | None) -> None:
         """Register the workload once its length is known; send the samples that wait."""
-        if self._spec is None and iterations:
+        if self.spec is None and iterations:
             spec = specification(self._wishes, self._wishes.iterations or iterations)
-            self._spec = self._service.call("POST", "/workloads", spec)["spec"]
-            self._say(f"registered: workload {self._wishes.workload!r}, {self._spec['iterations']} iterations")
-        if self._spec is not None and self._waiting:
-            waiting, self._waiting = self._waiting, []
-            samples = [self._sample(segment, self._spec) for segment in waiting]
+            self.spec = self._service.call("POST", "/workloads", spec)["spec"]
+            self._tell(f"registered: workload {self._wishes.workload!r}, {self.spec['iterations']} iterations")
+        if self.spec is not None and self._waiting:
+            samples = [self._sample(segment, self.spec) for segment in self._waiting]
             answer = self._service.call("POST", f"{self._path}/samples", {"samples": samples})
+            self._waiting.clear()
             for refusal in answer["rejections"]:
                 why = f"{refusal['field']} {refusal['reason']}, not {refusal['value']}"
                 raise Misuse(f"what was measured is no sample of workload {self._wishes.workload!r}: {why}")
@@ -271,10 +294,10 @@ class Learning:
 
     def _interim(self) -> int | None:
         """A model of what is measured so far; it is fitted beside the command, which nobody holds up for it."""
-        if self._spec is None:
+        if self.spec is None:
             return None
         if self._fit is None:
-            self._fit = self._service.call("POST", f"{self._path}/models", {})
+            self._fit = self._jobs.begin("models", {})
             return None
         self._fit = self._service.call("GET", f"/jobs/{self._fit['id']}")
         return int(self._fit["result"]["model"]) if self._fit["state"] == "succeeded" else None
@@ -286,37 +309,10 @@ class Learning:
 
     def _fitted(self) -> int:
         """Fit what was measured; the version of the model."""
-        result = self._done("fit", self._service.call("POST", f"{self._path}/models", {}))
-        report = self._service.call("GET", f"{self._path}/models/{result['model']}")["report"]
-        seconds = report["metrics"][SECONDS]
-        self._say(
-            f"model {result['model']}: {report['family']}, error {seconds['mape']:.1%} "
-            f"(a mean's: {seconds['naive_mape']:.0%}), by {report['executions']} samples"
-        )
-        return int(result["model"])
+        self._register(None)
+        return self._jobs.fitted(self._jobs.begin("models", {}))
 
-    def _trained(self, model: int) -> None:
-        """Train an agent in simulators of the model."""
+    def _train(self, model: int) -> None:
+        """Train an agent in simulators of the model, beside the command."""
         request = {"budget": self._wishes.budget or BUDGET, "model": model}
-        result = self._done("train", self._service.call("POST", f"{self._path}/agents", request))
-        report = self._service.call("GET", f"{self._path}/agents/{result['agent']}")["report"]
-        whether = "promoted: " if report["promoted"] else "not promoted: "
-        reason = report["reason"].removeprefix(whether)
-        self._say(f"agent {result['agent']}: {report['algorithm']}, {whether}{reason}")
-
-    def _done(self, what: str, job: Json) -> Json:
-        told = set[int]()
-
-        def tell(seen: Json) -> None:
-            tenth = int((seen.get("progress") or 0.0) * TENTHS)
-            if tenth not in told and seen["state"] == "running":
-                told.add(tenth)
-                left = seen.get("eta_seconds")
-                self._say(
-                    f"{what}: {tenth * 100 // TENTHS} %" + (f", about {duration_text(left)} left" if left else "")
-                )
-
-        try:
-            return self._service.done(job, tell)
-        except JobFailed as error:
-            raise JobFailed(f"{what}: {error}") from error
+        self._training = beside(lambda: self._jobs.trained(self._jobs.begin("agents", request)))

@@ -9,6 +9,7 @@ from steward_client.launcher.iterations.mark import Iteration
 from steward_client.launcher.row import PROFILE, Row
 from steward_client.launcher.watched import Watched
 
+MOVED = "to be measured"
 LENGTH = 3
 """Iterations at one allocation: a sample of the workload."""
 
@@ -49,28 +50,36 @@ class Profile:
     def measure(self) -> bool:
         """Measure; whether it is enough and the command goes on."""
         self.watched.start(self._segment.allocation, {})
-        return self._until(lambda more: not more)
-
-    def hold(self, allocation: Mapping[str, float], ready: Callable[[], bool]) -> bool:
-        """Go on under one allocation until something is ready; whether the command goes on then."""
-        self._move(allocation)
-        return self._until(lambda _: ready())
-
-    def _until(self, enough: Callable[[bool], bool]) -> bool:
-        for iteration in self.watched.iterations():
-            if enough(self._after(iteration)):
+        for iteration in self._each():
+            if not self._after(iteration):
                 self._flush()
                 return True
         self._flush()
         return False
 
+    def hold(self, allocation: Mapping[str, float], ready: Callable[[], bool]) -> bool:
+        """Go on under one allocation until something is ready; whether the command goes on then.
+
+        What is worked for that may slow it down on the same machine: these iterations are no samples.
+        """
+        self._move(allocation)
+        for iteration in self._each():
+            self._row(iteration)
+            if ready():
+                return True
+        return False
+
+    def _each(self) -> Iterator[Iteration]:
+        """Each iteration; the command knows by its file what was made of it, as it does under decisions."""
+        for iteration in self.watched.iterations():
+            yield iteration
+            self.watched.tell(self.watched.clock.count, self._segment.allocation, MOVED)
+
     def _after(self, iteration: Iteration) -> bool:
         """Keep an iteration; whether more are wanted."""
-        if iteration.seconds is None:
+        row = self._row(iteration)
+        if row is None:
             return True
-        allocation, told = self._segment.allocation, (iteration.metrics, iteration.features)
-        row = Row(iteration.index, iteration.seconds, allocation, *told, PROFILE)
-        self.rows.append(row)
         self._segment.rows.append(row)
         if len(self._segment.rows) < LENGTH:
             return True
@@ -78,6 +87,13 @@ class Profile:
         if more:
             self._move(next(self._allocations))
         return more
+
+    def _row(self, iteration: Iteration) -> Row | None:
+        if iteration.seconds is None:
+            return None
+        allocation, told = self._segment.allocation, (iteration.metrics, iteration.features)
+        self.rows.append(Row(iteration.index, iteration.seconds, allocation, *told, PROFILE))
+        return self.rows[-1]
 
     def _flush(self) -> bool:
         """Hand over what is measured; whether more is wanted."""

@@ -1,0 +1,78 @@
+"""How an agent was judged: by its training's report, and by evaluations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from app.agents.schemas import AgentRead
+from app.charts.figure import Figure
+from app.charts.ranking import Ranked, ranking
+from app.dashboard.rendering import cell
+from app.evaluations.schemas import EvaluationRead
+from app.kinds.contract.outcome import amount
+from app.kinds.contract.views import Fact
+
+
+class Outcomes(NamedTuple):
+    """What users count, of the agent and of what it is held against: names, and a row for each outcome."""
+
+    names: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+def level(read: Sequence[EvaluationRead], version: int) -> str:
+    """An agent's class by the newest evaluation that judged it, of those that are newest first."""
+    found = (str(verdict.level or "none") for one in read for verdict in one.verdicts if verdict.agent == version)
+    return next(found, "")
+
+
+def facts(agent: AgentRead, judged: str) -> list[Fact]:
+    """What it is, and how good."""
+    report, found = agent.report, [Fact("algorithm", f"{agent.algorithm.replace('_', ' ')}", f"seed {agent.seed}")]
+    own, gained, gap = report.get("return"), report.get("gain"), report.get("gap_to_optimum")
+    if isinstance(own, Mapping):
+        found.append(Fact("return", cell(own["mean"]), _interval(own)))
+    if isinstance(gained, Mapping):
+        found.append(Fact(f"over {_words(report.get('incumbent'))}", f"{gained['mean']:+.3g}", _interval(gained)))
+    if gap is not None:
+        found.append(Fact("left to the optimum", f"{gap:.1%}".replace("%", " %")))
+    found.append(Fact("class", judged or "–", "" if judged else "no evaluation has judged it"))
+    return [*found, Fact("model", str(agent.model_version or "–"), "that it was trained on")]
+
+
+def _interval(found: Mapping[str, Any]) -> str:
+    return f"{cell(found['low'])} to {cell(found['high'])}" if "low" in found else ""
+
+
+def _words(name: object) -> str:
+    return str(name or "what answered").replace("_", " ")
+
+
+def outcomes(report: Mapping[str, Any]) -> Outcomes | None:
+    """What users count; None where its report does not tell."""
+    rows = report.get("outcomes")
+    if not rows:
+        return None
+    names = list(rows[0]["policies"])
+    told = [[row["name"], *(amount(row["policies"][name]["mean"], row["unit"]) for name in names)] for row in rows]
+    return Outcomes([_words(name) for name in names], told)
+
+
+def compared(agent: AgentRead) -> Figure | None:
+    """An agent's return beside every heuristic's and the optimum's, the best first."""
+    own, rules = agent.report.get("return"), agent.report.get("heuristics")
+    if not isinstance(own, Mapping) or not isinstance(rules, Mapping):
+        return None
+    found = [_ranked(f"agent {agent.version}", own, chosen=True)]
+    found += [_ranked(_words(name), value) for name, value in rules.items()]
+    optimum = agent.report.get("optimum")
+    if isinstance(optimum, Mapping):
+        found.append(_ranked("optimum", optimum))
+    found.sort(key=lambda one: -one.value)
+    told = "Mean return in the simulator, nearer to 0 is better; lines: 95 % intervals. Coloured: the agent."
+    return ranking(f"Agent {agent.version} beside what it is compared with", "return", found, told)
+
+
+def _ranked(name: str, value: Mapping[str, float], *, chosen: bool = False) -> Ranked:
+    return Ranked(name, value["mean"], chosen, value.get("low"), value.get("high"))

@@ -1,0 +1,82 @@
+"""What the workers of the service do for a workload: fits and trainings, each followed to its end."""
+
+from __future__ import annotations
+
+from steward_client.launcher.iterations.mark import SECONDS
+from steward_client.launcher.service import JobFailed, Json, Say, Service
+from steward_client.launcher.wishes import duration_text
+
+BUDGET = 250_000
+"""Environment steps of each seed's training: whoever waits for it sees it end."""
+TENTHS = 10
+GOING_ON = ("queued", "running")
+
+
+class Jobs:
+    """Those of one workload.
+
+    Args:
+        path: of the workload.
+        tell: hears how far they are, and what came of them.
+    """
+
+    def __init__(self, service: Service, path: str, tell: Say) -> None:
+        self._service, self._path, self._tell = service, path, tell
+
+    def begin(self, what: str, body: Json) -> Json:
+        """Begin a job, ``models`` or ``agents``."""
+        return self._service.call("POST", f"{self._path}/{what}", body)
+
+    def left(self) -> Json | None:
+        """A training that was begun before and goes on, or waits for a worker to go on with it."""
+        workload = self._path.rpartition("/")[2]
+        for state in GOING_ON:
+            for job in self._service.call("GET", f"/jobs?workload={workload}&state={state}")["items"]:
+                if job["type"] == "train" and job["not_before"] is None:
+                    found: Json = job
+                    return found
+        return None
+
+    def fitted(self, job: Json) -> int:
+        """Wait for a fit; the version of the model.
+
+        Raises:
+            JobFailed: there is none.
+        """
+        result = self._done("fit", job)
+        report = self._service.call("GET", f"{self._path}/models/{result['model']}")["report"]
+        seconds = report["metrics"][SECONDS]
+        self._tell(
+            f"model {result['model']}: {report['family']}, error {seconds['mape']:.1%} "
+            f"(a mean's: {seconds['naive_mape']:.0%}), by {report['executions']} samples"
+        )
+        return int(result["model"])
+
+    def trained(self, job: Json) -> None:
+        """Wait for a training.
+
+        Raises:
+            JobFailed: there is no agent.
+        """
+        result = self._done("train", job)
+        report = self._service.call("GET", f"{self._path}/agents/{result['agent']}")["report"]
+        whether = "promoted: " if report["promoted"] else "not promoted: "
+        reason = report["reason"].removeprefix(whether)
+        self._tell(f"agent {result['agent']}: {report['algorithm']}, {whether}{reason}")
+
+    def _done(self, what: str, job: Json) -> Json:
+        told = set[int]()
+
+        def tell(seen: Json) -> None:
+            tenth = int((seen.get("progress") or 0.0) * TENTHS)
+            if tenth not in told and seen["state"] == "running":
+                told.add(tenth)
+                left = seen.get("eta_seconds")
+                self._tell(
+                    f"{what}: {tenth * 100 // TENTHS} %" + (f", about {duration_text(left)} left" if left else "")
+                )
+
+        try:
+            return self._service.done(job, tell)
+        except JobFailed as error:
+            raise JobFailed(f"{what}: {error}") from error

@@ -1,0 +1,62 @@
+"""An agent's page: its verdict, what it would change, and the way to have it answer."""
+
+from __future__ import annotations
+
+from fastapi.testclient import TestClient
+
+from app.agents import service as agents
+from app.agents.service import Trained
+from app.database.engine import Database
+from app.kinds.iterative.policies.artifact import save
+from app.kinds.iterative.policies.heuristic import HeuristicPolicy
+from app.samples.service import layout_of
+from app.workloads import service as workloads
+from tests.app.both import on_both
+from tests.app.dashboard.test_pages import shown
+from tests.app.domain_models.published import TENANT, publish_agent, publish_model
+from tests.app.evaluations.published import publish_evaluation
+
+MEAN = {"mean": -0.5, "low": -0.6, "high": -0.4}
+REPORT = {
+    "return": MEAN,
+    "heuristics": {"static_best": {**MEAN, "mean": -1234.5}},
+    "incumbent": "static_best",
+    "gain": {"mean": 0.25, "low": 0.2, "high": 0.3},
+    "gap_to_optimum": 0.0123,
+    "outcomes": [
+        {"name": "runs late", "unit": "share", "policies": {"agent": {"mean": 0.003}, "static_best": {"mean": 0.25}}},
+    ],
+}
+
+
+def trained(database: Database, name: str) -> None:
+    """An agent whose report tells all that reports tell."""
+    with database.session() as session:
+        workload = workloads.require(session, TENANT, name)
+        artifact = save(HeuristicPolicy({"heuristic": "hold"}), layout_of(workload))
+        agents.publish(session, workload.id, Trained(1, 1, "dqn", 3, REPORT, artifact, False, "not better"))
+
+
+@on_both
+def test_an_agent_is_told_beside_what_answers(client: TestClient, workload: str, backend: Database) -> None:
+    publish_model(backend, workload)
+    trained(backend, workload)
+    evaluation = publish_evaluation(backend, workload, agent=1)
+    found = shown(client, f"/ui/workloads/{workload}/agents/1")
+    assert {"Agent 1", "dqn", "seed 3", "+0.25", "0.2 to 0.3", "1.2 %", "L2", "Promote"} <= set(found.texts)
+    assert {"Mean per episode", "static best", "0.3 %", "25.0 %"} <= set(found.texts)
+    assert {"What it would do", "What answers now"} <= set(found.texts)
+    assert {f"/evaluations/{evaluation}/report", f"/workloads/{workload}/agents/1"} <= set(found.links)
+    compared, does, now = found.charts
+    assert compared["layer"][0]["data"]["values"][0]["name"] == "agent 1"
+    assert does["layer"] != now["layer"]
+
+
+def test_a_champion_is_told_of_by_itself(client: TestClient, workload: str, backend: Database) -> None:
+    publish_model(backend, workload)
+    publish_agent(backend, workload, promote=True)
+    found = shown(client, f"/ui/workloads/{workload}/agents/1")
+    assert {"champion", "What it does", "Roll back", "no evaluation has judged it"} <= set(found.texts)
+    assert "What it would do" not in found.texts
+    assert f"/ui/workloads/{workload}/agents/1" in shown(client, f"/ui/workloads/{workload}").links
+    assert client.get(f"/ui/workloads/{workload}/agents/2").status_code == 404
