@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 LARGEST_ITERATION = 2**31 - 1
 LARGEST_NUMBER = 1e100
 """Of what is measured; sums and squares of such numbers are finite, too."""
+SMALLEST_NUMBER = 1e-100
+"""Of what is divided by; a share of it is no 0."""
 LATEST_MOMENT = 1e15
 """Seconds of a run's clock, whatever it counts from; until then a float tells eighths of a second apart."""
 

@@ -6,8 +6,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
 from app.kinds.contract.inputs import FieldIssue, InvalidInput, unknown_names
-from app.kinds.fields import NonNegative, Positive, Probability
-from app.kinds.iterative.spec import Metric, Spec, Weights
+from app.kinds.fields import NonNegative, Probability
+from app.kinds.iterative.spec import Metric, Spec, Target, Weights
 
 EXAMPLE: JsonDict = {"targets": {"iteration_seconds": 1500}, "prices": {"gpus": 3.1}, "weights": {"cost": 0.2}}
 
@@ -18,7 +18,7 @@ class IterativePatch(BaseModel):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [EXAMPLE]})
 
     targets: Annotated[
-        dict[str, Positive | None],
+        dict[str, Target | None],
         Field(description="New targets by metric; null: no target any more.", examples=[{"iteration_seconds": 1500}]),
     ] = {}
     probabilities: Annotated[

@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
+from app.kinds.contract.inputs import SMALLEST_NUMBER
 from app.kinds.fields import Finite, Name, NonNegative, Positive, Probability, Slug, Strict
 
 SECONDS = "iteration_seconds"  # the metric that is always there: it is what costs are billed by
@@ -67,12 +68,21 @@ class Resource(Strict):
         return self
 
 
+def _of_size(target: float) -> float:
+    if target < SMALLEST_NUMBER:
+        raise ValueError(f"must be at least {SMALLEST_NUMBER:g}")
+    return target
+
+
+Target = Annotated[Positive, AfterValidator(_of_size)]
+
+
 class Metric(Strict):
     """Something that each iteration is measured by; without a target it is recorded and predicted only."""
 
     name: Name
     unit: str = ""
-    target: Positive | None = None
+    target: Target | None = None
     goal: Literal["at_most", "at_least", "track"] = "at_most"
     scope: Literal["iteration", "run"] = Field(
         default="iteration", description="whether the target holds for each iteration, or for the sum over the run"

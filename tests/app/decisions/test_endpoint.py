@@ -86,6 +86,8 @@ def test_nothing_reported_is_answered_by_the_first_allocation(client: TestClient
         (STATE + "&total=loss:3", "/query/total/loss"),
         (STATE + "&total=iteration_seconds:-3", "/query/total/iteration_seconds"),
         (STATE + "&target=iteration_seconds:0", "/query/target/iteration_seconds"),
+        (STATE + "&target=iteration_seconds:5e-324", "/query/target/iteration_seconds"),
+        (STATE + "&target=iteration_seconds:1e300", "/query/target/iteration_seconds"),
         (STATE + "&probability=iteration_seconds:1.2", "/query/probability/iteration_seconds"),
         (STATE + "&probability=loss:0.9", "/query/probability/loss"),
         (STATE + "&colour=red", "/query/colour"),

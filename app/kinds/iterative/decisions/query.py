@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 
 from app.kinds.contract.engine import Query
-from app.kinds.contract.inputs import LARGEST_ITERATION, InvalidInput, invalid, of_query, pairs, whole_number
+from app.kinds.contract.inputs import (
+    LARGEST_ITERATION,
+    LARGEST_NUMBER,
+    SMALLEST_NUMBER,
+    InvalidInput,
+    invalid,
+    of_query,
+    pairs,
+    whole_number,
+)
 from app.kinds.contract.kind import Parameter
 from app.kinds.iterative.decisions.compiled import Compiled
 from app.kinds.iterative.decisions.given_state import GivenState
@@ -112,8 +121,8 @@ def check_targets(compiled: Compiled, targets: Mapping[str, float], pointer: str
     for name, value in targets.items():
         if name not in known:
             raise invalid(f"{pointer}/{name}", f"no metric with a target; known: {', '.join(known) or 'none'}", value)
-        if not (math.isfinite(value) and value > 0):
-            raise invalid(f"{pointer}/{name}", "must be a finite number greater than 0", value)
+        if not SMALLEST_NUMBER <= value <= LARGEST_NUMBER:
+            raise invalid(f"{pointer}/{name}", f"must be {SMALLEST_NUMBER:g} to {LARGEST_NUMBER:g}", value)
     return [targets.get(name, other) for name, other in zip(compiled.layout.metrics, rest, strict=True)]
 
 

@@ -5,8 +5,9 @@ from typing import Annotated
 from pydantic import Field
 
 from app.kinds.contract.kind import RunStart
-from app.kinds.fields import Finite, Positive, Probability
+from app.kinds.fields import Finite, Probability
 from app.kinds.iterative.decisions.report import UpcomingIteration
+from app.kinds.iterative.spec import Target
 from app.kinds.iterative.upcoming import MOST_UPCOMING
 
 Name = Annotated[str, Field(max_length=63)]
@@ -15,7 +16,7 @@ Name = Annotated[str, Field(max_length=63)]
 class IterationRunStart(RunStart):
     """Start a live run of iterations."""
 
-    targets: dict[Name, Positive] = Field(
+    targets: dict[Name, Target] = Field(
         default={}, description="Targets of this run alone, by metric; the workload's hold for the rest.", max_length=16
     )
     probabilities: dict[Name, Probability | None] = Field(

@@ -22,6 +22,7 @@ GPUS = {"name": "gpus", "minimum": 1, "maximum": 16}
         ({"resources": [GPUS, GPUS]}, ("resources",), "gpus given twice"),
         ({"resources": []}, ("resources",), "at least 1"),
         ({"metrics": [{"name": "loss", "target": -1}]}, ("metrics", 0, "target"), "greater than 0"),
+        ({"metrics": [{"name": "loss", "target": 5e-324}]}, ("metrics", 0, "target"), "at least 1e-100"),
         ({"metrics": [{"name": "loss", "goal": "small"}]}, ("metrics", 0, "goal"), "at_most"),
         ({"features": [{"name": "batch", "minimum": 2, "maximum": 2}]}, ("features", 0), "less than maximum"),
         ({"iterations": 0}, ("iterations",), "greater than or equal to 1"),
