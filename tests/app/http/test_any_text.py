@@ -26,7 +26,7 @@ def test_queries_of_decisions(client: TestClient, workload: str, name: str, text
 @given(text=TEXTS)
 @pytest.mark.parametrize("header", ["idempotency-key", "last-event-id", "accept", "traceparent", "x-request-id"])
 def test_headers(client: TestClient, workload: str, header: str, text: str) -> None:
-    headers = {header: text.strip().encode("latin-1")}
+    headers = [(header.encode(), text.strip().encode("latin-1"))]
     answers = [
         client.get("/jobs/none/events", headers=headers),
         client.post(f"/workloads/{workload}/models", headers=headers, json={"seed": "x"}),

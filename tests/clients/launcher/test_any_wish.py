@@ -15,7 +15,7 @@ PIECES = st.lists(st.sampled_from([*"0123456789.smhd =-+/%e", "cpu=", "..", "9" 
 TEXTS = st.text(max_size=12) | PIECES.map("".join)
 READERS: list[Callable[[str], list[float]]] = [
     lambda text: [wishes.duration(text)],
-    lambda text: list(wishes.resource(text)[1:4]),
+    lambda text: [wishes.resource(text).minimum, wishes.resource(text).maximum, wishes.resource(text).step],
     lambda text: [value for _, value in wishes.targets([text])],
 ]
 
