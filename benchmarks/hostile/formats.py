@@ -17,7 +17,7 @@ from app.kinds.registry import KINDS, load_artifact
 from app.policies.base import IncompatibleArtifact
 from benchmarks.hostile import artifacts
 from benchmarks.hostile.mutations import MUTATIONS, ZIPPED, Mutation
-from benchmarks.hostile.service import Service
+from benchmarks.hostile.service import Answer, Service
 
 ACCEPTED, REFUSED, FAILED = "accepted", "refused", "failed"
 NUMBERS = count()
@@ -91,22 +91,28 @@ def _samples(service: Service, kind: str, media: str) -> Format:
 
 
 class _Reports:
-    """Reports of a run, which is started anew when a report was taken; those that come first are sound."""
+    """Reports of runs, one for each sound report, which it waits for; it is started anew when a report was taken."""
 
     def __init__(self, service: Service, kind: str) -> None:
         self._service, self._example = service, KINDS[kind].example
-        self._run, self._next = "", 0
+        self._runs, self._turns = [""] * len(self._example.reports), count()
 
     def __call__(self, content: bytes) -> tuple[str, str]:
-        if not self._run:
-            body = json.dumps({"workload": self._example.spec["name"], **self._example.start}).encode()
-            self._run, self._next = self._service.call("POST", "/runs", body, JSON).json()["id"], 0
-        found = judged(*self._service.call("PUT", f"/runs/{self._run}/iterations/{self._next}", content, JSON))
-        if found[0] != REFUSED:
-            self._next += 1
-        if found[0] == FAILED or self._next > len(self._example.reports):
-            self._run = ""
+        turn = next(self._turns) % len(self._runs)
+        run = self._runs[turn] or self._begun(turn)
+        found = judged(*self._reported(run, turn, content))
+        self._runs[turn] = run if found[0] == REFUSED else ""
         return found
+
+    def _begun(self, reported: int) -> str:
+        body = json.dumps({"workload": self._example.spec["name"], **self._example.start}).encode()
+        run = str(self._service.call("POST", "/runs", body, JSON).json()["id"])
+        for place, report in enumerate(self._example.reports[:reported]):
+            self._reported(run, place, json.dumps(report).encode())
+        return run
+
+    def _reported(self, run: str, place: int, content: bytes) -> Answer:
+        return self._service.call("PUT", f"/runs/{run}/iterations/{place}", content, JSON)
 
 
 def _taken(service: Service, method: str, address: str) -> Callable[[bytes], tuple[str, str]]:

@@ -47,7 +47,8 @@ class Found:
             self.failures.append((way, place, told))
         kilobytes = max((BOMB_BYTES if way == "bomb" else len(content)) / 1000, 1.0)
         if spent / kilobytes > self.slowest[0]:
-            spent = min(spent, _timed(form, content)[2])
+            again = [_timed(form, content)[2] for _ in form.seeds]  # all, for reports take turns at what they meet
+            spent = min(spent, *again)
             self.slowest = max(self.slowest, (spent / kilobytes, way, place))
 
 

@@ -17,6 +17,7 @@ RESOURCE = re.compile(
 )
 DURATION = re.compile(rf"(?P<count>{NUMBER})(?P<unit>ms|s|m|h|d|)")
 SECONDS = {"ms": 1e-3, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+LONGEST = 1e9  # seconds; waits of clocks end not much later
 MOST_LEVELS = 20_000
 STEPS = 1e-6
 
@@ -108,12 +109,14 @@ def resource(text: str) -> Resource:
         raise Misuse(f"--resource {text}: NAME=LEAST..MOST/STEP is accepted, for example cpu=50..400/50%")
     low, high, step = (float(found[part] or 1) for part in ("low", "high", "step"))
     unit = found["unit"] or UNITS.get(found["name"], "")
-    if not (0 <= low < high and step > 0):
-        raise Misuse(f"--resource {text}: the least must be below the most, from 0 on, and the step above 0")
+    if not (0 <= low < high and 0 < step <= (high - low) * (1 + STEPS)):
+        raise Misuse(f"--resource {text}: the least must be below the most, from 0 on, and the step fit between them")
     if unit != UNITS.get(found["name"], unit):
         raise Misuse(f"--resource {text}: {found['name']} is counted in {UNITS[found['name']] or 'pieces'}, not {unit}")
     steps = (high - low) / step
-    if abs(steps - round(steps)) > STEPS or steps > MOST_LEVELS:
+    if steps > MOST_LEVELS:
+        raise Misuse(f"--resource {text}: at most {MOST_LEVELS:,} steps are accepted")
+    if abs(steps - round(steps)) > STEPS:
         fitting = low + round(steps) * step
         raise Misuse(f"--resource {text}: the step must divide the range; {low:g}..{fitting:g}/{step:g} would")
     return Resource(found["name"], low, high, step, unit)
@@ -129,8 +132,8 @@ def duration(text: str) -> float:
     if not text.strip() or "".join(part[0] for part in found) != text.strip():
         raise Misuse(f"--deadline {text}: no duration; 90s, 30m, 1h30m are accepted")
     seconds = sum(float(part["count"]) * SECONDS[part["unit"]] for part in found)
-    if seconds <= 0:
-        raise Misuse(f"--deadline {text}: a duration above 0 is accepted, such as 90s, 30m, 1h30m")
+    if not 0 < seconds <= LONGEST:
+        raise Misuse(f"--deadline {text}: a duration above 0 is accepted, up to 30 years, such as 90s, 1h30m")
     return seconds
 
 
