@@ -49,8 +49,10 @@ def _pages(url: str) -> dict[str, str]:
     with database.reading() as session:
         run = session.query(Run.id).filter(Run.state == "finished").limit(1).scalar()
     database.dispose()
-    paths = {"workload": f"/ui/workloads/{SPEC['name']}", "run": f"/ui/runs/{run}"}
-    return {"home": "/", **paths, "runs": "/ui/runs", "jobs": "/ui/jobs"}
+    workload = f"/ui/workloads/{SPEC['name']}"
+    paths = {"workload": workload, "agent": f"{workload}/agents/1", "run": f"/ui/runs/{run}"}
+    of_one = f"/ui/runs?workload={SPEC['name']}&state=failed"
+    return {"home": "/", **paths, "runs": "/ui/runs", "failed runs": of_one, "jobs": "/ui/jobs"}
 
 
 def _row(page: str, path: str, port: int, pid: int, label: str) -> Row:

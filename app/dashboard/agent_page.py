@@ -32,6 +32,7 @@ class AgentPage(NamedTuple):
 
     workload: WorkloadListed
     agent: AgentRead
+    why: str
     facts: Sequence[Fact]
     outcomes: Outcomes | None
     ranking: Figure | None
@@ -66,6 +67,7 @@ def page(database: Database, tenant: str, name: str, version: int, compiled_of: 
     return AgentPage(
         workload,
         agent,
+        str(agent.report.get("reason", "")),
         list(facts(agent, level(read, version))),
         outcomes(agent.report),
         compared(agent),

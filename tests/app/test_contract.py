@@ -20,6 +20,8 @@ from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     ignored_auth,
     missing_required_header,
+    negative_data_rejection,
+    unsupported_method,
     response_headers_conformance,
     response_schema_conformance,
     status_code_conformance,
@@ -132,7 +134,7 @@ def test_what_breaks_the_schema_is_answered_as_documented(
         @given(case=operation.as_strategy(generation_mode=GenerationMode.NEGATIVE))
         def conforms(case: schemathesis.Case[Any]) -> None:
             response = case.call(headers=app.state.authorised)
-            case.validate_response(response, checks=CHECKS)
+            case.validate_response(response, checks=[*CHECKS, negative_data_rejection, unsupported_method])
             assert response.status_code < 500
 
         conforms()

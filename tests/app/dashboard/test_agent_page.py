@@ -7,6 +7,7 @@ from fastapi.testclient import TestClient
 from app.agents import service as agents
 from app.agents.service import Trained
 from app.database.engine import Database
+from app.database.tables import Agent
 from app.kinds.iterative.policies.artifact import save
 from app.kinds.iterative.policies.heuristic import HeuristicPolicy
 from app.samples.service import layout_of
@@ -60,3 +61,10 @@ def test_a_champion_is_told_of_by_itself(client: TestClient, workload: str, back
     assert "What it would do" not in found.texts
     assert f"/ui/workloads/{workload}/agents/1" in shown(client, f"/ui/workloads/{workload}").links
     assert client.get(f"/ui/workloads/{workload}/agents/2").status_code == 404
+
+
+def test_an_agent_whose_report_tells_nothing_is_shown(client: TestClient, workload: str, backend: Database) -> None:
+    publish_agent(backend, workload)
+    with backend.session() as session:
+        session.query(Agent).one().report = {}
+    assert "no evaluation has judged it" in shown(client, f"/ui/workloads/{workload}/agents/1").texts
