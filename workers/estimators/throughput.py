@@ -79,10 +79,11 @@ def fit_parameters(
     """Fit to step durations ``seconds`` [n], and to their ``computing`` parts [n] where these were measured.
 
     Minimises RMSLE + 1e-3 (γ−1)² + 1e-2 Σ (β/α)²; the logarithms of α and β are searched from ``start``, or from three
-    guesses.
+    guesses. The unit of time is the longest step, so that twice the seconds are fitted by twice the parameters.
     """
-    high = float(seconds.max())
-    bounds = [(np.log(SMALL * high), np.log(1e3 * high))] * 6 + [(1.0, 10.0)]
+    unit = float(seconds.max())
+    seconds, computing = seconds / unit, None if computing is None else computing / unit
+    bounds = [(np.log(SMALL), np.log(1e3))] * 6 + [(1.0, 10.0)]
 
     def loss(v: Floats) -> float:
         p = Parameters._make([*np.exp(v[:6]).tolist(), float(v[6])])
@@ -93,11 +94,16 @@ def fit_parameters(
         return float(error + 1e-3 * (p.gamma - 1) ** 2 + 1e-2 * ratios)
 
     found = []
-    for guess in _guesses(batch, seconds) if start is None else [start]:
-        first = np.append(np.log(np.maximum(guess[:6], SMALL * high)), guess[6])
+    for guess in _guesses(batch, seconds) if start is None else [_scaled(start, 1 / unit)]:
+        first = np.append(np.log(np.maximum(guess[:6], SMALL)), guess[6])
         found.append(minimize(loss, first, method="L-BFGS-B", bounds=bounds, options={"maxiter": 150}))
     best = min(found, key=lambda result: float(result.fun)).x
-    return Parameters._make([*np.exp(best[:6]).tolist(), float(best[6])])
+    return _scaled(Parameters._make([*np.exp(best[:6]).tolist(), float(best[6])]), unit)
+
+
+def _scaled(p: Parameters, factor: float) -> Parameters:
+    """The same in another unit of time."""
+    return Parameters._make([*(factor * value for value in p[:6]), p.gamma])
 
 
 def _guesses(batch: Floats, seconds: Floats) -> list[Parameters]:
