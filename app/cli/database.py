@@ -80,7 +80,10 @@ def upgrade(data: DataDir = None) -> None:
 
 
 def downgrade(data: DataDir = None) -> None:
-    """Take the database's tables back by one migration, while nothing serves, for the release before this one."""
+    """Take the tables back by one migration.
+
+    For the release before this one, while nothing serves.
+    """
     from app import startup
     from app.cli.server import lock
     from app.cli.server.migrations import migrate

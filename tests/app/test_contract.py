@@ -21,10 +21,10 @@ from schemathesis.specs.openapi.checks import (
     ignored_auth,
     missing_required_header,
     negative_data_rejection,
-    unsupported_method,
     response_headers_conformance,
     response_schema_conformance,
     status_code_conformance,
+    unsupported_method,
 )
 
 from app.database.engine import Database

@@ -341,7 +341,7 @@ def test_a_service_that_is_lost_while_it_is_measured_ends_no_command(
     monkeypatch.setattr(governed, "PATIENCE_SECONDS", 0.5)
     there = serve()
     there.plan = lambda _: BEFORE if any("/samples" in seen for seen in there.seen) else None
-    command = [sys.executable, script(folder, PRINTS.replace("{n}:", "{n}/{count}:")), "60", "0.01"]
+    command = [sys.executable, script(folder, PRINTS.replace("{n}:", "{n}/{count}:")), "60", "0.1"]
     said = ["--learn", "--url", there.url, "--resource", "cpu=25..100/25%", "--profile-iterations", "9"]
     assert main([*said, "--", *command]) == 0
     told = capfd.readouterr()
