@@ -131,6 +131,7 @@ class Stack:
                 )
                 for key, value in found.items()
             }
+        found |= {"STEWARD_WORKER_NICE": "0", "STEWARD_TRAINING_NICE": "0"}  # or they wait for the tests beside
         if name == "api":  # a container's own network, with the port that is published of it
             found |= {"STEWARD_HOST": "127.0.0.1", "STEWARD_PORT": self.variables["STEWARD_PORT"]}
         return clean_environment({**found, "STEWARD_DATA_DIR": str(self.folder / name)})
