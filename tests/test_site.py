@@ -115,4 +115,5 @@ def test_searching_needs_no_service_and_no_network(site: Path) -> None:
         tab.locator("input[name=query]").press_sequentially("KEDA")
         tab.locator(".md-search-result__link[href*='how-to/scaling.html']").first.click()
         tab.wait_for_url("**/how-to/scaling.html*", wait_until="commit")
+        assert "KEDA" in tab.locator("article").inner_text()
         browser.close()

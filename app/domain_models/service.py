@@ -18,7 +18,7 @@ from app.exogenous import observed
 from app.http.idempotency.once import Record, no_record
 from app.http.pagination import PageRequest, Slice
 from app.jobs import service as jobs
-from app.jobs.fair import kept
+from app.jobs.fair import request_to_store
 from app.jobs.schemas import JobRead
 from app.kinds.contract.engine import Query
 from app.kinds.contract.inputs import invalid
@@ -39,7 +39,9 @@ def request_fit(database: Database, tenant: str, name: str, request: FitRequest,
     with database.session() as session:
         workload = workloads.require(session, tenant, name, lock=True)
         require_samples(session, workload)
-        job = jobs.create(session, job_type="fit", workload_id=workload.id, request=kept(request), tenant=tenant)
+        job = jobs.create(
+            session, job_type="fit", workload_id=workload.id, request=request_to_store(request), tenant=tenant
+        )
         answer = jobs.read(job, workload.name)
         record(session, answer)
         return answer

@@ -21,13 +21,13 @@ PRIORITY = "priority"
 _priority = func.coalesce(Job.request[PRIORITY].as_integer(), 0)
 
 
-def kept(request: BaseModel) -> dict[str, Any]:
+def request_to_store(request: BaseModel) -> dict[str, Any]:
     """What is stored of what asks for a job: a priority only where one was given, as the release before knows none."""
     found = request.model_dump(mode="json")
     return found if found[PRIORITY] else {name: value for name, value in found.items() if name != PRIORITY}
 
 
-def said(request: Mapping[str, Any]) -> dict[str, int]:
+def inherited_priority(request: Mapping[str, Any]) -> dict[str, int]:
     """The priority of what is stored, for the jobs that come of it."""
     return {PRIORITY: request[PRIORITY]} if PRIORITY in request else {}
 

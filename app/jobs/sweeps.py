@@ -99,7 +99,7 @@ def open_trials(
 
 
 def _begin(session: Session, held: Lease, number: int, opening: Opening, until: float, now: datetime) -> str:
-    job_id, given = new_id(), {"parent": held.job_id, "number": number, **fair.said(held.request)}
+    job_id, given = new_id(), {"parent": held.job_id, "number": number, **fair.inherited_priority(held.request)}
     common = {"tenant": held.tenant, "created_at": now}
     job = Job(
         id=job_id,

@@ -98,6 +98,7 @@ def test_a_part_that_is_broken_ends_neither_the_others_nor_the_next_rounds(
     announced.clear()
     wait_until(lambda: announced == [job], what="a later round to announce what waits")
     housekeeper.stop()
+    assert (keys(database), set(announced)) == ([], {job})
 
 
 def in_a_child(settings: Settings) -> int:

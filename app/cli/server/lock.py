@@ -57,5 +57,5 @@ def holder(folder: Path) -> str | None:
             except OSError:
                 return file.read().strip() or "another"
     except FileNotFoundError:
-        pass
+        return None
     return None
