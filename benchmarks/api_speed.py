@@ -255,15 +255,15 @@ def _row(name: str, measured: Sequence[Measured], peer: Sequence[Measured], goal
     }
 
 
-def _latency(name: str, measured: Sequence[Measured], goal: float) -> Row:
-    value = round(statistics.median(m.p99 for m in measured), 1)
+def _latency(name: str, measured: Sequence[Measured], peer: Sequence[Measured], goal: float) -> Row:
+    value, other = (statistics.median(m.p99 for m in each) for each in (measured, peer))
     return {
-        "name": name,
-        "value": value,
+        "name": f"{name} (median {statistics.median(m.p50 for m in measured):.1f} ms)",
+        "value": round(value, 1),
         "unit": "ms",
-        "peer": "",
-        "peer_value": None,
-        "ratio": round(value / goal, 2),
+        "peer": "the empty endpoint's",
+        "peer_value": round(other, 1),
+        "ratio": round(value / other, 2),
         "goal": f"<= {goal:g} ms",
     }
 
@@ -282,10 +282,10 @@ def results() -> list[Row]:
         measured = _turns(yardstick, sqlite, postgres)
     empty = measured["empty"]
     rows = [_row("GET /decision, full state", measured["get"], empty, 1.5)]
-    for name, goal in (("sqlite", 0.8), ("postgresql", 0.7)):
+    for name in ("sqlite", "postgresql"):
         if measured[name]:
-            rows.append(_row(f"PUT iteration, durable, {name}", measured[name], empty, goal))
-            rows.append(_latency(f"PUT iteration, durable, {name}, p99 at {CONNECTIONS}", measured[name], 15))
+            rows.append(_row(f"PUT iteration, durable, {name}", measured[name], empty, 1.0))
+            rows.append(_latency(f"PUT iteration, durable, {name}, p99 at {CONNECTIONS}", measured[name], empty, 15))
     return rows
 
 

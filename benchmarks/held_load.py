@@ -288,7 +288,7 @@ def _trends(samples: Sequence[Sample], seconds: float) -> Iterator[Row]:
     for column, what, unit in ((1, "memory of its own (USS)", "MB"), (2, "open handles", ""), (3, "threads", "")):
         first, last = np.median(early[:, column]), np.median(late[:, column])
         hourly = 3_600 * np.polyfit(late[:, 0], late[:, column], 1)[0]
-        name = f"soak of {seconds:,.0f} s at {SOAK_RATE:g} reports/s of all kinds, loaded: {what}"
+        name = f"soak of {seconds:,.0f} s at {SOAK_RATE:g} reports/s of all kinds: {what}"
         row = _row(name, round(float(last), 1), unit)
         peer = {"peer": "in the second tenth", "peer_value": round(float(first), 1)}
         yield row | peer | {"ratio": round(float(last / first), 3), "per_hour": round(float(hourly), 2), "goal": "flat"}
@@ -296,7 +296,7 @@ def _trends(samples: Sequence[Sample], seconds: float) -> Iterator[Row]:
 
 def _latency(measured: Measured, seconds: float) -> Row:
     p99 = [window[1] for window in measured.windows]
-    row = _row(f"soak of {seconds:,.0f} s, loaded: p99 of its last half", round(float(np.median(p99[5:])), 1), "ms")
+    row = _row(f"soak of {seconds:,.0f} s: p99 of its last half", round(float(np.median(p99[5:])), 1), "ms")
     first = round(float(np.median(p99[:5])), 1)
     told = {"p99_ms": [round(one, 1) for one in p99], "reports": measured.taken, "statuses": measured.statuses}
     return row | {"peer": "of its first", "peer_value": first, "ratio": round(row["value"] / first, 2), **told}

@@ -18,7 +18,6 @@ from sqlalchemy.orm import Session
 from app.database.tables import Job
 
 PRIORITY = "priority"
-_priority = func.coalesce(Job.request[PRIORITY].as_integer(), 0)
 
 
 def request_to_store(request: BaseModel) -> dict[str, Any]:
@@ -37,20 +36,20 @@ def instead(session: Session, job_id: str) -> str | None:
 
     It may be of another type: who waits for a fit does not wait behind another tenant's trainings.
     """
-    announced = session.execute(select(Job.tenant, Job.state, _priority).where(Job.id == job_id)).one_or_none()
+    announced = session.execute(select(Job.tenant, Job.state, Job.priority).where(Job.id == job_id)).one_or_none()
     if announced is None:
         return None
     tenant, state, priority = announced
     waiting = set(session.scalars(select(Job.tenant).where(Job.state == "queued").group_by(Job.tenant)))
     if waiting == {tenant}:
         # what is announced and does not wait may have been taken in place of one that mattered less
-        return _first(session, tenant, _priority > priority if state == "queued" else _priority < priority)
+        return _first(session, tenant, Job.priority > priority if state == "queued" else Job.priority < priority)
     if state != "queued":  # taken already, in place of another one
         waiting.discard(tenant)
     if not waiting:
         return None
     chosen = _next_tenant(session, waiting)
-    return _first(session, chosen, *([_priority > priority] if chosen == tenant else ()))
+    return _first(session, chosen, *([Job.priority > priority] if chosen == tenant else ()))
 
 
 def _next_tenant(session: Session, waiting: set[str]) -> str:
@@ -63,4 +62,4 @@ def _next_tenant(session: Session, waiting: set[str]) -> str:
 def _first(session: Session, tenant: str, *conditions: ColumnElement[bool]) -> str | None:
     """The first in a tenant's line, of those that meet the conditions."""
     query = select(Job.id).where(Job.tenant == tenant, Job.state == "queued", *conditions)
-    return session.scalar(query.order_by(_priority.desc(), Job.created_at, Job.id).limit(1))
+    return session.scalar(query.order_by(Job.priority.desc(), Job.created_at, Job.id).limit(1))

@@ -28,6 +28,7 @@ class JobRead(BaseModel):
     type: JobType
     workload: str = Field(description="Name of the workload.")
     state: JobState
+    priority: Priority
     progress: float = Field(ge=0, le=1)
     eta_seconds: float | None = Field(description="Seconds until it is done, as far as one can tell.")
     attempts: int = Field(description="How many times a worker has taken it up.")

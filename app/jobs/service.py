@@ -83,6 +83,7 @@ def read(job: Job, workload: str) -> JobRead:
             type=cast("JobType", job.type),
             workload=workload,
             state="running" if job.state == WAITING else cast("JobState", job.state),
+            priority=job.priority,
             progress=job.progress,
             eta_seconds=job.eta_seconds,
             attempts=job.attempts,

@@ -7,8 +7,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -101,7 +102,7 @@ def by_lightning(folder: Path) -> None:
     trainer.fit(Model(), torch.utils.data.DataLoader(data, batch_size=16))
 
 
-def by_huggingface(folder: Path) -> None:
+def by_huggingface(folder: Path, every: Literal["epoch", "step"] = "epoch", logging: str = "steps") -> None:
     pytest.importorskip("transformers")
     pytest.importorskip("accelerate")
     import torch
@@ -122,23 +123,24 @@ def by_huggingface(folder: Path) -> None:
         num_train_epochs=3,
         per_device_train_batch_size=ROWS,
         logging_steps=1,
+        logging_strategy=logging,
         report_to=[],
         save_strategy="no",
         use_cpu=True,
         disable_tqdm=True,
         learning_rate=0.1,
     )
-    Trainer(Model(), asked, train_dataset=rows, callbacks=[StewardCallback(every="epoch")]).train()
+    Trainer(Model(), asked, train_dataset=rows, callbacks=[StewardCallback(every=every)]).train()
 
 
-def by_keras(folder: Path) -> None:
+def by_keras(folder: Path, every: Literal["epoch", "batch"] = "epoch") -> None:
     os.environ["KERAS_BACKEND"] = "torch"
     keras = pytest.importorskip("keras")
     from steward_client.callbacks.keras import StewardCallback
 
     model = keras.Sequential([keras.layers.Dense(1)])
     model.compile(optimizer="sgd", loss="mse")
-    model.fit(X, Y, epochs=3, batch_size=ROWS, verbose=0, callbacks=[StewardCallback()])
+    model.fit(X, Y, epochs=3, batch_size=ROWS, verbose=0, callbacks=[StewardCallback(every=every)])
 
 
 def by_xgboost(folder: Path) -> None:
@@ -164,13 +166,16 @@ WAYS: dict[str, tuple[Callable[[Path], None], str]] = {
     "sklearn": (by_sklearn, "loss"),
     "lightning": (by_lightning, "loss"),
     "huggingface": (by_huggingface, "loss"),
+    "huggingface-logging-epochs": (partial(by_huggingface, logging="epoch"), "loss"),
+    "huggingface-steps": (partial(by_huggingface, every="step"), "loss"),
     "keras": (by_keras, "loss"),
+    "keras-batches": (partial(by_keras, every="batch"), "loss"),
     "xgboost": (by_xgboost, "train_logloss"),
     "lightgbm": (by_lightgbm, "training_l2"),
 }
 
 
-COUNTED = ("pytorch", "sklearn", "lightning", "lightgbm")
+COUNTED = WAYS.keys() - {"xgboost"}
 """Where it is known, and told, how many iterations there will be."""
 
 

@@ -54,9 +54,13 @@ class Double:
 @pytest.fixture
 def service(monkeypatch: pytest.MonkeyPatch) -> Double:
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "examples/airflow"))
-    importlib.import_module("steward_client")  # whose modules name httpx.Client
-    double, client = Double(), httpx.Client
-    monkeypatch.setattr(httpx, "Client", lambda **named: client(**named, transport=httpx.MockTransport(double)))
+    double = Double()
+
+    class Client(httpx.Client):
+        def __init__(self, **named: Any) -> None:
+            super().__init__(**named, transport=httpx.MockTransport(double))
+
+    monkeypatch.setattr(httpx, "Client", Client)
     return double
 
 

@@ -236,6 +236,7 @@ JOB = Noun(
                 Column("type", "type"),
                 Column("workload", "workload"),
                 Column("state", "state"),
+                Column("priority", "priority"),
                 Column("done", "progress", "share"),
                 AGE,
             ),

@@ -22,11 +22,11 @@ def exclusive(folder: Path, patience_seconds: float = ENDING_SECONDS) -> Iterato
     """Hold the folder, once who held it has ended; its file tells others the id of this process.
 
     Raises:
-        StartupError: another process goes on holding it.
+        StartupError: another process goes on holding it, or files can't be locked there.
     """
     until = time.monotonic() + patience_seconds
     with (folder / NAME).open("a+") as file:
-        while not _locked(file):
+        while not _locked(file, fcntl.LOCK_EX):
             if time.monotonic() > until:
                 raise StartupError(
                     f"STEWARD_DATA_DIR={str(folder)!r}: process {holder(folder)} serves it already; stop that one, "
@@ -40,22 +40,26 @@ def exclusive(folder: Path, patience_seconds: float = ENDING_SECONDS) -> Iterato
         yield
 
 
-def _locked(file: IO[str]) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
-
-
 def holder(folder: Path) -> str | None:
-    """Id of the process that holds the folder; None where none does."""
+    """Id of the process that holds the folder; None where none does.
+
+    Raises:
+        StartupError: files can't be locked there.
+    """
     try:
         with (folder / NAME).open() as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except OSError:
-                return file.read().strip() or "another"
+            return None if _locked(file, fcntl.LOCK_SH) else file.read().strip() or "another"
     except FileNotFoundError:
         return None
-    return None
+
+
+def _locked(file: IO[str], kind: int) -> bool:
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        raise StartupError(
+            f"STEWARD_DATA_DIR: {file.name!r} can't be locked ({error.strerror}); choose a folder on a local disk"
+        ) from error
+    return True

@@ -2788,6 +2788,11 @@ export interface components {
              * @enum {string}
              */
             state: "queued" | "running" | "succeeded" | "failed" | "cancelled";
+            /**
+             * Priority
+             * @description Of the tenant's jobs that wait, those of a higher priority begin first; whose turn it is among tenants does not go by it.
+             */
+            priority: number;
             /** Progress */
             progress: number;
             /**

@@ -250,11 +250,12 @@ def test_what_was_given_is_escaped() -> None:
     evil = "</script><script>alert(1)</script>"
     figure = {"title": evil, "told": evil, "spec": {"data": evil}, "columns": [evil], "rows": [[evil]]}
     job = {"id": evil, "type": evil, "state": "failed", "workload": evil, "progress": 0.0, "eta_seconds": None}
-    job |= {"error": {"detail": evil}, "attempts": 1, "result": None, "finished_at": None}
+    job |= {"error": {"detail": evil}, "attempts": 1, "priority": 3, "result": None, "finished_at": None}
     found = {"job": job, "open": False, "figures": [figure], "events": [], "request": {}}
     text = bytes(page("job_live.html", found=found).body).decode()
     assert "<script>alert" not in text
     assert "&lt;/script&gt;" in text
+    assert "<dt>Priority</dt><dd>3</dd>" in text
 
 
 def test_files_are_kept_for_ever_under_their_digests(client: TestClient) -> None:

@@ -9,6 +9,7 @@ from fastapi.testclient import TestClient
 from app import queue
 from app.database.engine import Database
 from app.jobs import lease as leases
+from app.kinds.registry import KINDS
 from app.settings import Settings
 from tests.app.jobs.test_lease import make
 
@@ -39,10 +40,20 @@ def test_a_job_is_read_and_listed(client: TestClient, database: Database) -> Non
     first, second = make(database, "a"), make(database, "b")
     job = client.get(f"/jobs/{first}").json()
     assert (job["state"], job["type"], job["workload"], job["progress"]) == ("queued", "train", "a", 0.0)
+    assert job["priority"] == 0
     assert [item["id"] for item in client.get("/jobs").json()["items"]] == [second, first]
     assert [item["id"] for item in client.get("/jobs?workload=a").json()["items"]] == [first]
     assert client.get("/jobs?state=running").json()["items"] == []
     assert client.get("/jobs?workload=none").status_code == 404
+
+
+def test_a_jobs_priority_is_shown(client: TestClient) -> None:
+    example = KINDS["iterative"].example
+    workload = f"/workloads/{client.post('/workloads', json=example.spec).json()['name']}"
+    samples, form = example.samples["application/json"], {"content-type": "application/json"}
+    assert client.post(f"{workload}/samples", content=samples, headers=form).status_code == 201
+    assert client.post(f"{workload}/models", json={"priority": 7}).json()["priority"] == 7
+    assert [job["priority"] for job in client.get("/jobs").json()["items"]] == [7]
 
 
 def test_pages_of_jobs_follow_the_next_link(client: TestClient, database: Database) -> None:

@@ -1,4 +1,8 @@
-"""Hugging Face ``Trainer``: each epoch, or each step, is an iteration; its metrics are what the trainer logs."""
+"""Hugging Face ``Trainer``: each epoch, or each step, is an iteration; its metrics are what the trainer logs.
+
+The trainer logs and evaluates after it has told that a step, or an epoch, has ended: an iteration lasts until the next
+one begins.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +25,14 @@ class StewardCallback(TrainerCallback):
     def __init__(
         self, every: Literal["epoch", "step"] = "epoch", reporter: Reporter | None = None, **features: float
     ) -> None:
-        self._every = every
+        self._every, self._over = every, False
         self.reporter = reporter or Reporter(features=features)
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """A training begins; what one before left unfinished is not reported."""
+        self._over = False
 
     def on_epoch_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -54,12 +64,24 @@ class StewardCallback(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """The training has ended."""
+        self._report()
         self.reporter.close()
 
     def _begin(self, what: str, state: TrainerState) -> None:
         if what == self._every and state.is_world_process_zero:
-            self.reporter.begin()
+            self._report()
+            self.reporter.begin(self._left(state))
+
+    def _left(self, state: TrainerState) -> int:
+        if self._every == "step":
+            return state.max_steps - state.global_step
+        return state.num_train_epochs - round(state.epoch or 0)
 
     def _end(self, what: str, state: TrainerState) -> None:
         if what == self._every and state.is_world_process_zero:
+            self._over = True
+
+    def _report(self) -> None:
+        if self._over:
             self.reporter.end()
+            self._over = False

@@ -22,13 +22,14 @@ class StewardCallback(keras.callbacks.Callback):  # type: ignore[misc] # Keras s
         self, every: Literal["epoch", "batch"] = "epoch", reporter: Reporter | None = None, **features: float
     ) -> None:
         super().__init__()
-        self._every = every
+        self._every, self._epoch = every, 0
         self.reporter = reporter or Reporter(features=features)
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """An epoch begins."""
+        self._epoch = epoch
         if self._every == "epoch":
-            self.reporter.begin()
+            self.reporter.begin(self.params["epochs"] - epoch)
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """An epoch has ended."""
@@ -38,7 +39,8 @@ class StewardCallback(keras.callbacks.Callback):  # type: ignore[misc] # Keras s
     def on_train_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         """A batch begins."""
         if self._every == "batch":
-            self.reporter.begin()
+            steps = self.params["steps"]  # None: unknown before the first epoch's end
+            self.reporter.begin((self.params["epochs"] - self._epoch) * steps - batch if steps else 0)
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         """A batch has ended."""

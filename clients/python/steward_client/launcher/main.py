@@ -19,7 +19,8 @@ from .interrupts import Interrupted, interruptible, undisturbed
 from .learn.learning import CommandFailed, Learning
 from .learn.profile import Profile
 from .said import columns, say, unless
-from .service import JobFailed, Json, Service, refused, service_at
+from .service import JobFailed, Json, Service, refused
+from .serving import service_at
 from .watched import Watched
 from .wishes import Misuse, Resource, Wishes
 

@@ -1,18 +1,11 @@
-"""The service that decides: the one at the address, or an embedded one for as long as the launch takes."""
+"""The service that decides, as the launcher calls it."""
 
 from __future__ import annotations
 
 import csv
-import fcntl
-import os
-import shutil
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any
-from urllib.parse import urlsplit
 from uuid import uuid4
 
 import httpx
@@ -21,14 +14,6 @@ from steward_client.errors import StewardError, Unreachable
 from steward_client.live import http_client
 from steward_client.retry import Retry
 
-from .embedded import Embedded
-from .interrupts import held
-from .limits.guarded import NotStarted
-from .said import unless
-from .wishes import Misuse, Wishes
-
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
-READY_SECONDS = 60.0
 PATIENCE_SECONDS = 30.0
 FOLLOW_SECONDS = 0.3
 Json = dict[str, Any]
@@ -113,71 +98,6 @@ class Service:
     def close(self) -> None:
         """Close the connections."""
         self.http.close()
-
-
-@contextmanager
-def service_at(wishes: Wishes, folder: Path, say: Say) -> Iterator[Service]:
-    """The service at an address of this machine or another; where nobody is there on this one, one of our own.
-
-    Raises:
-        Misuse: nobody answers there, and none can be started.
-    """
-    tell = unless(wishes.quiet, say)
-    with closing(Service(wishes.url)) as service, ExitStack() as stack:
-        if not service.answers():
-            command = _command(service.url)
-            data = wishes.data or Path(os.environ.get("STEWARD_DATA_DIR") or "steward-data")
-            with _in_turn(data):
-                if not service.answers():
-                    _embed(service, [*command, "--data", str(data)], folder, say, stack)
-                    tell(f"service: none at {service.url}, so one runs for as long as this takes (data: {data})")
-        if not service.own:
-            tell(f"service: {service.url}")
-        yield service
-
-
-@contextmanager
-def _in_turn(data: Path) -> Iterator[None]:
-    """Of launchers that are called at once one starts a service, which the others find."""
-    try:
-        data.mkdir(parents=True, exist_ok=True)
-        file = (data / "launch.lock").open("a")
-    except OSError as error:
-        raise Misuse(f"--data {data}: {error.strerror}") from error
-    with file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-def _embed(service: Service, command: list[str], folder: Path, say: Say, stack: ExitStack) -> None:
-    try:
-        with held():
-            own = stack.enter_context(closing(Embedded(command, folder / "serve.log", say)))
-    except NotStarted as error:
-        raise Misuse(f"no service at {service.url}, and it can't be started: {error}") from error
-    _await(service, own)
-    service.own = True
-    own.keep()
-
-
-def _command(url: str) -> list[str]:
-    address = urlsplit(url)
-    beside = Path(sys.executable).with_name("steward")
-    program = str(beside) if beside.exists() else shutil.which("steward")
-    if address.hostname not in LOOPBACK or address.scheme != "http":
-        raise Misuse(f"no service answers at {url}: is it running, and is that its address (--url, STEWARD_URL)?")
-    if program is None:
-        raise Misuse(
-            f"no service answers at {url}, and none is installed here: pip install 'steward[worker]', or --url"
-        )
-    return [program, "serve", "--host", str(address.hostname), "--port", str(address.port or 80)]
-
-
-def _await(service: Service, own: Embedded) -> None:
-    until = time.monotonic() + READY_SECONDS
-    while not service.ready():
-        if own.ended(0.1) or time.monotonic() > until:
-            raise Misuse(f"no service at {service.url}, and none could be started: {own.last_words}")
 
 
 def refused(error: StewardError | Unreachable) -> str:

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import subprocess
 import sys
 import threading
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -39,3 +42,9 @@ def test_a_lock_goes_with_its_process_however_that_ends(tmp_path: Path) -> None:
             assert lock.holder(tmp_path) == str(os.getpid())
     with lock.exclusive(tmp_path):
         assert lock.holder(tmp_path) == str(os.getpid())
+
+
+def test_a_folder_whose_files_cannot_be_locked_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fcntl, "flock", Mock(side_effect=OSError(errno.ENOLCK, "No locks available")))
+    with pytest.raises(StartupError, match=r"can't be locked \(No locks available\)"), lock.exclusive(tmp_path):
+        pass

@@ -27,6 +27,9 @@ class JobRead:
     workload: str
     """ Name of the workload. """
     state: JobReadState
+    priority: int
+    """ Of the tenant's jobs that wait, those of a higher priority begin first; whose turn it is among tenants does
+    not go by it. """
     progress: float
     eta_seconds: float | None
     """ Seconds until it is done, as far as one can tell. """
@@ -54,6 +57,8 @@ class JobRead:
         workload = self.workload
 
         state = self.state.value
+
+        priority = self.priority
 
         progress = self.progress
 
@@ -102,6 +107,7 @@ class JobRead:
                 "type": type_,
                 "workload": workload,
                 "state": state,
+                "priority": priority,
                 "progress": progress,
                 "eta_seconds": eta_seconds,
                 "attempts": attempts,
@@ -129,6 +135,8 @@ class JobRead:
         workload = d.pop("workload")
 
         state = JobReadState(d.pop("state"))
+
+        priority = d.pop("priority")
 
         progress = d.pop("progress")
 
@@ -223,6 +231,7 @@ class JobRead:
             type_=type_,
             workload=workload,
             state=state,
+            priority=priority,
             progress=progress,
             eta_seconds=eta_seconds,
             attempts=attempts,

@@ -1,0 +1,125 @@
+"""Who serves a launch: the service at its address, or an embedded one, which launchers on this machine share."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from .embedded import Embedded
+from .interrupts import held
+from .limits.guarded import NotStarted
+from .said import unless
+from .service import Say, Service
+from .standby import LOOK_SECONDS, Standby, Turn
+from .wishes import Misuse, Wishes
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+READY_SECONDS = 60.0
+
+
+@contextmanager
+def service_at(wishes: Wishes, folder: Path, say: Say) -> Iterator[Service]:
+    """The service at an address of this machine or another; where nobody is there on this one, one of our own.
+
+    One that another launcher runs goes on here when that launcher has ended.
+
+    Raises:
+        Misuse: nobody answers there, and none can be started.
+    """
+    tell = unless(wishes.quiet, say)
+    with closing(Service(wishes.url)) as service, ExitStack() as stack:
+        if _is_here(service.url):
+            _share(service, wishes, folder / "serve.log", say, stack)
+        elif not service.answers():
+            raise Misuse(
+                f"no service answers at {service.url}: is it running, and is that its address (--url, STEWARD_URL)?"
+            )
+        if not service.own:
+            tell(f"service: {service.url}")
+        yield service
+
+
+def _is_here(url: str) -> bool:
+    address = urlsplit(url)
+    return address.hostname in LOOPBACK and address.scheme == "http"
+
+
+def _share(service: Service, wishes: Wishes, log: Path, say: Say, stack: ExitStack) -> None:
+    """Find a service, or run one; then others find that, or this launcher stands by to run theirs."""
+    tell = unless(wishes.quiet, say)
+    turn = stack.enter_context(closing(_turn(service.url)))
+    data = wishes.data or Path(os.environ.get("STEWARD_DATA_DIR") or "steward-data")
+
+    def again(served: Path) -> Embedded | None:
+        """Run what another launcher ran."""
+        tell(f"the service ended with the launcher that ran it; it runs here from now on (data: {served})")
+        try:
+            own = Embedded(_command(service.url, served), log, say)
+        except (NotStarted, Misuse) as error:
+            say(f"the service can't be started again: {error}")
+            return None
+        service.own = True
+        own.keep()
+        return own
+
+    if not _ours(service, turn, data):
+        if turn.held():
+            stack.enter_context(closing(Standby(turn, service.answers, again)))
+        return
+    _embed(service, _command(service.url, data), log, say, stack)
+    tell(f"service: none at {service.url}, so one runs for as long as this takes (data: {data})")
+
+
+def _turn(url: str) -> Turn:
+    try:
+        return Turn(urlsplit(url).port or 80)
+    except OSError as error:
+        raise Misuse(f"launchers can't share a service: {error}") from error
+
+
+def _ours(service: Service, turn: Turn, data: Path) -> bool:
+    """Whether it is this launcher that has to run the service; False once one answers."""
+    until = time.monotonic() + READY_SECONDS
+    while not service.answers():
+        if turn.take(data):
+            return True
+        if time.monotonic() > until:
+            raise Misuse(f"no service at {service.url}, though another launcher is to run one there")
+        time.sleep(LOOK_SECONDS)
+    return False
+
+
+def _embed(service: Service, command: list[str], log: Path, say: Say, stack: ExitStack) -> None:
+    try:
+        with held():
+            own = stack.enter_context(closing(Embedded(command, log, say)))
+    except NotStarted as error:
+        raise Misuse(f"no service at {service.url}, and it can't be started: {error}") from error
+    _await(service, own)
+    service.own = True
+    own.keep()
+
+
+def _command(url: str, data: Path) -> list[str]:
+    address = urlsplit(url)
+    beside = Path(sys.executable).with_name("steward")
+    program = str(beside) if beside.exists() else shutil.which("steward")
+    if program is None:
+        raise Misuse(
+            f"no service answers at {url}, and none is installed here: pip install 'steward[worker]', or --url"
+        )
+    where = ["--host", str(address.hostname), "--port", str(address.port or 80), "--data", str(data)]
+    return [program, "serve", *where]
+
+
+def _await(service: Service, own: Embedded) -> None:
+    until = time.monotonic() + READY_SECONDS
+    while not service.ready():
+        if own.ended(0.1) or time.monotonic() > until:
+            raise Misuse(f"no service at {service.url}, and none could be started: {own.last_words}")
