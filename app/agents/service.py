@@ -20,7 +20,6 @@ from app.errors import Conflict, FieldError, Invalid, NotFound
 from app.http.idempotency.once import Record, no_record
 from app.http.pagination import PageRequest, Slice
 from app.jobs import service as jobs
-from app.jobs.fair import request_to_store
 from app.jobs.schemas import JobRead
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.stored import stored
@@ -52,7 +51,7 @@ def request_training(
             combinations.check_together(request)
         if queue.reaches_this_host_alone():
             extras.require(request)
-        stored_request = {**request_to_store(request), "model": _model_version(session, workload, request.model)}
+        stored_request = {**request.model_dump(mode="json"), "model": _model_version(session, workload, request.model)}
         if request.start_from is not None:
             combinations.check_start(request, require_start(session, workload, request.start_from))
         job = jobs.create(session, job_type="train", workload_id=workload.id, request=stored_request, tenant=tenant)

@@ -18,7 +18,6 @@ from app.exogenous import observed
 from app.http.idempotency.once import Record, no_record
 from app.http.pagination import PageRequest, Slice
 from app.jobs import service as jobs
-from app.jobs.fair import request_to_store
 from app.jobs.schemas import JobRead
 from app.kinds.contract.engine import Query
 from app.kinds.contract.inputs import invalid
@@ -40,7 +39,7 @@ def request_fit(database: Database, tenant: str, name: str, request: FitRequest,
         workload = workloads.require(session, tenant, name, lock=True)
         require_samples(session, workload)
         job = jobs.create(
-            session, job_type="fit", workload_id=workload.id, request=request_to_store(request), tenant=tenant
+            session, job_type="fit", workload_id=workload.id, request=request.model_dump(mode="json"), tenant=tenant
         )
         answer = jobs.read(job, workload.name)
         record(session, answer)

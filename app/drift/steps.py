@@ -26,7 +26,6 @@ from app.drift.detector import Notice, restored
 from app.drift.realised import BLOCK, Comparison, compared, means
 from app.drift.schemas import DriftResponse
 from app.jobs import service as jobs
-from app.jobs.fair import request_to_store
 from app.samples import service as samples
 from app.workloads import repository as workload_rows
 
@@ -134,7 +133,7 @@ def _fit(on: Context, noticed: list[Noticed]) -> None:
     ]
     factors = {one.notice.stream: one.notice.factor for one in sorted(noticed, key=lambda one: one.notice.at)}
     request = FitRequest(seed=on.response.seed, drift=Shift(factors=factors, recent=recent))
-    job = _queue(on, "fit", request_to_store(request))
+    job = _queue(on, "fit", request.model_dump(mode="json"))
     first = Notice(**on.adaptation.notice)
     on.go_on("fitting", first.text, factors=factors, samples=recent, statistic=first.statistic, job=job.id)
 

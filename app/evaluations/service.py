@@ -29,7 +29,6 @@ from app.http.idempotency.once import Record, no_record
 from app.http.pagination import PageRequest, Slice
 from app.jobs import listing
 from app.jobs import service as jobs
-from app.jobs.fair import request_to_store
 from app.jobs.schemas import JobRead
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.stored import stored
@@ -50,7 +49,7 @@ def request_evaluation(
     with database.session() as session:
         workload = workloads.require(session, tenant, request.workload, lock=True)
         stored_request = {
-            **request_to_store(request),
+            **request.model_dump(mode="json"),
             "workload": workload.name,
             "agents": _versions(session, workload, request.agents),
             "model": _model(session, workload, request.model),

@@ -8,27 +8,10 @@ announced.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from pydantic import BaseModel
 from sqlalchemy import ColumnElement, case, func, select
 from sqlalchemy.orm import Session
 
 from app.database.tables import Job
-
-PRIORITY = "priority"
-
-
-def request_to_store(request: BaseModel) -> dict[str, Any]:
-    """What is stored of what asks for a job: a priority only where one was given, as the release before knows none."""
-    found = request.model_dump(mode="json")
-    return found if found[PRIORITY] else {name: value for name, value in found.items() if name != PRIORITY}
-
-
-def inherited_priority(request: Mapping[str, Any]) -> dict[str, int]:
-    """The priority of what is stored, for the jobs that come of it."""
-    return {PRIORITY: request[PRIORITY]} if PRIORITY in request else {}
 
 
 def instead(session: Session, job_id: str) -> str | None:

@@ -24,6 +24,7 @@ from app.telemetry.trace import current_traceparent
 from app.workloads import repository as workloads
 
 EVENTS_AT_ONCE = 200
+PRIORITY = "priority"
 QUOTA_SECONDS = 30
 """After which it is worth asking again."""
 
@@ -39,7 +40,8 @@ def create(
 ) -> Job:
     """Write a job in the caller's transaction; workers are woken up once it is committed.
 
-    It is created by the clock that its workload's samples are, and announced by the sweepers'.
+    It is created by the clock that its workload's samples are, and announced by the sweepers'. A request's priority is
+    the job's: lists show it without reading requests.
 
     Raises:
         TooManyRequests: the tenant has as many as it may.
@@ -50,7 +52,8 @@ def create(
         tenant=tenant,
         type=job_type,
         workload_id=workload_id,
-        request=request,
+        request={name: value for name, value in request.items() if name != PRIORITY},
+        priority=request.get(PRIORITY, 0),
         enqueued_at=now,
         traceparent=current_traceparent(),
     )

@@ -19,7 +19,7 @@ from app.database.base import new_id
 from app.database.clock import Clock, database_time
 from app.database.engine import Database, after_commit
 from app.database.tables import Job, Trial
-from app.jobs import fair, family, lease, repository
+from app.jobs import family, lease, repository
 from app.jobs.lease import Lease, LeaseLost
 from app.jobs.states import TASKS, WAITING, cancelled, ended, waiting
 from app.telemetry.trace import current_traceparent
@@ -99,13 +99,14 @@ def open_trials(
 
 
 def _begin(session: Session, held: Lease, number: int, opening: Opening, until: float, now: datetime) -> str:
-    job_id, given = new_id(), {"parent": held.job_id, "number": number, **fair.inherited_priority(held.request)}
+    job_id, given = new_id(), {"parent": held.job_id, "number": number}
     common = {"tenant": held.tenant, "created_at": now}
     job = Job(
         id=job_id,
         type="trial",
         workload_id=held.workload_id,
         request=given,
+        priority=select(Job.priority).where(Job.id == held.job_id).scalar_subquery(),
         enqueued_at=now,
         traceparent=current_traceparent(),
         **common,

@@ -175,6 +175,50 @@ WAYS: dict[str, tuple[Callable[[Path], None], str]] = {
 }
 
 
+@QUIET
+@pytest.mark.parametrize(
+    ("told", "left"),
+    [
+        ({"num_train_epochs": 3, "max_steps": 30}, 3),
+        ({"num_train_epochs": 3, "max_steps": 30, "epoch": 1.6}, 2),  # goes on from within an epoch
+        ({"num_train_epochs": sys.maxsize, "max_steps": 30}, None),  # of a stream
+    ],
+)
+def test_huggingface_tells_how_many_epochs_there_will_be(lines: Lines, told: dict[str, Any], left: int | None) -> None:
+    pytest.importorskip("transformers")
+    from steward_client.callbacks.huggingface import StewardCallback
+    from transformers import TrainerControl, TrainerState, TrainingArguments
+
+    callback, state = StewardCallback(), TrainerState(is_world_process_zero=True, **told)
+    asked: tuple[Any, Any, Any] = (TrainingArguments(report_to=[]), state, TrainerControl())
+    callback.on_train_begin(*asked)
+    callback.on_epoch_begin(*asked)
+    callback.on_epoch_end(*asked)
+    callback.on_log(*asked, logs={"eval_loss": 0.5})  # what is evaluated after an epoch is of it
+    callback.on_train_end(*asked)
+    (line,) = lines()
+    assert (line.get("total"), line["metrics"]["eval_loss"]) == (left, 0.5)
+
+
+@QUIET
+def test_keras_tells_how_many_calls_there_will_be_and_needs_no_parameters(lines: Lines) -> None:
+    os.environ["KERAS_BACKEND"] = "torch"
+    keras = pytest.importorskip("keras")
+    from steward_client.callbacks.keras import StewardCallback
+
+    model = keras.Sequential([keras.layers.Dense(1)])
+    model.compile(optimizer="sgd", loss="mse", steps_per_execution=4)
+    for told in ({"epochs": 2, "steps": 8}, {}):  # a loop of one's own may tell nothing
+        loop = keras.callbacks.CallbackList([StewardCallback(every="batch")], model=model, **told)
+        loop.on_train_begin()
+        loop.on_epoch_begin(0)
+        loop.on_train_batch_begin(0)
+        loop.on_train_batch_end(0, {"loss": 1.0})
+        loop.on_epoch_end(0)
+        loop.on_train_end()
+    assert [line.get("total") for line in lines()] == [4, None]
+
+
 COUNTED = WAYS.keys() - {"xgboost"}
 """Where it is known, and told, how many iterations there will be."""
 

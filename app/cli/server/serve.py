@@ -61,14 +61,11 @@ def _alone(settings: Settings) -> Iterator[None]:
     """Hold the data folder where something of the service is in it; more APIs, without workers, may stand beside."""
     if not settings.embedded:
         yield
-        return
-    holder = lock.holder(settings.data_dir)
-    if settings.workers:
-        if holder is not None:
-            say(f"waits up to {lock.ENDING_SECONDS:g} s for process {holder}, which serves {settings.data_dir}, to end")
-        with lock.exclusive(settings.data_dir):
+    elif settings.workers:
+        with lock.exclusive(settings.data_dir, say):
             yield
     else:
+        holder = lock.holder(settings.data_dir)
         if holder is not None:
             say(f"one more API beside process {holder}, which serves {settings.data_dir} too")
         yield

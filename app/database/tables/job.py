@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, LargeBinary, String, func
-from sqlalchemy.orm import Mapped, column_property, mapped_column
+from sqlalchemy import ForeignKey, Index, LargeBinary, String
+from sqlalchemy.orm import Mapped, mapped_column
 
-from app.database.base import Base, CreatedMixin, Identifier, IdMixin, Json, TenantMixin
+from app.database.base import Base, CreatedMixin, Identifier, IdMixin, TenantMixin
 
 
 class Job(IdMixin, TenantMixin, CreatedMixin, Base):
@@ -24,9 +24,9 @@ class Job(IdMixin, TenantMixin, CreatedMixin, Base):
     type: Mapped[str] = mapped_column(String(16))
     """'fit', 'train', 'trial' or 'evaluate'."""
     workload_id: Mapped[str] = mapped_column(Identifier, ForeignKey("workloads.id", ondelete="CASCADE"), index=True)
-    request: Mapped[dict[str, Any]] = mapped_column(Json)
-    priority: Mapped[int] = column_property(func.coalesce(request["priority"].as_integer(), 0))
-    """Of the request, which is stored without it where none was given."""
+    request: Mapped[dict[str, Any]]
+    priority: Mapped[int] = mapped_column(default=0, server_default="0")
+    """Of a tenant's jobs that wait, those of a higher one begin first."""
     state: Mapped[str] = mapped_column(String(16), default="queued")
     """queued, running, waiting (for jobs of its family or a time; nobody holds it), succeeded, failed or cancelled."""
     progress: Mapped[float] = mapped_column(default=0.0)

@@ -40,7 +40,7 @@ def test_a_job_is_read_and_listed(client: TestClient, database: Database) -> Non
     first, second = make(database, "a"), make(database, "b")
     job = client.get(f"/jobs/{first}").json()
     assert (job["state"], job["type"], job["workload"], job["progress"]) == ("queued", "train", "a", 0.0)
-    assert job["priority"] == 0
+    assert job["priority"] == 3
     assert [item["id"] for item in client.get("/jobs").json()["items"]] == [second, first]
     assert [item["id"] for item in client.get("/jobs?workload=a").json()["items"]] == [first]
     assert client.get("/jobs?state=running").json()["items"] == []

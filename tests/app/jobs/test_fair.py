@@ -14,7 +14,6 @@ from app.database.tables import Job, Workload
 from app.domain_models.schemas import FitRequest
 from app.jobs import lease as leases
 from app.jobs import service
-from app.jobs.fair import inherited_priority, request_to_store
 from app.jobs.lease import Lease
 from app.settings import Settings
 
@@ -46,7 +45,7 @@ class Queue:
                     session,
                     job_type=job_type,  # type: ignore[arg-type]
                     workload_id=workload.id,
-                    request=request_to_store(FitRequest(priority=priority)),
+                    request=FitRequest(priority=priority).model_dump(mode="json"),
                     tenant=tenant,
                     clock=self.clock(),
                 )
@@ -115,16 +114,11 @@ def test_a_tenants_jobs_of_a_higher_priority_begin_first_and_no_other_tenant_wai
     while waiting.announced:
         lease = waiting.take()
         assert lease is not None
-        taken.append((lease.tenant, lease.request.get("priority", 0)))
         with waiting.database.session() as session:
+            priority = session.scalars(select(Job.priority).where(Job.id == lease.job_id)).one()
+            taken.append((lease.tenant, priority))
             leases.finish(session, lease, {}, waiting.clock())
     assert taken == [("a", 5), ("b", -10), ("a", 5), ("a", 0), ("a", -1), ("a", -1)]
-
-
-def test_a_priority_is_stored_where_one_was_given_and_handed_on() -> None:
-    assert "priority" not in request_to_store(FitRequest())
-    assert inherited_priority(request_to_store(FitRequest())) == {}
-    assert inherited_priority(request_to_store(FitRequest(priority=-3))) == {"priority": -3}
 
 
 def test_without_priorities_a_message_of_what_runs_wakes_nobody_up_for_the_rest(waiting: Queue) -> None:

@@ -56,7 +56,7 @@ def make(database: Database, name: str = "w", *, clock: Clock = BEGINNING, fails
             session,
             job_type="train",
             workload_id=workload.id,
-            request={"seed": 1},
+            request={"seed": 1, "priority": 3},
             tenant="default",
             clock=clock,
         )

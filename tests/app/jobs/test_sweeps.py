@@ -78,6 +78,7 @@ def test_trials_are_opened_as_a_group_and_their_training_waits(training: Sweep) 
     assert (first.failed, first.report, first.artifact) == (None, {}, None)
     job = training.row(trials[1])
     assert (job.type, job.state, job.request) == ("trial", "queued", {"parent": training.id, "number": 1})
+    assert (row.priority, job.priority) == (3, 3)
     assert training.events(trials[1]) == [{"state": "queued", "progress": 0.0}]
     with training.database.reading() as session:
         one = sweeps.trial_status(session, trials[2])

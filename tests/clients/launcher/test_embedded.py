@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
+from unittest.mock import Mock
 
 import psutil
 import pytest
-from steward_client.launcher import embedded, serving
+from steward_client.launcher import embedded, serving, standby
 from steward_client.launcher.actuators import leftovers
 from steward_client.launcher.embedded import Embedded
 from steward_client.launcher.service import Service
@@ -23,8 +23,9 @@ from steward_client.launcher.wishes import Misuse, Wishes
 from tests.servers import free_port, wait_until
 
 STANDS_FOR_IT = """
-import sys
+import os, signal, sys, threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
+signal.signal(signal.SIGTERM, lambda *_: threading.Timer(0.7, os._exit, [0]).start())  # and answers until then
 class Answers(BaseHTTPRequestHandler):
     def do_GET(self):
         self.send_response(200)
@@ -32,15 +33,32 @@ class Answers(BaseHTTPRequestHandler):
         self.wfile.write(b'{"status": "alive"}')
 HTTPServer(("127.0.0.1", int(sys.argv[1])), Answers).serve_forever()
 """
+LAUNCHES = """
+import sys, time
+from pathlib import Path
+from steward_client.launcher import serving, standby
+from steward_client.launcher.wishes import Wishes
+folder, port, *command = sys.argv[1:]
+standby.FOLDER = Path(folder)
+serving._command = lambda _, data: [*command, str(data)]
+wishes = Wishes(("ls",), "ls", url=f"http://127.0.0.1:{port}", data=Path(folder) / "data")
+with serving.service_at(wishes, Path(folder), lambda line: print(line, flush=True)):
+    print("ready", flush=True)
+    time.sleep(600)
+"""
+
+
+def command(port: int) -> list[str]:
+    return [sys.executable, "-c", STANDS_FOR_IT, str(port)]
 
 
 @pytest.fixture
 def port(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> int:
     """Of a service that launchers can start."""
     found = free_port()
-    command = [sys.executable, "-c", STANDS_FOR_IT, str(found)]
-    monkeypatch.setattr(serving, "_command", lambda _, data: [*command, str(data)])
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(serving, "_command", lambda _, data: [*command(found), str(data)])
+    monkeypatch.setattr(standby, "FOLDER", tmp_path)
+    monkeypatch.setattr(standby, "LOOK_SECONDS", 0.05)
     return found
 
 
@@ -98,34 +116,87 @@ def test_the_other_one_goes_on_with_it_when_the_one_that_ran_it_ends(tmp_path: P
     assert any(line.startswith("the service ended with the launcher that ran it") for line in said)
 
 
-def test_a_service_that_no_launcher_runs_is_never_replaced(tmp_path: Path, port: int) -> None:
-    with subprocess.Popen([sys.executable, "-c", STANDS_FOR_IT, str(port)]) as plain:
+def test_one_goes_on_with_it_when_the_launcher_that_ran_it_was_killed(tmp_path: Path, port: int) -> None:
+    launch = [sys.executable, "-c", LAUNCHES, str(tmp_path), str(port), *command(port)]
+    with subprocess.Popen(launch, stdout=subprocess.PIPE, text=True) as first:
         try:
-            wait_until(Service(f"http://127.0.0.1:{port}").answers, 60)
-            with service_at(wished(port, tmp_path), tmp_path, lambda _: None) as found:
+            wait_until(lambda: "ready\n" in iter(first.stdout.readline, ""), 60)  # type: ignore[union-attr]
+            with service_at(wished(port, tmp_path / "elsewhere"), tmp_path, lambda _: None) as found:
                 assert not found.own
-                assert "steward-standby" not in [one.name for one in threading.enumerate()]
+                first.kill()
+                first.wait()
+                wait_until(lambda: found.own and found.answers(), 60)
+                assert [one.cmdline()[-1] for one in running(port)] == [str(tmp_path / "data")]
+        finally:
+            first.kill()
+    assert running(port) == []
+
+
+def test_whoever_cannot_run_it_leaves_it_to_others(tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = list[str]()
+    first = ExitStack()
+    with first:
+        first.enter_context(service_at(wished(port, tmp_path / "data"), tmp_path, said.append))
+        with service_at(wished(port, tmp_path), tmp_path, said.append) as found:
+            monkeypatch.setattr(serving, "_command", Mock(side_effect=Misuse("no program")))
+            first.close()
+            wait_until(lambda: "no program" in said, 60)
+            with closing(Turn("127.0.0.1", port)) as turn:
+                wait_until(turn.take, 60)
+            assert (found.own, running(port)) == (False, [])
+
+
+def test_a_service_that_no_launcher_runs_is_never_replaced(tmp_path: Path, port: int) -> None:
+    with subprocess.Popen(command(port)) as plain, closing(Service(f"http://127.0.0.1:{port}")) as asked:
+        try:
+            wait_until(asked.answers, 60)
+            with service_at(wished(port, tmp_path), tmp_path, lambda _: None) as found:
+                plain.kill()
+                plain.wait()
+                with closing(Turn("127.0.0.1", port)) as turn:
+                    assert turn.take()
+                threading.Event().wait(0.5)  # ten looks of whoever would stand by
+                assert (found.own, running(port)) == (False, [])
         finally:
             plain.kill()
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="makes a file that is another user's")
-def test_what_another_user_left_at_the_place_of_the_lock_is_not_read(tmp_path: Path, port: int) -> None:
-    lock = tmp_path / f"steward-0-{port}.lock"
-    lock.write_text("/theirs")
-    os.chown(lock, 12345, -1)
-    with pytest.raises(Misuse, match="another user's"), service_at(wished(port, tmp_path), tmp_path, lambda _: None):
-        pass
+@pytest.mark.parametrize("made", ["link", "folder", "hard link"])
+def test_what_is_no_file_of_the_users_alone_is_no_lock(tmp_path: Path, port: int, made: str) -> None:
+    with closing(Turn("127.0.0.1", port)):
+        (lock,) = tmp_path.glob("steward-*.lock")
+    other = tmp_path / "other"
+    if made == "hard link":
+        other.hardlink_to(lock)
+    else:
+        lock.unlink()
+        other.write_text("/elsewhere")
+        lock.symlink_to(other) if made == "link" else lock.mkdir()
+    with pytest.raises(OSError, match=str(port)):
+        Turn("127.0.0.1", port)
+    with service_at(wished(port, tmp_path), tmp_path, lambda _: None) as found:  # and goes on without
+        assert found.own
 
 
 def test_a_turn_is_one_launchers(port: int, tmp_path: Path) -> None:
-    with closing(Turn(port)) as first, closing(Turn(port)) as second:
-        assert not second.held()
-        assert first.take(tmp_path)
-        assert (second.held(), second.take(tmp_path)) == (True, False)
-    with closing(Turn(port)) as third:
-        assert third.take()
-        assert third.data == tmp_path
+    with closing(Turn("127.0.0.1", port)) as first, closing(Turn("127.0.0.1", port)) as second:
+        assert first.take()
+        first.data = tmp_path
+        assert not second.take()
+        first.release()
+        assert second.take()
+        assert second.data == tmp_path
+
+
+def test_who_gives_up_leaves_it_to_others(tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedded, "FIRST_PAUSE_SECONDS", 1e-3)
+    monkeypatch.setattr(embedded, "MOST_STARTS", 1)
+    with service_at(wished(port, tmp_path), tmp_path, lambda _: None), closing(Turn("127.0.0.1", port)) as turn:
+        assert not turn.take()
+        monkeypatch.setattr(Embedded, "_again", lambda _: None)
+        (own,) = running(port)
+        own.kill()
+        wait_until(turn.take, 60)
 
 
 def test_one_that_ends_at_once_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

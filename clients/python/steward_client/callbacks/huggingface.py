@@ -33,6 +33,7 @@ class StewardCallback(TrainerCallback):
     ) -> None:
         """A training begins; what one before left unfinished is not reported."""
         self._over = False
+        self.reporter.close()
 
     def on_epoch_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -75,7 +76,9 @@ class StewardCallback(TrainerCallback):
     def _left(self, state: TrainerState) -> int:
         if self._every == "step":
             return state.max_steps - state.global_step
-        return state.num_train_epochs - round(state.epoch or 0)
+        if state.num_train_epochs > state.max_steps:  # of a stream, which tells no length
+            return 0
+        return state.num_train_epochs - int(state.epoch or 0)
 
     def _end(self, what: str, state: TrainerState) -> None:
         if what == self._every and state.is_world_process_zero:

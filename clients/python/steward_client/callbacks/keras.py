@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import keras
@@ -25,11 +26,15 @@ class StewardCallback(keras.callbacks.Callback):  # type: ignore[misc] # Keras s
         self._every, self._epoch = every, 0
         self.reporter = reporter or Reporter(features=features)
 
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        """A training begins; one before may have ended by an error."""
+        self.reporter.close()
+
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """An epoch begins."""
         self._epoch = epoch
         if self._every == "epoch":
-            self.reporter.begin(self.params["epochs"] - epoch)
+            self.reporter.begin(self._left(1))
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """An epoch has ended."""
@@ -39,13 +44,20 @@ class StewardCallback(keras.callbacks.Callback):  # type: ignore[misc] # Keras s
     def on_train_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         """A batch begins."""
         if self._every == "batch":
-            steps = self.params["steps"]  # None: unknown before the first epoch's end
-            self.reporter.begin((self.params["epochs"] - self._epoch) * steps - batch if steps else 0)
+            self.reporter.begin(self._left(self._batches()))
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         """A batch has ended."""
         if self._every == "batch":
             self.reporter.end(logs)
+
+    def _left(self, each: int) -> int:
+        return max((self.params or {}).get("epochs", 0) - self._epoch, 0) * each
+
+    def _batches(self) -> int:
+        """Calls in an epoch; 0 where nobody knows before its end."""
+        steps = (self.params or {}).get("steps") or 0
+        return math.ceil(steps / (getattr(self.model, "steps_per_execution", 1) or 1))
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         """The training has ended."""

@@ -23,13 +23,20 @@ class Embedded:
         command: starts it.
         log: takes what it writes.
         say: hears when it has ended, and what is done about it.
+        left: is called when it has ended too often to be started once more.
 
     Raises:
         NotStarted: there is no such program.
     """
 
-    def __init__(self, command: Sequence[str], log: Path, say: Callable[[str], None]) -> None:
-        self._command, self._log, self._say = command, log, say
+    def __init__(
+        self,
+        command: Sequence[str],
+        log: Path,
+        say: Callable[[str], None],
+        left: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._command, self._log, self._say, self._left = command, log, say, left
         self._lock, self._closing = Lock(), Event()
         self._written = log.open("ab", buffering=0)
         try:
@@ -63,6 +70,7 @@ class Embedded:
             starts = 1 if time.monotonic() - self._since > SETTLED_SECONDS else starts + 1
             if starts > MOST_STARTS:
                 self._say(f"the service ended {starts} times ({self.last_words}): the last decision holds")
+                self._left()
                 return
             self._say(f"the service ended with status {self._own.status}; it is started again")
             self._closing.wait(FIRST_PAUSE_SECONDS * 2 ** (starts - 1))

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -53,41 +54,39 @@ def _is_here(url: str) -> bool:
 def _share(service: Service, wishes: Wishes, log: Path, say: Say, stack: ExitStack) -> None:
     """Find a service, or run one; then others find that, or this launcher stands by to run theirs."""
     tell = unless(wishes.quiet, say)
-    turn = stack.enter_context(closing(_turn(service.url)))
     data = wishes.data or Path(os.environ.get("STEWARD_DATA_DIR") or "steward-data")
-
-    def again(served: Path) -> Embedded | None:
-        """Run what another launcher ran."""
-        tell(f"the service ended with the launcher that ran it; it runs here from now on (data: {served})")
-        try:
-            own = Embedded(_command(service.url, served), log, say)
-        except (NotStarted, Misuse) as error:
-            say(f"the service can't be started again: {error}")
-            return None
-        service.own = True
-        own.keep()
-        return own
-
-    if not _ours(service, turn, data):
-        if turn.held():
+    turn = _turn(service.url, stack)
+    if _ours(service, turn):
+        if turn is not None:
+            turn.data = data
+        with held():
+            own = stack.enter_context(closing(_started(service, data, log, say, turn)))
+        _await(service, own)
+        _keep(service, own)
+        tell(f"service: none at {service.url}, so one runs for as long as this takes (data: {data})")
+    elif turn is not None and turn.take():  # no launcher runs the one that answers
+        turn.release()
+    elif turn is not None:
+        with held():
+            again = partial(_taken_over, service, log, say, tell, turn)
             stack.enter_context(closing(Standby(turn, service.answers, again)))
-        return
-    _embed(service, _command(service.url, data), log, say, stack)
-    tell(f"service: none at {service.url}, so one runs for as long as this takes (data: {data})")
 
 
-def _turn(url: str) -> Turn:
+def _turn(url: str, stack: ExitStack) -> Turn | None:
+    """Whose turn it is to run a service there; None where launchers can't know of one another."""
+    address = urlsplit(url)
+    host = "127.0.0.1" if address.hostname == "localhost" else str(address.hostname)
     try:
-        return Turn(urlsplit(url).port or 80)
-    except OSError as error:
-        raise Misuse(f"launchers can't share a service: {error}") from error
+        return stack.enter_context(closing(Turn(host, address.port or 80)))
+    except OSError:
+        return None
 
 
-def _ours(service: Service, turn: Turn, data: Path) -> bool:
+def _ours(service: Service, turn: Turn | None) -> bool:
     """Whether it is this launcher that has to run the service; False once one answers."""
     until = time.monotonic() + READY_SECONDS
     while not service.answers():
-        if turn.take(data):
+        if turn is None or turn.take():
             return True
         if time.monotonic() > until:
             raise Misuse(f"no service at {service.url}, though another launcher is to run one there")
@@ -95,15 +94,29 @@ def _ours(service: Service, turn: Turn, data: Path) -> bool:
     return False
 
 
-def _embed(service: Service, command: list[str], log: Path, say: Say, stack: ExitStack) -> None:
+def _started(service: Service, data: Path, log: Path, say: Say, turn: Turn | None) -> Embedded:
+    left = turn.release if turn else lambda: None
     try:
-        with held():
-            own = stack.enter_context(closing(Embedded(command, log, say)))
+        return Embedded(_command(service.url, data), log, say, left)
     except NotStarted as error:
         raise Misuse(f"no service at {service.url}, and it can't be started: {error}") from error
-    _await(service, own)
+
+
+def _keep(service: Service, own: Embedded) -> None:
     service.own = True
     own.keep()
+
+
+def _taken_over(service: Service, log: Path, say: Say, tell: Say, turn: Turn, data: Path) -> Embedded | None:
+    """What another launcher ran, on its data; None where it can't be started here."""
+    try:
+        own = _started(service, data, log, say, turn)
+    except Misuse as error:
+        say(str(error))
+        return None
+    tell(f"the service ended with the launcher that ran it; it runs here from now on (data: {data})")
+    _keep(service, own)
+    return own
 
 
 def _command(url: str, data: Path) -> list[str]:
@@ -122,4 +135,8 @@ def _await(service: Service, own: Embedded) -> None:
     until = time.monotonic() + READY_SECONDS
     while not service.ready():
         if own.ended(0.1) or time.monotonic() > until:
-            raise Misuse(f"no service at {service.url}, and none could be started: {own.last_words}")
+            break
+    else:
+        if not own.ended(0):  # it is this one that is ready
+            return
+    raise Misuse(f"no service at {service.url}, and none could be started: {own.last_words}")

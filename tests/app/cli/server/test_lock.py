@@ -26,8 +26,10 @@ def test_a_folder_is_held_by_one_process_which_others_are_told(tmp_path: Path) -
     with lock.exclusive(tmp_path):
         assert lock.holder(tmp_path) == str(os.getpid())
         told = f"process {os.getpid()} serves it already"
-        with pytest.raises(StartupError, match=told), lock.exclusive(tmp_path, 0.0):
+        said = list[str]()
+        with pytest.raises(StartupError, match=told), lock.exclusive(tmp_path, said.append, 0.0):
             pass
+        assert said == [f"waits up to 0 s for process {os.getpid()}, which serves {tmp_path}, to end"]
     assert lock.holder(tmp_path) is None
 
 
@@ -48,3 +50,4 @@ def test_a_folder_whose_files_cannot_be_locked_is_refused(tmp_path: Path, monkey
     monkeypatch.setattr(fcntl, "flock", Mock(side_effect=OSError(errno.ENOLCK, "No locks available")))
     with pytest.raises(StartupError, match=r"can't be locked \(No locks available\)"), lock.exclusive(tmp_path):
         pass
+    assert lock.holder(tmp_path) is None
