@@ -292,3 +292,11 @@ def test_who_waits_for_a_service_that_is_away_is_told_so_once(clock: Clock, capl
 def test_errors_are_one_tree() -> None:
     own = (steward.StewardError, steward.Unreachable, steward.JobFailed, steward.RejectedRows, steward.JournalError)
     assert all(issubclass(error, steward.ClientError) for error in own)
+
+
+def test_an_error_tells_each_field_once() -> None:
+    field = {"pointer": "/targets/loss", "message": "no target", "value": 2}
+    told = "/targets/loss: no target (got 2)"
+    for detail in (told, "2 fields are wrong"):
+        text = str(steward.StewardError(422, {"title": "Invalid input", "detail": detail, "errors": [field]}))
+        assert text.count(told) == 1

@@ -27,8 +27,9 @@ class StewardError(ClientError):
         self.title = str(problem.get("title", "error"))
         self.detail = str(problem.get("detail", ""))
         self.errors: Sequence[Mapping[str, Any]] = problem.get("errors") or ()
-        fields = "".join(f"; {e.get('pointer')}: {e.get('message')} (got {e.get('value')!r})" for e in self.errors)
-        super().__init__(f"{self.status} {self.title}: {self.detail}{fields}")
+        fields = [(f"{e.get('pointer')}: {e.get('message')}", e.get("value")) for e in self.errors]
+        more = "".join(f"; {text} (got {value!r})" for text, value in fields if text not in self.detail)
+        super().__init__(f"{self.status} {self.title}: {self.detail}{more}")
 
     @property
     def unknown(self) -> set[tuple[str, str]]:

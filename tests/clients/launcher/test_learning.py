@@ -9,13 +9,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from steward_client.launcher.governed import targets
 from steward_client.launcher.interrupts import Interrupted
-from steward_client.launcher.iterations.mark import Iteration
+from steward_client.launcher.iterations.mark import SECONDS, Iteration
 from steward_client.launcher.learn import learning as module
 from steward_client.launcher.learn.learning import CommandFailed, Learning
 from steward_client.launcher.learn.profile import Profile
 from steward_client.launcher.service import JobFailed
-from steward_client.launcher.wishes import Resource, Wishes
+from steward_client.launcher.wishes import Misuse, Resource, Wishes
 
 FAILED = JobFailed("fit: too few samples")
 
@@ -147,3 +148,24 @@ def test_a_training_that_was_left_is_gone_on_with(
     made._service = made._jobs._service = SimpleNamespace(call=call)
     made._jobs.trained = lambda job: begun.append(job["id"])
     assert (made._learned(), begun) == (bool(followed), followed)
+
+
+def test_a_target_of_which_there_was_none_is_given_to_what_is_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    metrics = [{"name": SECONDS, "scope": "run"}, {"name": "loss", "target": 1.0}]
+    spec, called = {"name": "ls", "metrics": metrics}, list[Any]()
+    wishes = Wishes(("ls",), "ls", deadline=60.0, targets=(("loss", 2.0),))
+    with pytest.raises(Misuse, match=r"has no target for iteration_seconds.*--learn --name ls gives it"):
+        targets(wishes, spec)
+
+    def call(*of: Any) -> dict[str, Any]:
+        called.append(of)
+        return {"spec": {**spec, "metrics": [{**metrics[0], "target": 60.0}, metrics[1]]}}
+
+    watching = Watching()
+    made = learning(watching, lambda: 1, monkeypatch)
+    made._wishes, made._service = wishes, SimpleNamespace(call=call)
+    made._give_targets(metrics)
+    made._give_targets(made.spec["metrics"])
+    assert called == [("PATCH", "/workloads/ls", {"targets": {SECONDS: 60.0}})]
+    assert targets(wishes, made.spec) == {SECONDS: 60.0, "loss": 2.0}
+    assert any("from now on iteration_seconds 60" in line for line in watching.said)

@@ -272,7 +272,7 @@ def targets(wishes: Wishes, spec: Json, gone: float = 0.0) -> dict[str, float]:
     """Targets of this run alone, that begins so many seconds after the command's start.
 
     Raises:
-        Misuse: the workload has no such metric, or no deadline.
+        Misuse: the workload has no such metric, no deadline, or no target for it that a run could have another of.
     """
     metrics: dict[str, Any] = {metric["name"]: metric for metric in spec["metrics"]}
     asked, seconds = dict(wishes.targets), metrics[SECONDS]
@@ -288,4 +288,9 @@ def targets(wishes: Wishes, spec: Json, gone: float = 0.0) -> dict[str, float]:
     for name in asked:
         if name not in metrics:
             raise Misuse(f"--target {name}: workload {spec['name']!r} has {', '.join(metrics)}")
+        if metrics[name].get("target") is None:
+            raise Misuse(
+                f"workload {spec['name']!r} has no target for {name}, which a run could have another of: "
+                f"--learn --name {spec['name']} gives it this one, and keeps what was learned"
+            )
     return asked

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, closing
 from functools import partial
@@ -22,7 +22,7 @@ from .beside import beside
 from .design import Allocation, filling, most_doubted
 from .jobs import BUDGET, Jobs
 from .profile import LENGTH, Profile, Segment
-from .specification import check_same, resources, specification
+from .specification import check_same, resources, specification, without_target
 
 FILLING = 5
 """Samples that fill the space before the model is asked where it knows least."""
@@ -155,6 +155,7 @@ class Learning:
                 f"workload {self._wishes.workload!r} is of kind {self.spec.get('kind')!r}; give another --name"
             )
         check_same(self._wishes, self.spec)
+        self._give_targets(self.spec["metrics"])
         self._resources = tuple(map(Resource.of_spec, self.spec["resources"]))
         self._count()
 
@@ -167,6 +168,14 @@ class Learning:
                 executions.add((row["execution"], allocation))
                 self._measured[allocation] = self._measured.get(allocation, 0) + 1
             self._iterations += 1
+
+    def _give_targets(self, metrics: Sequence[Json]) -> None:
+        """Targets that are wished now, and of which there was none when it was registered."""
+        wished = without_target(self._wishes, metrics)
+        if wished:
+            self.spec = self._service.call("PATCH", self._path, {"targets": wished})["spec"]
+            told = ", ".join(f"{name} {value:g}" for name, value in wished.items())
+            self._tell(f"targets: workload {self._wishes.workload!r} had none for these; from now on {told}")
 
     def _learned(self) -> bool:
         """Whether there is an agent, or a training that was left goes on to make one."""

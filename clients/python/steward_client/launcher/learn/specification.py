@@ -42,6 +42,13 @@ def specification(wishes: Wishes, iterations: int) -> Json:
     }
 
 
+def without_target(wishes: Wishes, metrics: Sequence[Json]) -> dict[str, float]:
+    """Of the targets that are wished those whose metric has none."""
+    wished = dict(wishes.targets) | ({} if wishes.deadline is None else {SECONDS: wishes.deadline})
+    plain = {metric["name"] for metric in metrics if metric.get("target") is None}
+    return {name: value for name, value in wished.items() if name in plain}
+
+
 def _resource(resource: Resource, of: int) -> Json:
     longest = LONGEST_MOVE if of == 1 else LONGEST_MOVE_OF_SEVERAL
     return {
