@@ -78,8 +78,8 @@ NOUNS: Sequence[ModuleType] = (
     audit,
 )
 
-DESCRIPTION = """Allocation as a service: register a workload, upload samples of past executions, have a domain model
-fitted and an agent trained, and get the next resource step for each reported iteration."""
+DESCRIPTION = """Allocation as a service: register a workload, upload samples of past executions, fit a domain model,
+train an agent, and get the next resource step for each reported iteration."""
 
 
 class Application(FastAPI):

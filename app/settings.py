@@ -36,91 +36,99 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="STEWARD_", extra="ignore")
 
-    data_dir: Path = Field(Path("steward-data"), description="Folder for everything the embedded mode keeps.")
+    data_dir: Path = Field(Path("steward-data"), description="Folder for all data of the embedded mode.")
     database_url: str = Field("", description="SQLAlchemy URL; empty: SQLite in `data_dir`.")
     broker_url: str = Field("", description="Celery broker URL; empty: files in `data_dir`.")
-    host: str = Field("127.0.0.1", description="Address the API binds.")
-    port: int = Field(8080, ge=0, le=65535, description="Port the API binds; 0 takes a free one.")
+    host: str = Field("127.0.0.1", description="Address the API binds to.")
+    port: int = Field(8080, ge=0, le=65535, description="Port the API binds to; 0 takes a free one.")
     workers: int = Field(1, ge=0, description="Worker processes that `serve` starts; 0 for none.")
     log_level: LogLevel = Field("info", description="debug, info, warning or error.")
 
-    log_format: Literal["text", "json"] = Field("text", description="Lines for people, or one JSON object a line.")
-    log_requests: bool = Field(False, description="Whether each answered request is a line, with its decision.")
+    log_format: Literal["text", "json"] = Field("text", description="Plain text, or one JSON object per line.")
+    log_requests: bool = Field(False, description="Whether to log each request, with its decision.")
     traces: bool = Field(
-        False, description="Whether spans go to OpenTelemetry (extra `otel`; `OTEL_EXPORTER_OTLP_ENDPOINT`)."
+        False, description="Whether to export spans to OpenTelemetry (extra `otel`; `OTEL_EXPORTER_OTLP_ENDPOINT`)."
     )
 
     authentication: Literal["auto", "required"] = Field(
-        "auto", description="Whether keys are asked for: from the first one on, or in any case."
+        "auto", description="When keys are required: once one exists (`auto`), or always."
     )
-    oidc_issuer: str = Field("", description="Identity provider whose tokens are taken beside keys; empty: none.")
-    oidc_audience: str = Field("steward", description="The audience that its tokens must be for.")
-    oidc_keys_url: str = Field("", description="Where its keys are published; empty: it says so itself.")
-    oidc_keys_seconds: float = Field(300.0, gt=0, description="How long its keys are kept before they are read again.")
-    oidc_tenant_claim: str = Field("tenant", description="The claim that names the tenant, or the way to it with dots.")
-    oidc_scopes_claim: str = Field("scope", description="The claim that lists the scopes: a text, or a list.")
-    oidc_scopes_prefix: str = Field("", description="What stands before each scope in it, for example `steward:`.")
-    key_requests_per_second: float = Field(0.0, ge=0, description="Most requests of a key in a second; 0: any number.")
-    tenant_requests_per_second: float = Field(0.0, ge=0, description="The same of all keys of a tenant together.")
-    tenant_jobs: int = Field(0, ge=0, description="Most jobs of a tenant that wait or run; 0: any number.")
-    tenant_executions: int = Field(0, ge=0, description="Most stored executions of a tenant; 0: any number.")
+    oidc_issuer: str = Field("", description="Identity provider whose tokens are accepted besides keys; empty: none.")
+    oidc_audience: str = Field("steward", description="Audience that its tokens must have.")
+    oidc_keys_url: str = Field("", description="URL of its public keys; empty: discovered from the issuer.")
+    oidc_keys_seconds: float = Field(300.0, gt=0, description="How long its public keys are cached.")
+    oidc_tenant_claim: str = Field("tenant", description="Claim that names the tenant; dots for nested claims.")
+    oidc_scopes_claim: str = Field("scope", description="Claim that lists the scopes, as a string or a list.")
+    oidc_scopes_prefix: str = Field("", description="Prefix of each scope in that claim, for example `steward:`.")
+    key_requests_per_second: float = Field(0.0, ge=0, description="Maximum requests per second of a key; 0: unlimited.")
+    tenant_requests_per_second: float = Field(0.0, ge=0, description="The same for all keys of a tenant together.")
+    tenant_jobs: int = Field(0, ge=0, description="Maximum waiting and running jobs of a tenant; 0: unlimited.")
+    tenant_executions: int = Field(0, ge=0, description="Maximum stored executions of a tenant; 0: unlimited.")
     tls_certificate: Path | None = Field(
-        None, description="Certificate (chain) of the API, PEM; with `tls_key` it serves TLS."
+        None, description="Certificate (chain) of the API, PEM; with `tls_key`, enables TLS."
     )
     tls_key: Path | None = Field(None, description="Private key of the certificate, PEM.")
     trusted_proxies: Names = Field(
-        (), description="Addresses or networks of proxies whose `X-Forwarded-For` and `-Proto` are taken, with commas."
+        (),
+        description="Proxies whose `X-Forwarded-For` and `-Proto` are trusted: addresses or networks, comma-separated.",
     )
     allowed_hosts: Names = Field(
-        (), description="Names that requests may be sent to, with commas; without keys loopback's may, too."
+        (),
+        description="Host names that requests may use, comma-separated; without keys, loopback names are allowed too.",
     )
     allowed_origins: Names = Field(
-        (), description="Origins whose pages may write, with commas: `https://portal.example`."
+        (), description="Origins whose pages may write, comma-separated: `https://portal.example`."
     )
 
-    json_limit_bytes: int = Field(16 * MEBIBYTE, gt=0, description="Largest request body, uploads aside.")
-    upload_limit_bytes: int = Field(2048 * MEBIBYTE, gt=0, description="Largest body of a sample upload.")
-    trace_limit_bytes: int = Field(256 * MEBIBYTE, gt=0, description="Largest trace, unpacked: it is read as a whole.")
-    request_timeout_seconds: float = Field(30.0, gt=0, description="A request that takes longer ends as 503.")
+    json_limit_bytes: int = Field(16 * MEBIBYTE, gt=0, description="Maximum request body, except for uploads.")
+    upload_limit_bytes: int = Field(2048 * MEBIBYTE, gt=0, description="Maximum body of a sample upload.")
+    trace_limit_bytes: int = Field(
+        256 * MEBIBYTE, gt=0, description="Maximum trace, uncompressed; it is read as a whole."
+    )
+    request_timeout_seconds: float = Field(30.0, gt=0, description="A request that takes longer is answered with 503.")
     upload_timeout_seconds: float = Field(900.0, gt=0, description="The same for a sample upload.")
-    header_timeout_seconds: float = Field(10.0, gt=0, description="A connection without a whole header ends after it.")
+    header_timeout_seconds: float = Field(10.0, gt=0, description="Maximum time to receive a complete header.")
     retry_after_seconds: int = Field(2, ge=1, description="`Retry-After` of a 503.")
-    stream_poll_seconds: float = Field(0.2, gt=0, description="How often an event stream looks for new events.")
-    stream_seconds: float = Field(300.0, gt=0, description="An event stream ends after this; clients resume it.")
+    stream_poll_seconds: float = Field(0.2, gt=0, description="How often an event stream checks for new events.")
+    stream_seconds: float = Field(300.0, gt=0, description="An event stream is closed after this; clients resume it.")
 
-    database_pool_size: int = Field(40, ge=1, description="Most database connections of one process.")
-    database_connect_seconds: int = Field(5, ge=1, description="Patience for a new PostgreSQL connection.")
+    database_pool_size: int = Field(40, ge=1, description="Maximum database connections per process.")
+    database_connect_seconds: int = Field(5, ge=1, description="Timeout for opening a PostgreSQL connection.")
     database_silence_seconds: int = Field(
-        15, ge=2, description="A PostgreSQL connection whose other end acknowledges nothing for so long is given up."
+        15, ge=2, description="A PostgreSQL connection without acknowledgements for this long is closed."
     )
-    sqlite_busy_seconds: float = Field(15.0, gt=0, description="Patience for another writer's SQLite lock.")
+    sqlite_busy_seconds: float = Field(15.0, gt=0, description="Timeout for another writer's SQLite lock.")
 
     lease_seconds: float = Field(20.0, gt=0, description="A job whose worker is silent for this long is taken over.")
     heartbeat_seconds: float = Field(4.0, gt=0, description="How often a worker renews its lease.")
-    sweep_seconds: float = Field(3.0, gt=0, description="How often lost jobs are looked for.")
+    sweep_seconds: float = Field(3.0, gt=0, description="How often lost jobs are searched for.")
     requeue_seconds: float = Field(10.0, gt=0, description="A job queued for this long is announced again.")
-    checkpoint_seconds: float = Field(2.0, ge=0, description="At least this long between two checkpoints.")
-    progress_seconds: float = Field(0.5, ge=0, description="At least this long between two reports of progress.")
-    max_attempts: int = Field(3, ge=1, description="A job that lost its worker this often fails.")
+    checkpoint_seconds: float = Field(2.0, ge=0, description="Minimum time between checkpoints.")
+    progress_seconds: float = Field(0.5, ge=0, description="Minimum time between progress reports.")
+    max_attempts: int = Field(3, ge=1, description="A job fails after losing its worker this many times.")
     worker_seen_seconds: float = Field(30.0, gt=0, description="A worker silent for longer does not count as ready.")
-    worker_warm: bool = Field(True, description="Import what learns when a worker starts, not at its first job.")
+    worker_warm: bool = Field(True, description="Import learning libraries when a worker starts, not at its first job.")
     worker_nice: int = Field(10, ge=0, le=19, description="Niceness of worker processes.")
-    training_nice: int = Field(19, ge=0, le=19, description="Niceness of trainings: fits and commands go before.")
+    training_nice: int = Field(19, ge=0, le=19, description="Niceness of trainings; fits and commands take precedence.")
 
-    pack_reports: bool = Field(True, description="Store reports packed; false while the release before serves beside.")
-    policy_poll_seconds: float = Field(0.5, gt=0, description="How often the API looks for a newly promoted agent.")
+    pack_reports: bool = Field(True, description="Store reports packed; false while the previous release serves too.")
+    policy_poll_seconds: float = Field(0.5, gt=0, description="How often the API checks for a newly promoted agent.")
     idempotency_seconds: float = Field(86400.0, gt=0, description="How long an Idempotency-Key is remembered.")
-    idempotency_claim_seconds: float = Field(60.0, gt=0, description="An unanswered key is free again after this.")
+    idempotency_claim_seconds: float = Field(60.0, gt=0, description="An unanswered key can be reused after this.")
 
-    retention_iterations_days: Days | None = Field(None, description="Age at which ended runs' iterations go.")
-    retention_runs_days: Days | None = Field(None, description="Age at which ended runs go.")
-    retention_jobs_days: Days | None = Field(None, description="Age at which ended jobs go.")
-    retention_events_days: Days | None = Field(None, description="Age at which ended jobs' events go.")
-    retention_evaluations_days: Days | None = Field(None, description="Age at which evaluations go.")
-    retention_artifacts_days: Days | None = Field(None, description="Age at which superseded agents, models go.")
-    archive: bool = Field(True, description="Whether what goes by age is archived (Parquet) first.")
-    archive_dir: Path | None = Field(None, description="Folder of the archive; none: `archive` in `data_dir`.")
-    prune_seconds: float = Field(3600.0, gt=0, description="How often a worker deletes what is too old.")
+    retention_iterations_days: Days | None = Field(
+        None, description="Days after which iterations of ended runs are deleted."
+    )
+    retention_runs_days: Days | None = Field(None, description="Days after which ended runs are deleted.")
+    retention_jobs_days: Days | None = Field(None, description="Days after which ended jobs are deleted.")
+    retention_events_days: Days | None = Field(None, description="Days after which events of ended jobs are deleted.")
+    retention_evaluations_days: Days | None = Field(None, description="Days after which evaluations are deleted.")
+    retention_artifacts_days: Days | None = Field(
+        None, description="Days after which superseded agents and models are deleted."
+    )
+    archive: bool = Field(True, description="Whether data deleted by age is archived (Parquet) first.")
+    archive_dir: Path | None = Field(None, description="Folder of the archive; default: `archive` in `data_dir`.")
+    prune_seconds: float = Field(3600.0, gt=0, description="How often a worker deletes data by age.")
 
     @model_validator(mode="after")
     def _embedded_defaults(self) -> Settings:

@@ -93,7 +93,7 @@ def test_searching_finds_what_code_says(site: Path) -> None:
     index = (site / "search/search_index.js").read_text()
     found = json.loads(index.removeprefix("var __index = "))["docs"]
     told = {entry["location"]: entry["title"] + entry["text"] for entry in found}
-    assert "Register what is to be allocated for" in told["reference/http.html#register_workload"]
+    assert "Repeating the same spec changes nothing" in told["reference/http.html#register_workload"]
     assert "STEWARD_DATA_DIR" in told["reference/settings.html"]
     assert any("steward doctor" in text for place, text in told.items() if place.startswith("reference/cli.html"))
     assert any("report" in place and "steward_client.Run" in place for place in told)

@@ -25,7 +25,7 @@ OCTETS = "application/octet-stream"
     operation_id="train_agent",
     summary="Train an agent",
     response_model=JobRead,
-    responses=problems(404, 409, 413, 415, _409="There is no sample or no domain model to train on yet."),
+    responses=problems(404, 409, 413, 415, _409="There are no samples or no domain model to train on yet."),
 )
 def train(
     workload: WorkloadName,
@@ -34,7 +34,7 @@ def train(
     once: IdempotentPost,
     request: TrainRequest | None = None,
 ) -> Response:
-    """Queue a training; the job's result names the new version. It answers decisions once it is good enough."""
+    """Queue a training; the job's result names the new version, which serves decisions once it is good enough."""
     body = request or TrainRequest()
     return once.run(
         lambda record: service.request_training(database, tenant, workload, body, record),
@@ -46,7 +46,7 @@ def train(
 def listed(
     workload: WorkloadName, request: Request, database: FromDatabase, tenant: Tenant, paging: Paging
 ) -> Page[AgentRead]:
-    """Versions of the workload's agent, newest first."""
+    """List versions of the workload's agent, newest first."""
     found, owner = service.listed(database, tenant, workload, paging)
     return page(request, found, lambda agent: service.read(agent, owner))
 
@@ -55,14 +55,14 @@ def listed(
 def promotions(
     workload: WorkloadName, request: Request, database: FromDatabase, tenant: Tenant, paging: Paging
 ) -> Page[PromotionListed]:
-    """Promotions and rollbacks of the workload's agents, newest first: by whom, why, on which figures."""
+    """List promotions and rollbacks of the workload's agents, newest first, with origin, reason and figures."""
     found = service.promotions(database, tenant, workload, paging)
     return page(request, found, service.read_promotion)
 
 
 @router.get("/{version}", operation_id="read_agent", summary="Read an agent", responses=problems(404))
 def read(workload: WorkloadName, version: Version, database: FromDatabase, tenant: Tenant) -> AgentRead:
-    """One version of the workload's agent, with its report."""
+    """Get one version of the workload's agent, with its report."""
     return service.get(database, tenant, workload, version)
 
 
@@ -71,10 +71,10 @@ def read(workload: WorkloadName, version: Version, database: FromDatabase, tenan
     status_code=status.HTTP_204_NO_CONTENT,
     operation_id="delete_agent",
     summary="Delete an agent",
-    responses=problems(404, 409, _409="It answers, or something live rests on it; that is named."),
+    responses=problems(404, 409, _409="It serves decisions, or something active depends on it; the cause is named."),
 )
 def delete(workload: WorkloadName, version: Version, database: FromDatabase, tenant: Tenant) -> None:
-    """Delete a version that nothing live rests on; its number is not given again."""
+    """Delete a version that is not in use; its number is not reused."""
     service.delete(database, tenant, workload, version)
 
 
@@ -82,7 +82,7 @@ def delete(workload: WorkloadName, version: Version, database: FromDatabase, ten
     "/{version}/promote",
     operation_id="promote_agent",
     summary="Promote an agent",
-    responses=problems(404, 409, 413, 415, _409="Evidence that is required is missing."),
+    responses=problems(404, 409, 413, 415, _409="Required evidence is missing."),
 )
 def promote(
     workload: WorkloadName,
@@ -91,14 +91,14 @@ def promote(
     tenant: Tenant,
     request: PromotionRequest | None = None,
 ) -> PromotionRead:
-    """Have this version answer decisions; every API process obeys within a second."""
+    """Let this version serve decisions; every API process switches within a second."""
     return service.promote(database, tenant, workload, version, request or PromotionRequest())
 
 
 @router.post(
     "/{version}/rollback",
     operation_id="rollback_agent",
-    summary="Roll an agent back",
+    summary="Roll back an agent",
     responses=problems(404, 409, 413, 415, _409="That version isn't the champion."),
 )
 def rollback(
@@ -108,15 +108,15 @@ def rollback(
     tenant: Tenant,
     request: PromotionRequest | None = None,
 ) -> PromotionRead:
-    """Take the champion back: what answered before it answers again."""
+    """Undo the champion's promotion: its predecessor serves decisions again."""
     return service.rollback(database, tenant, workload, version, request or PromotionRequest())
 
 
 @router.get(
-    "/{version}/shadow", operation_id="read_shadow", summary="Read what a shadow decided", responses=problems(404)
+    "/{version}/shadow", operation_id="read_shadow", summary="Read a shadow's decisions", responses=problems(404)
 )
 def shadow(workload: WorkloadName, version: Version, database: FromDatabase, tenant: Tenant) -> ShadowRead:
-    """What this version would have decided in the runs that it was a shadow of, and the regret by the model."""
+    """Get what this version would have decided in the runs it shadowed, and the regret under the domain model."""
     return service.shadow(database, tenant, workload, version)
 
 
@@ -130,7 +130,7 @@ def shadow(workload: WorkloadName, version: Version, database: FromDatabase, ten
             "description": "The policy: safetensors with a JSON header.",
             "content": {OCTETS: {"schema": {"type": "string", "format": "binary"}}},
         },
-        304: {"description": "It is the one named by `If-None-Match`."},
+        304: {"description": "Unchanged since the `ETag` in `If-None-Match`."},
         **problems(404),
     },
 )
@@ -139,10 +139,10 @@ def policy(
     version: Version,
     database: FromDatabase,
     tenant: Tenant,
-    role: Annotated[Slug | None, Query(description="Of policies that were trained together, this role's.")] = None,
-    if_none_match: Annotated[str | None, Header(description="An `ETag` of before.")] = None,
+    role: Annotated[Slug | None, Query(description="Role of the policy, if several were trained together.")] = None,
+    if_none_match: Annotated[str | None, Header(description="`ETag` of an earlier response.")] = None,
 ) -> Response:
-    """The artifact that answers decisions, for a client that decides locally."""
+    """Get the artifact that answers decisions, for clients that decide locally."""
     found = service.policy(database, tenant, workload, version, role)
     headers = {"ETag": found.etag, "Content-Disposition": f'attachment; filename="{found.filename}"'}
     if if_none_match is not None and _matches(if_none_match, found.etag):

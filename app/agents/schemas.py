@@ -28,8 +28,8 @@ Requirements = Annotated[
     list[Requirement],
     Field(
         max_length=2,
-        description="Evidence that a promotion needs: `shadow`, runs beside which it decided without a loss under the "
-        "domain model; `off_policy`, an evaluation that scored it on logged runs without a loss.",
+        description="Evidence required for a promotion: `shadow`, runs it shadowed without a loss under the domain "
+        "model; `off_policy`, an evaluation that scored it on logged runs without a loss.",
     ),
 ]
 
@@ -43,23 +43,24 @@ def _no_seconds(value: object) -> None:
 
 
 class OnlineSettings(BaseModel):
-    """How a training goes on with algorithm `online`."""
+    """Options of algorithm `online`."""
 
     model_config = ConfigDict(extra="forbid")
 
     window_seconds: Annotated[float, Field(ge=1, le=86_400)] = Field(
-        default=300.0, description="After each of which it learns from what runs have reported in it, and is judged."
+        default=300.0,
+        description="Length of a window, after which it learns from what runs reported in it and is evaluated.",
     )
     steps: Annotated[int, Field(ge=1_000, le=10_000_000)] = Field(
-        default=50_000, description="Environment steps after each window."
+        default=50_000, description="Environment steps per window."
     )
     windows: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(
-        default=None, description="After how many it ends; default: it goes on until it is cancelled."
+        default=None, description="Number of windows; default: until cancelled."
     )
 
 
 class TrainRequest(BaseModel):
-    """What may be said about a training; all of it is optional."""
+    """Options of a training; all are optional."""
 
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"examples": [{"algorithm": "dueling_double_dqn", "budget": 2_000_000}]}
@@ -67,50 +68,51 @@ class TrainRequest(BaseModel):
 
     algorithm: Algorithm = Field(
         default="auto",
-        description="`auto` lets several compete, stops the losers early and keeps the best; of an agent that is gone "
-        "on from, its own. `online` goes on: after every window of time it learns from what runs have reported in it, "
-        "and each version that is better on it than what answers is published, and answers the next.",
+        description="`auto` lets several compete, stops the losers early and keeps the best; when continuing an agent, "
+        "it is that agent's own. `online` keeps learning: after each window of time it trains on what runs reported in "
+        "it, and each version that does better on it than the serving one is published and serves next.",
     )
     online: OnlineSettings | None = Field(
         default=None,
-        description="With algorithm `online`; nothing else of the request but `seed`, `device`, "
-        "`start_from`, `model` and `equivalence_margin` applies to it then.",
+        description="Options of algorithm `online`; besides them, only `seed`, `device`, `start_from`, `model` and "
+        "`equivalence_margin` then apply.",
     )
     budget: Annotated[int, Field(ge=1_000, le=10_000_000_000)] | None = Field(
         default=None,
-        description="Environment steps for each seed, shared by the algorithms that compete: the same request gives "
-        "the same agent on any machine. Default: what the kind's trainings take (2,000,000 of an iterative workload).",
+        description="Environment steps per seed, shared by the competing algorithms: the same request gives the same "
+        "agent on any machine. Default: set by the kind (2,000,000 for an iterative workload).",
     )
     seed: Seed = 0
     seeds: Annotated[int, Field(ge=1, le=MOST_SEEDS)] | None = Field(
         default=None,
-        description="How many seeds are tried, from `seed` on, on all workers at once; the best is kept. Default: "
-        "three with `auto`, else one.",
+        description="Number of seeds to try, starting at `seed`, on all workers in parallel; the best is kept. "
+        "Default: three with `auto`, otherwise one.",
     )
     executor: Literal["serial", "processes", "ray"] = Field(
         default="serial",
-        description="In one process; by actors and a learner over shared memory; or the same on a Ray cluster (extra).",
+        description="In one process; with actors and a learner over shared memory; or the same on a Ray cluster "
+        "(extra).",
     )
     device: Literal["auto", "cpu", "cuda"] = Field(
-        default="auto", description="Where networks are computed; `auto` is whichever is there and is the faster."
+        default="auto", description="Device that computes networks; `auto` takes the fastest available."
     )
     seconds: SkipJsonSchema[Annotated[None, BeforeValidator(_no_seconds)]] = Field(default=None, exclude=True)
     backend: SkipJsonSchema[Annotated[None, BeforeValidator(_gone)]] = Field(default=None, exclude=True)
     start_from: Annotated[int, Field(ge=1, le=LARGEST_VERSION)] | None = Field(
         default=None,
-        description="Version of an agent to go on training; what comes of it is a new version. Its policy is gone on "
-        "from; what is not published with it, such as a critic, begins anew.",
+        description="Version of an agent to continue training; the result is a new version. Its policy is continued; "
+        "what is not published with it, such as a critic, starts anew.",
     )
     imitate: Expert | None = Field(
-        default=None, description="Begin by imitating a heuristic, or the planner, in the simulator."
+        default=None, description="Start by imitating a heuristic, or the planner, in the simulator."
     )
     model: Annotated[int, Field(ge=1, le=LARGEST_VERSION)] | None = Field(
         default=None, description="Version of the domain model to train on; default: the newest."
     )
     promote: bool = Field(
         default=True,
-        description="Whether the agent becomes the champion when it is good enough; else it waits. Where a workload "
-        "has a policy for each of several roles, they are trained, judged and promoted together.",
+        description="Whether the agent becomes the champion when it is good enough; otherwise it waits. If a workload "
+        "has a policy per role, these are trained, evaluated and promoted together.",
     )
     require: Requirements = []
     equivalence_margin: EquivalenceMargin = 0.01
@@ -131,51 +133,50 @@ class AgentRead(BaseModel):
     model_version: int = Field(description="Version of the domain model that it was trained on.")
     algorithm: str
     seed: int
-    champion: bool = Field(description="Whether it answers now, in whatever role.")
-    promoted: bool = Field(description="Whether it has ever been the one that answers.")
+    champion: bool = Field(description="Whether it serves decisions now, in any role.")
+    promoted: bool = Field(description="Whether it has ever served decisions.")
     report: dict[str, Any] = Field(
-        description="Return with interval and by term, every heuristic's beside it, the exact optimum where there is "
-        "one, and in `reason` why it was promoted or not. Of some kinds also `pictures` of what it did "
-        "beside others; lists leave them out."
+        description="Return with interval and by term, the same for every heuristic, the exact optimum if known, and "
+        "in `reason` why it was promoted or not. For some kinds also `pictures` of its behaviour; omitted in lists."
     )
     created_at: datetime
 
 
 class PromotionRequest(BaseModel):
-    """Why the champion is changed."""
+    """Reason for changing the champion."""
 
     model_config = ConfigDict(extra="forbid")
 
     reason: Annotated[str, Field(max_length=500)] = ""
     require: Requirements = []
-    role: Slug = Field(default=DEFAULT_ROLE, description="Which of the workload's policies, where it has several.")
+    role: Slug = Field(default=DEFAULT_ROLE, description="Role of the policy, if the workload has several.")
 
 
 class PromotionRead(BaseModel):
-    """Which agent answers after a promotion or rollback; null stands for the heuristics."""
+    """The champion after a promotion or rollback; null stands for the heuristics."""
 
     workload: str
     role: str
     champion: int | None
-    previous: int | None = Field(description="The one that answered before.")
+    previous: int | None = Field(description="Version that served before.")
     reason: str
     revision: int
 
 
 class PromotionListed(BaseModel):
-    """A change of who answers in a role; null versions stand for the heuristics."""
+    """A change of champion in a role; null versions stand for the heuristics."""
 
     role: str
-    champion: int | None = Field(description="Who answers from then on.")
-    rollback_to: int | None = Field(description="Who answers when it is taken back.")
+    champion: int | None = Field(description="Version that serves from then on.")
+    rollback_to: int | None = Field(description="Version that serves after a rollback.")
     reason: str
     made_by: str = Field(description="`request`, `training` or `drift`.")
-    figures: dict[str, Any] | None = Field(description="What it rests on, where it was made by no person.")
+    figures: dict[str, Any] | None = Field(description="Figures behind an automatic change.")
     created_at: datetime
 
 
 class GainInterval(BaseModel):
-    """A mean with its 95 % interval; null where one value alone says nothing of its spread."""
+    """A mean with its 95 % interval; bounds are null for a single value."""
 
     mean: float
     low: float | None
@@ -183,15 +184,15 @@ class GainInterval(BaseModel):
 
 
 class ShadowRead(BaseModel):
-    """What an agent would have decided in the runs that it was a shadow of."""
+    """What an agent would have decided in the runs it shadowed."""
 
     workload: str
     agent: int
     runs: int
     decisions: int
     failures: int = Field(description="Decisions in which it failed.")
-    agreement: float | None = Field(description="Share of its decisions that were what was decided.")
+    agreement: float | None = Field(description="Share of its decisions that match those made.")
     gain: GainInterval | None = Field(
-        description="Per run: the sum of what the domain model expects of its steps over those that were taken, in "
-        "return. It is the regret of not having followed it; below 0, of following it."
+        description="Per run: expected return of its steps minus that of the steps taken, under the domain model. It "
+        "is the regret of not following it; if negative, of following it."
     )

@@ -21,11 +21,11 @@ _TEXT: dict[str, Any] = {"schema": {"type": "string"}}
 @router.get(
     "/audit",
     operation_id="list_audit",
-    summary="Who changed what",
+    summary="List audit records",
     response_model=Page[AuditRead],
     responses={
         200: {
-            "description": "Newest first: a page as JSON, or all as CSV or NDJSON, by `Accept`.",
+            "description": "Newest first: one page as JSON, or all records as CSV or NDJSON, depending on `Accept`.",
             "content": dict.fromkeys(EXPORTS, _TEXT),
         },
         **problems(),
@@ -37,11 +37,11 @@ def listed(
     tenant: Tenant,
     paging: Paging,
     action: Annotated[
-        str | None, Query(max_length=64, description="Only these: `key.create`, or all that begin with `key`.")
+        str | None, Query(max_length=64, description="Filter by action: `key.create`, or a prefix such as `key`.")
     ] = None,
     accept: Annotated[str, Header(include_in_schema=False)] = "",
 ) -> Any:
-    """Who promoted, changed and deleted what, made and revoked keys, newest first."""
+    """List promotions, changes, deletions and key operations, and who made them, newest first."""
     media = next((media for media in EXPORTS if media in accept.lower()), None)
     if media is None:
         return page(request, service.listed(database, tenant, paging, action), service.read)

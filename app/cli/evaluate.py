@@ -42,7 +42,7 @@ def register(cli: typer.Typer) -> None:
         agent: Agents = None,
         url: Url = SERVICE,
         level: Annotated[str, typer.Option(callback=_level, help="Highest level to judge: L0 to L4.")] = "L4",
-        seeds: Annotated[int, typer.Option(min=5, max=64, help="Independent worlds of each level.")] = 5,
+        seeds: Annotated[int, typer.Option(min=5, max=64, help="Independent simulated worlds per level.")] = 5,
         episodes: Annotated[int, typer.Option(min=8, max=16_384, help="Runs per seed and level.")] = 256,
         seed: Annotated[int, typer.Option(min=0, help="Of everything that is drawn.")] = 0,
         held_out: Annotated[float, typer.Option(help="Share of the executions that L3 holds out.")] = 0.25,

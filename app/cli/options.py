@@ -61,4 +61,4 @@ Margin = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON alone, a document on a line.")]
-DataDir = Annotated[Path | None, typer.Option("--data", help="Folder for everything that the embedded mode keeps.")]
+DataDir = Annotated[Path | None, typer.Option("--data", help="Folder for all data of the embedded mode.")]

@@ -89,16 +89,16 @@ openapi_paths: dict[str, Any] = {
             "tags": ["decisions"],
             "operationId": "get_decision",
             "summary": "Get a decision",
-            "description": "The decision for a run's last (or n-th) reported iteration, or for a state that is given "
-            "in full, where the workload's kind takes one. It never writes. Either `run` or `workload` is needed.",
+            "description": "Get the decision for a run's last (or n-th) reported iteration, or for a state given in "
+            "full, if the workload's kind supports it. Nothing is written. Either `run` or `workload` is required.",
             "parameters": [
-                _parameter("run", "A run.", _TEXT, "5f0c8a4be9f04a0c8f8f9e1f2f3a4b5c"),
+                _parameter("run", "The run's id.", _TEXT, "5f0c8a4be9f04a0c8f8f9e1f2f3a4b5c"),
                 _parameter("workload", "A workload, for a state given in full.", _TEXT, "resnet18"),
                 *(one.documented() for one in _OF_STATE.values()),
             ],
             "responses": {
                 "200": {
-                    "description": "The decision; not to be stored by caches.",
+                    "description": "The decision; caches must not store it.",
                     "headers": {"Cache-Control": {"schema": {"type": "string", "const": "no-store"}}},
                     "content": DECISION,
                 },

@@ -22,7 +22,7 @@ router = APIRouter(prefix="/workloads/{workload}/models", tags=["models"])
     operation_id="fit_model",
     summary="Fit a domain model",
     response_model=JobRead,
-    responses=problems(404, 409, 413, 415, _409="There is no sample to learn from yet."),
+    responses=problems(404, 409, 413, 415, _409="There are no samples to learn from yet."),
 )
 def fit(
     workload: WorkloadName,
@@ -31,7 +31,7 @@ def fit(
     once: IdempotentPost,
     request: FitRequest | None = None,
 ) -> Response:
-    """Queue a fit of the workload's samples; the job's result names the new version."""
+    """Queue a fit to the workload's samples; the job's result names the new version."""
     body = request or FitRequest()
     return once.run(
         lambda record: service.request_fit(database, tenant, workload, body, record), status=status.HTTP_202_ACCEPTED
@@ -42,14 +42,14 @@ def fit(
 def listed(
     workload: WorkloadName, request: Request, database: FromDatabase, tenant: Tenant, paging: Paging
 ) -> Page[ModelRead]:
-    """Versions of the workload's domain model, newest first."""
+    """List versions of the workload's domain model, newest first."""
     found, name = service.listed(database, tenant, workload, paging)
     return page(request, found, lambda model: service.read(model, name))
 
 
 @router.get("/{version}", operation_id="read_model", summary="Read a domain model", responses=problems(404))
 def read(workload: WorkloadName, version: Version, database: FromDatabase, tenant: Tenant) -> ModelRead:
-    """One version of the workload's domain model, with its report."""
+    """Get one version of the workload's domain model, with its report."""
     return service.get(database, tenant, workload, version)
 
 
@@ -58,24 +58,24 @@ def read(workload: WorkloadName, version: Version, database: FromDatabase, tenan
     status_code=status.HTTP_204_NO_CONTENT,
     operation_id="delete_model",
     summary="Delete a domain model",
-    responses=problems(404, 409, _409="Decisions, agents or jobs go by it; they are named."),
+    responses=problems(404, 409, _409="Decisions, agents or jobs use it; they are named."),
 )
 def delete(workload: WorkloadName, version: Version, database: FromDatabase, tenant: Tenant) -> None:
-    """Delete a version that nothing live goes by; its number is not given again."""
+    """Delete a version that is not in use; its number is not reused."""
     service.delete(database, tenant, workload, version)
 
 
 @router.get(
     "/{version}/forecast",
     operation_id="forecast",
-    summary="Forecast",
+    summary="Get a forecast",
     responses=problems(404, 409, _409="The model was fitted by another version of the service."),
 )
 def forecast(workload: WorkloadName, version: Version, database: FromDatabase, tenant: Tenant) -> Forecast:
-    """What is expected to come, by series and horizon, with an interval.
+    """Forecast each series by horizon, with an interval.
 
-    A forecast begins after what the model was fitted to. Counts that came since go on from there: put them as rows of
-    the exogenous series of the same name, each issued when its interval was over.
+    A forecast begins where the data that the model was fitted to ends. To include later counts, put them as rows of the
+    exogenous series of the same name, each issued at the end of its interval.
     """
     return service.forecast(database, tenant, workload, version)
 
@@ -90,7 +90,7 @@ openapi_schemas = components(list(ANSWERS.values()))
 @router.get(
     "/{version}/predict",
     operation_id="predict",
-    summary="Predict",
+    summary="Get a prediction",
     openapi_extra={
         "parameters": [
             # what one kind requires another refuses: it can be required by all of them alone
@@ -102,7 +102,7 @@ openapi_schemas = components(list(ANSWERS.values()))
     responses={
         200: {
             "content": {"application/json": {"schema": {"anyOf": references(ANSWERS)}}},
-            "description": "The answer.",
+            "description": "The prediction.",
         },
         **problems(404, 409, _409="The model was fitted by another version of the service."),
     },
@@ -110,7 +110,7 @@ openapi_schemas = components(list(ANSWERS.values()))
 def predict(
     workload: WorkloadName, version: Version, request: Request, database: FromDatabase, tenant: Tenant
 ) -> Response:
-    """What a run that is not seen yet is expected to measure, with an interval; what is asked is the kind's matter."""
+    """Predict the measurements of an unseen run, with an interval; parameters depend on the workload's kind."""
     query = {name: request.query_params.getlist(name) for name in request.query_params}
     found = service.predict(database, tenant, workload, version, query)
     return Response(found.model_dump_json(), media_type="application/json")

@@ -9,29 +9,29 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.jobs.schemas import Priority
 
-Seed = Annotated[int, Field(ge=0, le=2**31 - 1, description="Same seed, same samples: the same result.")]
+Seed = Annotated[int, Field(ge=0, le=2**31 - 1, description="The same seed and samples give the same result.")]
 
 
 class Shift(BaseModel):
-    """How far things have drifted, so that what was measured before still tells of them."""
+    """Size of a drift, so that earlier measurements can still be used."""
 
     model_config = ConfigDict(extra="forbid")
 
     factors: dict[str, Annotated[float, Field(gt=0, le=1e6)]] = Field(
-        description="By stream, as a run's `drift` names it: what is measured now over what was measured before.",
+        description="By stream, as named in a run's `drift`: what is measured now over what was measured before.",
         examples=[{"seconds.resnet18": 1.6}],
     )
-    recent: list[str] = Field(default=[], description="Executions that were measured since; the others were before.")
+    recent: list[str] = Field(default=[], description="Executions measured since; all others were measured before.")
 
 
 class FitRequest(BaseModel):
-    """What may be said about a fit; all of it is optional."""
+    """Options of a fit; all are optional."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{}]})
 
     seed: Seed = 0
     drift: Shift | None = Field(
-        default=None, description="Bring what older executions say to where it is now, as far as the kind can."
+        default=None, description="Rescale older executions to current conditions, as far as the kind supports it."
     )
     priority: Priority = 0
 

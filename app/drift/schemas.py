@@ -17,29 +17,32 @@ State = Literal["fitting", "training", "shadow", "watched", "kept", "rolled_back
 
 
 class DriftResponse(BaseModel):
-    """How a workload answers drifts; they are noticed in any case."""
+    """How a workload responds to drift, which is detected in any case."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"respond": "retrain"}]})
 
     respond: Literal["off", "retrain"] = Field(
         default="off",
-        description="`retrain`: fit a model to what runs have reported since, train an agent on it, have it decide as "
-        "a shadow, promote it if it is as good, and take it back if it disappoints.",
+        description="`retrain`: fit a model to what runs have reported since, train an agent on it, run it as a "
+        "shadow, promote it if it is as good, and roll it back if it underperforms.",
     )
-    algorithm: Algorithm | None = Field(default=None, description="Of the training; null: the champion's, or `auto`.")
+    algorithm: Algorithm | None = Field(
+        default=None, description="Training algorithm; null: the champion's, or `auto`."
+    )
     budget: Annotated[int, Field(ge=1_000, le=10_000_000_000)] | None = Field(
-        default=None, description="Environment steps of the training; null: as for any training."
+        default=None, description="Environment steps of the training; null: the default of trainings."
     )
     seed: Seed = 0
     shadow_decisions: Annotated[int, Field(ge=1, le=100_000)] = Field(
-        default=200, description="Decisions as a shadow, without a failure, before the agent may answer."
+        default=200, description="Shadow decisions required, without a failure, before the agent may be promoted."
     )
     window_reports: Annotated[int, Field(ge=4 * BLOCK, le=10 * BLOCK)] = Field(
-        default=10 * BLOCK, description="Reports after the promotion by which the agent is held against the one before."
+        default=10 * BLOCK,
+        description="Reports after the promotion over which the agent is compared with its predecessor.",
     )
     equivalence_margin: EquivalenceMargin = 0.01
     pause_seconds: Annotated[float, Field(ge=0, le=30 * 86_400)] = Field(
-        default=3600.0, description="After one drift was answered, others are left alone for so long."
+        default=3600.0, description="Time after a response in which further drift is ignored."
     )
 
 
@@ -47,29 +50,29 @@ class DriftStep(BaseModel):
     """One step of an adaptation."""
 
     at: datetime
-    state: State = Field(description="What it is in from then on.")
+    state: State = Field(description="State that this step leads to.")
     why: str
     figures: dict[str, Any]
 
 
 class AdaptationRead(BaseModel):
-    """What was done about a drift."""
+    """The response to one drift."""
 
     id: str
     state: State
-    run: str = Field(description="The run that noticed it.")
+    run: str = Field(description="The run that detected it.")
     notice: DriftNotice
-    job: str | None = Field(description="The fit or the training that was queued last.")
-    model: int | None = Field(description="Version of the domain model that was fitted.")
-    agent: int | None = Field(description="Version of the agent that was trained.")
-    predecessor: int | None = Field(description="Version of the agent that answered before; null for a heuristic.")
+    job: str | None = Field(description="The most recent fit or training job.")
+    model: int | None = Field(description="Version of the fitted domain model.")
+    agent: int | None = Field(description="Version of the trained agent.")
+    predecessor: int | None = Field(description="Version of the agent that served before; null: a heuristic.")
     steps: list[DriftStep]
     created_at: datetime
     finished_at: datetime | None
 
 
 class DriftRead(BaseModel):
-    """How a workload answers drifts, and what was done about the last ones, newest first."""
+    """How a workload responds to drift, and its latest adaptations, newest first."""
 
     workload: str
     response: DriftResponse

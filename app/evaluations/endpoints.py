@@ -28,7 +28,7 @@ EvaluationId = Annotated[
     operation_id="evaluate_agents",
     summary="Evaluate agents",
     response_model=JobRead,
-    responses=problems(404, 409, 413, 415, _409="There is no agent to judge yet, or no champion."),
+    responses=problems(404, 409, 413, 415, _409="There is no agent to evaluate yet, or no champion."),
 )
 def evaluate(body: EvaluationRequest, database: FromDatabase, tenant: Tenant, once: IdempotentPost) -> Response:
     """Queue an evaluation of agents, level by level; the job's result names it."""
@@ -43,16 +43,16 @@ def listed(
     database: FromDatabase,
     tenant: Tenant,
     paging: Paging,
-    workload: Annotated[str | None, Query(pattern=SLUG, description="Only those of this workload.")] = None,
+    workload: Annotated[str | None, Query(pattern=SLUG, description="Filter by workload.")] = None,
 ) -> Page[EvaluationRead]:
-    """Evaluations that are done, newest first, without their figures."""
+    """List completed evaluations, newest first, without their figures."""
     found, names = service.listed(database, tenant, paging, workload)
     return page(request, found, lambda evaluation: service.read(evaluation, names[evaluation.workload_id]))
 
 
 @router.get("/{id}", operation_id="read_evaluation", summary="Read an evaluation", responses=problems(404))
 def read(evaluation: EvaluationId, database: FromDatabase, tenant: Tenant) -> EvaluationReport:
-    """One evaluation with all its figures, for programs."""
+    """Get one evaluation with all its figures."""
     return service.get(database, tenant, evaluation)
 
 
@@ -64,7 +64,7 @@ def read(evaluation: EvaluationId, database: FromDatabase, tenant: Tenant) -> Ev
     responses=problems(404),
 )
 def delete(evaluation: EvaluationId, database: FromDatabase, tenant: Tenant) -> None:
-    """Delete an evaluation; nothing live rests on one."""
+    """Delete an evaluation; nothing depends on it."""
     service.delete(database, tenant, evaluation)
 
 
@@ -75,13 +75,13 @@ def delete(evaluation: EvaluationId, database: FromDatabase, tenant: Tenant) -> 
     response_class=HTMLResponse,
     responses={
         200: {
-            "description": "A page with tables and plots, which needs nothing from elsewhere.",
+            "description": "A self-contained page with tables and plots.",
             "content": {"text/html": {"schema": {"type": "string"}}},
         },
         **problems(404),
     },
 )
 def report(evaluation: EvaluationId, database: FromDatabase, tenant: Tenant) -> HTMLResponse:
-    """One evaluation as a page for people."""
+    """Get one evaluation as an HTML page."""
     found = service.page(database, tenant, evaluation)
     return HTMLResponse(found, headers=policy(style=inline(found.decode(), "style"), img_src="data:"))

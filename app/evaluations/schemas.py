@@ -49,31 +49,31 @@ EquivalenceMargin = Annotated[
         ge=0,
         le=1,
         allow_inf_nan=False,
-        description="Margin of practical equivalence, a share of the best heuristic's return: a loss within it fails "
-        "nobody, a gain within it promotes nobody.",
+        description="Margin of practical equivalence, as a share of the best heuristic's return: a loss within it "
+        "fails no agent, a gain within it promotes none.",
     ),
 ]
 
 
 class HeldOut(BaseModel):
-    """What level L3 keeps back: executions that its domain model is fitted on, or another part of the workload."""
+    """What level L3 holds out: executions to fit its domain model on, or another part of the workload."""
 
     model_config = ConfigDict(extra="forbid")
 
     share: Annotated[float, Field(gt=0, lt=1)] = Field(
-        default=0.25, description="Share of the executions; those that came after the agents' model are taken first."
+        default=0.25, description="Share of the executions; those newer than the agents' model are taken first."
     )
     of: str = Field(
         default="executions",
         max_length=40,
-        description="Of what a share is kept back: `executions`, or what else the workload's kind can hold out "
-        "(`users` of kind `inference`).",
+        description="What to hold out a share of: `executions`, or another unit that the workload's kind supports "
+        "(`users` for kind `inference`).",
     )
     executions: Executions | None = Field(default=None, description="Names of executions, instead of a share.")
 
 
 class EvaluationRequest(BaseModel):
-    """What is to be judged, and how thoroughly."""
+    """What to evaluate, and how thoroughly."""
 
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"examples": [{"workload": "resnet18", "agents": ["champion", 3]}]}
@@ -81,16 +81,16 @@ class EvaluationRequest(BaseModel):
 
     workload: Slug = Field(description="Name of the workload.")
     agents: Annotated[list[AgentName], Field(min_length=1, max_length=8), BeforeValidator(_listed)] = Field(
-        default=["champion"], description="Versions, `champion` or `newest`; one of them may stand without a list."
+        default=["champion"], description="Versions, `champion` or `newest`; a single one needs no list."
     )
-    level: Level = Field(default="L4", description="Highest level; those below it are judged first.")
+    level: Level = Field(default="L4", description="Highest level; lower ones are evaluated first.")
     seeds: Annotated[int, Field(ge=FEWEST_SEEDS, le=64)] = Field(
-        default=FEWEST_SEEDS, description="Independent worlds of each level."
+        default=FEWEST_SEEDS, description="Independent simulated worlds per level."
     )
     episodes: Annotated[int, Field(ge=8, le=16_384)] = Field(default=256, description="Runs per seed and level.")
     seed: Seed = 0
     model: Annotated[int, Field(ge=1, le=LARGEST_VERSION)] | None = Field(
-        default=None, description="Version of the domain model to judge under; default: the newest."
+        default=None, description="Version of the domain model to evaluate under; default: the newest."
     )
     equivalence_margin: EquivalenceMargin = 0.01
     held_out: HeldOut = Field(default_factory=HeldOut, description="What level L3 holds out.")
@@ -98,11 +98,11 @@ class EvaluationRequest(BaseModel):
 
 
 class Verdict(BaseModel):
-    """What an evaluation says of one agent."""
+    """Result of an evaluation for one agent."""
 
-    agent: int = Field(description="Its version.")
-    level: Level | None = Field(description="Its class: the highest level that it passed; null: not even L0.")
-    reason: str = Field(description="Why it is no higher.")
+    agent: int = Field(description="Version of the agent.")
+    level: Level | None = Field(description="Highest level that it passed; null: not even L0.")
+    reason: str = Field(description="Why the level is not higher.")
 
 
 class EvaluationRead(BaseModel):
@@ -110,9 +110,9 @@ class EvaluationRead(BaseModel):
 
     id: str
     workload: str
-    spec_version: int = Field(description="Version of the spec that was judged under.")
-    model_version: int = Field(description="Version of the domain model that was judged under.")
-    request: dict[str, Any] = Field(description="As asked for, with agents and model as versions.")
+    spec_version: int = Field(description="Version of the spec used in the evaluation.")
+    model_version: int = Field(description="Version of the domain model used in the evaluation.")
+    request: dict[str, Any] = Field(description="The request, with agents and model resolved to versions.")
     verdicts: list[Verdict]
     created_at: datetime
 

@@ -15,22 +15,22 @@ from app.http.pagination import Page, Paging, page
 router = APIRouter(prefix="/workloads/{workload}/exogenous", tags=["exogenous"])
 
 SeriesName = Annotated[str, Path(pattern=SLUG, description="Name of the series.", examples=["arrivals"])]
-Since = Annotated[Time | None, Query(description="Rows of times from this one on.")]
-Until = Annotated[Time | None, Query(description="Rows of times before this one.")]
-IssuedAt = Annotated[Time | None, Query(description="Rows of this issue; default: of each time the newest.")]
-Before = Annotated[Time | None, Query(description="Rows of times before this one alone.")]
+Since = Annotated[Time | None, Query(description="Start of the time range, inclusive.")]
+Until = Annotated[Time | None, Query(description="End of the time range, exclusive.")]
+IssuedAt = Annotated[Time | None, Query(description="Rows of this issue; default: the newest for each time.")]
+Before = Annotated[Time | None, Query(description="Delete only rows for times before this one.")]
 
 
 @router.put(
     "/{series}",
     operation_id="put_exogenous",
-    summary="Put an issue of a series",
-    responses=problems(404, 409, 413, 415, _409="The workload would have too many rows."),
+    summary="Store an issue of a series",
+    responses=problems(404, 409, 413, 415, _409="The workload would exceed its maximum number of rows."),
 )
 def put(
     workload: WorkloadName, series: SeriesName, issue: ExogenousIssue, database: FromDatabase, tenant: Tenant
 ) -> SeriesRead:
-    """Store what is forecast, or known, from outside: arrivals, prices. The same issue again replaces its rows."""
+    """Store forecast or known external values, such as arrivals or prices. Repeating an issue replaces its rows."""
     return service.put(database, tenant, workload, series, issue)
 
 
@@ -38,7 +38,7 @@ def put(
 def listed(
     workload: WorkloadName, request: Request, database: FromDatabase, tenant: Tenant, paging: Paging
 ) -> Page[SeriesRead]:
-    """The workload's exogenous series, by name."""
+    """List the workload's exogenous series by name."""
     found, name = service.listed(database, tenant, workload, paging)
     return page(request, found, lambda series: service.read(series, name))
 
@@ -55,7 +55,7 @@ def read(
     until: Until = None,
     issued_at: IssuedAt = None,
 ) -> Page[ExogenousRead]:
-    """Rows of a series by time; of each time the one that was issued last."""
+    """List the rows of a series by time; for each time, the row issued last."""
     period = Period(since, until, issued_at)
     return page(request, service.rows(database, tenant, workload, series, period, paging), service.read_row)
 
@@ -70,5 +70,5 @@ def read(
 def delete(
     workload: WorkloadName, series: SeriesName, database: FromDatabase, tenant: Tenant, before: Before = None
 ) -> None:
-    """Delete a series with all its issues, or what it says of times before one."""
+    """Delete a series with all its issues, or only its rows before a given time."""
     service.delete(database, tenant, workload, series, before)

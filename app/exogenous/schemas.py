@@ -30,7 +30,7 @@ Time = Annotated[AwareDatetime, BeforeValidator(_text), AfterValidator(_utc)]
 
 
 class ExogenousPoint(BaseModel):
-    """What is expected at one time, with the interval that it is expected in."""
+    """Expected value at one time, with its interval."""
 
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"examples": [{"time": "2026-01-01T00:00:00Z", "mean": 12.5}]}
@@ -38,7 +38,7 @@ class ExogenousPoint(BaseModel):
 
     time: Time
     mean: Finite
-    low: Finite | None = Field(default=None, description="Default: the mean, as of what is known for sure.")
+    low: Finite | None = Field(default=None, description="Default: the mean, for values known for certain.")
     high: Finite | None = Field(default=None, description="Default: the mean.")
 
     @model_validator(mode="after")
@@ -55,13 +55,15 @@ class ExogenousPoint(BaseModel):
 
 
 class ExogenousIssue(BaseModel):
-    """One issue of a series: what was known of it at one moment."""
+    """One issue of a series: what was known at one moment."""
 
     model_config = ConfigDict(extra="forbid")
 
-    issued_at: Time = Field(description="When this was known; the same issue again replaces its rows.")
+    issued_at: Time = Field(description="When this was known; repeating an issue replaces its rows.")
     rows: list[ExogenousPoint] = Field(
-        min_length=1, max_length=MOST_ROWS_AT_ONCE, description="Each time once; more rows: in several requests."
+        min_length=1,
+        max_length=MOST_ROWS_AT_ONCE,
+        description="Each time at most once; send more rows in several requests.",
     )
 
 
@@ -76,11 +78,11 @@ class ExogenousRead(BaseModel):
 
 
 class SeriesRead(BaseModel):
-    """A series in short."""
+    """Summary of a series."""
 
     workload: str
     series: str
-    rows: int = Field(description="Of all issues.")
-    since: datetime = Field(description="Its first time.")
-    until: datetime = Field(description="Its last time.")
+    rows: int = Field(description="Number of rows of all issues.")
+    since: datetime = Field(description="Its earliest time.")
+    until: datetime = Field(description="Its latest time.")
     issued_at: datetime = Field(description="Its newest issue.")

@@ -19,15 +19,15 @@ SLUG = r"^[a-z0-9][a-z0-9._-]{0,62}$"
 
 
 class ProblemField(BaseModel):
-    """One offending field."""
+    """One invalid field."""
 
     pointer: str = Field(description="JSON pointer into the body, or `/query/<name>`.", examples=["/resources/0/step"])
-    message: str = Field(description="What would be accepted.", examples=["must be greater than 0"])
-    value: Any = Field(default=None, description="What was given.")
+    message: str = Field(description="What is accepted.", examples=["must be greater than 0"])
+    value: Any = Field(default=None, description="The value given.")
 
 
 class Problem(BaseModel):
-    """An error, RFC 9457."""
+    """An error, as of RFC 9457."""
 
     type: str = Field(examples=["/problems/not-found"])
     title: str = Field(examples=["Not found"])
@@ -38,18 +38,18 @@ class Problem(BaseModel):
 
 
 REASONS = {
-    400: "The request can't be read.",
-    401: "No key was given, or none that is valid.",
-    403: "The key may not do this, or a page of another origin has asked for it.",
-    404: "No such thing under that name.",
+    400: "Malformed request.",
+    401: "Missing or invalid key.",
+    403: "The key lacks the required scope, or a page of another origin sent the request.",
+    404: "Not found.",
     406: "None of the accepted media types can be produced.",
-    409: "It contradicts what is already there.",
+    409: "Conflict with the current state.",
     413: "The body exceeds the limit.",
     415: "Unsupported content type or encoding.",
-    421: "The request names a host that is not this service's.",
+    421: "The request names a host that this service does not serve.",
     422: "Invalid input; `errors` names each field.",
-    429: "Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds.",
-    503: "Away for the moment; nothing was written. Try again after `Retry-After` seconds.",
+    429: "Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds.",
+    503: "Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds.",
 }
 EVERYWHERE = (401, 403, 421, 422, 429, 503)
 """What the gateway may answer on every route."""
@@ -133,7 +133,7 @@ def components(models: Sequence[type[BaseModel]]) -> dict[str, Any]:
 
 JsonObject = Annotated[dict[str, Any], Body()]
 WorkloadName = Annotated[str, Path(pattern=SLUG, description="Name (or id) of the workload.", examples=["resnet18"])]
-Version = Annotated[int, Path(ge=1, le=2**31 - 1, description="Version, counting from 1.", examples=[1])]
+Version = Annotated[int, Path(ge=1, le=2**31 - 1, description="Version number, starting at 1.", examples=[1])]
 FromDatabase = Annotated[Database, Depends(get_database)]
 FromSettings = Annotated[Settings, Depends(get_settings)]
 Tenant = Annotated[str, Depends(get_tenant)]

@@ -34,18 +34,18 @@ EXCLUDED = "excluded"
 
 
 class Health(BaseModel):
-    """The process answers."""
+    """The process responds."""
 
     status: str = "ok"
 
 
 class Readiness(BaseModel):
-    """Whether everything that the service needs is there; each check is `ok`, `excluded`, or says what is missing."""
+    """Whether everything the service needs is available; each check is `ok`, `excluded`, or the problem found."""
 
     ready: bool
     database: str
     broker: str
-    worker: str = Field(description="Whether a worker was seen lately.")
+    worker: str = Field(description="Whether a worker was seen recently.")
 
 
 class ServiceCollector(Collector):
@@ -84,16 +84,16 @@ class ServiceCollector(Collector):
         return [counted, waiting, workers, up, free, size]
 
 
-@router.get("/healthz", operation_id="health")
+@router.get("/healthz", operation_id="health", summary="Check liveness")
 async def health() -> Health:
-    """Liveness: the process answers."""
+    """Liveness check: the process responds."""
     return Health()
 
 
 Check = Literal["database", "broker", "worker"]
 Excluded = Annotated[
     list[Check],
-    Query(default_factory=list, description="What is not looked at: decisions need neither broker nor worker."),
+    Query(default_factory=list, description="Checks to skip; decisions need neither `broker` nor `worker`."),
 ]
 
 
@@ -129,13 +129,16 @@ class ReadinessChecks:
             self._until[name] = time.monotonic() + KNOWN_SECONDS
 
 
-@router.get("/readyz", operation_id="readiness", responses={503: {"model": Readiness, "description": "Not ready."}})
+@router.get(
+    "/readyz",
+    operation_id="readiness",
+    summary="Check readiness",
+    responses={503: {"model": Readiness, "description": "A check failed."}},
+)
 async def readiness(
     request: Request, database: FromDatabase, settings: FromSettings, exclude: Excluded
 ) -> JSONResponse:
-    """Readiness: database, broker, and a worker seen lately, as of a quarter of a second ago at most; 503 where one is
-    not, and which.
-    """
+    """Check the database, the broker and the workers, with results at most 250 ms old; 503 if a check fails."""
     local: LoopLocal = request.app.gateway.local
     found = await local.get(ReadinessChecks, database, settings)(exclude)
     return JSONResponse(found.model_dump(), 200 if found.ready else 503)
@@ -171,9 +174,9 @@ CHECKS: Mapping[Check, Callable[[Database, Settings], str]] = {
 }
 
 
-@router.get("/metrics", operation_id="metrics", response_class=PlainTextResponse)
+@router.get("/metrics", operation_id="metrics", summary="Get metrics", response_class=PlainTextResponse)
 def metrics(request: Request, tenant: Tenant) -> PlainTextResponse:
-    """Metrics in Prometheus' text format: this process's, the number of all jobs, and what names the tenant's own."""
+    """Metrics in Prometheus text format: this process, counts of all jobs, and drift of the caller's tenant."""
     registries: list[CollectorRegistry] = [request.app.state.registry, request.app.state.drift_meter.of(tenant)]
     text = b"".join(generate_latest(registry) for registry in registries)
     return PlainTextResponse(text, media_type=CONTENT_TYPE_LATEST)

@@ -38,7 +38,7 @@ class Page(BaseModel, Generic[Item]):
     """One page of a list."""
 
     items: list[Item]
-    next: str | None = Field(description="Link to the next page, to be followed as it is; null on the last page.")
+    next: str | None = Field(description="Link to the next page, to be used as is; null on the last page.")
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ class Slice(Generic[Row]):
 
 
 def page_request(
-    limit: Annotated[int, Query(ge=1, le=MAXIMUM_LIMIT, description="Most items of one page.")] = DEFAULT_LIMIT,
-    cursor: Annotated[str | None, Query(max_length=1024, description="Taken from a `next` link.")] = None,
+    limit: Annotated[int, Query(ge=1, le=MAXIMUM_LIMIT, description="Maximum items per page.")] = DEFAULT_LIMIT,
+    cursor: Annotated[str | None, Query(max_length=1024, description="Cursor taken from a `next` link.")] = None,
 ) -> PageRequest:
     """The query parameters that every list has."""
     return PageRequest(limit, cursor)

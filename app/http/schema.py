@@ -8,7 +8,7 @@ from app.http.dependencies import problems
 from app.http.idempotency.once import HEADER
 
 SERVERS: list[dict[str, Any]] = [
-    {"url": "/", "description": "The service that this schema is read from."},
+    {"url": "/", "description": "The service that serves this schema."},
     {
         "url": "http://{host}:{port}",
         "description": "`steward serve`.",
@@ -16,7 +16,7 @@ SERVERS: list[dict[str, Any]] = [
     },
 ]
 
-IN_FLIGHT = f"The first request under this `{HEADER}` is still in flight: come again after `Retry-After` seconds."
+IN_FLIGHT = f"The first request under this `{HEADER}` is still in flight: retry after `Retry-After` seconds."
 OTHER_BODY = f"This `{HEADER}` was used with another request."
 
 

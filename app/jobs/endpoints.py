@@ -28,23 +28,23 @@ JobId = Annotated[str, Path(alias="id", max_length=64, description="The job's id
 KEEP_ALIVE_SECONDS = 15.0
 
 
-@router.get("/jobs", operation_id="list_jobs", responses=problems(404))
+@router.get("/jobs", operation_id="list_jobs", summary="List jobs", responses=problems(404))
 def list_jobs(
     request: Request,
     paging: Paging,
     database: FromDatabase,
     tenant: Tenant,
-    workload: Annotated[str | None, Query(description="Only those of this workload.")] = None,
-    state: Annotated[JobState | None, Query(description="Only those in this state.")] = None,
+    workload: Annotated[str | None, Query(description="Filter by workload.")] = None,
+    state: Annotated[JobState | None, Query(description="Filter by state.")] = None,
 ) -> Page[JobRead]:
-    """Jobs, newest first."""
+    """List jobs, newest first."""
     found, names = service.listed(database, tenant, paging, workload, state)
     return page(request, found, lambda job: service.read(job, names[job.workload_id]))
 
 
-@router.get("/jobs/{id}", operation_id="read_job", responses=problems(404))
+@router.get("/jobs/{id}", operation_id="read_job", summary="Read a job", responses=problems(404))
 def read_job(job: JobId, database: FromDatabase, tenant: Tenant) -> JobRead:
-    """One job: its state, progress and result."""
+    """Get a job with its state, progress and result."""
     return service.get(database, tenant, job)
 
 
@@ -52,26 +52,28 @@ def read_job(job: JobId, database: FromDatabase, tenant: Tenant) -> JobRead:
     "/jobs/{id}",
     status_code=status.HTTP_204_NO_CONTENT,
     operation_id="delete_job",
-    responses=problems(404, 409, _409="It has not ended, or something live rests on it; that is named."),
+    summary="Delete a job",
+    responses=problems(404, 409, _409="It has not ended, or something active depends on it; the cause is named."),
 )
 def delete_job(job: JobId, database: FromDatabase, tenant: Tenant) -> None:
-    """Delete a job that has ended, with its events and trials; what it has made stays."""
+    """Delete a job that has ended, with its events and trials; its results are kept."""
     service.delete(database, tenant, job)
 
 
-@router.post("/jobs/{id}/cancel", operation_id="cancel_job", responses=problems(404, 409))
+@router.post("/jobs/{id}/cancel", operation_id="cancel_job", summary="Cancel a job", responses=problems(404, 409))
 def cancel_job(job: JobId, database: FromDatabase, tenant: Tenant) -> JobRead:
-    """Cancel a job: at once while it waits, at its next chunk while it runs. Doing so again changes nothing."""
+    """Cancel a job: at once if it waits, at its next chunk if it runs. Repeating changes nothing."""
     return service.cancel(database, tenant, job)
 
 
 @router.get(
     "/jobs/{id}/events",
     operation_id="follow_job",
+    summary="Follow a job",
     response_class=StreamingResponse,
     responses={
         200: {
-            "description": "Server-sent events, each with an id; ends with the job. `Last-Event-ID` resumes.",
+            "description": "Server-sent events, each with an id, until the job ends. Resume with `Last-Event-ID`.",
             "content": {"text/event-stream": {"schema": {"type": "string"}}},
         },
         **problems(404),
@@ -85,7 +87,7 @@ async def follow_job(
     caller: FromCaller,
     last_event_id: Annotated[str | None, Header(description="Id of the last event received.")] = None,
 ) -> StreamingResponse:
-    """A job's progress as server-sent events, from its beginning or after `Last-Event-ID`."""
+    """Stream a job's progress as server-sent events, from the beginning or after `Last-Event-ID`."""
     after = _position(last_event_id)
     await run_in_threadpool(service.events, database, caller.tenant, job, after)
     stream = _stream(request, database, settings, caller, job, after)

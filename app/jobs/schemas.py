@@ -15,8 +15,8 @@ Priority = Annotated[
     Field(
         ge=-10,
         le=10,
-        description="Of the tenant's jobs that wait, those of a higher priority begin first; whose turn it is among "
-        "tenants does not go by it.",
+        description="A tenant's waiting jobs start in order of priority, highest first; the order among tenants "
+        "ignores it.",
     ),
 ]
 
@@ -30,11 +30,11 @@ class JobRead(BaseModel):
     state: JobState
     priority: Priority
     progress: float = Field(ge=0, le=1)
-    eta_seconds: float | None = Field(description="Seconds until it is done, as far as one can tell.")
-    attempts: int = Field(description="How many times a worker has taken it up.")
+    eta_seconds: float | None = Field(description="Estimated seconds until it is done.")
+    attempts: int = Field(description="Number of times a worker has started it.")
     error: dict[str, Any] | None = Field(description="Problem document of a failed job.")
     result: dict[str, Any] | None = Field(description="`{model: version}`, `{agent: version}` or `{evaluation: id}`.")
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
-    not_before: datetime | None = Field(description="When it goes on, where it waits for its next window.")
+    not_before: datetime | None = Field(description="When it resumes, if it waits for its next window.")

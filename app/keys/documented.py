@@ -12,7 +12,7 @@ SCHEMES = {
         "type": "http",
         "scheme": "bearer",
         "description": "A key (`stw_…`), a run's own token (`stw_run_…`), or a token of the identity provider. A "
-        "service without keys, which listens on loopback alone, asks for none.",
+        "service without keys, which listens on loopback only, requires none.",
     }
 }
 NEVER_ASKED = ("401", "403", "429")

@@ -44,14 +44,14 @@ router = APIRouter(prefix="/keys", tags=["keys"], lifespan=lifespan)
     "",
     status_code=status.HTTP_201_CREATED,
     operation_id="create_key",
-    summary="Make a key",
+    summary="Create a key",
     response_model=KeyMade,
     responses=problems(413, 415),
 )
 def create(
     request: Request, body: KeyRequest, database: FromDatabase, caller: FromCaller, once: IdempotentPost
 ) -> Response:
-    """Make a key of the caller's tenant. It is shown this once. From the first key on, every caller needs one."""
+    """Create a key for the caller's tenant. It is shown only once. Once a key exists, every caller needs one."""
     response = once.run(lambda record: service.create(database, caller.tenant, body, caller.name, record))
     request.app.state.keys.refresh()
     response.headers["Cache-Control"] = "no-store"
@@ -60,7 +60,7 @@ def create(
 
 @router.get("", operation_id="list_keys", summary="List keys", responses=problems())
 def listed(request: Request, database: FromDatabase, tenant: Tenant, paging: Paging) -> Page[KeyRead]:
-    """The tenant's keys, newest first, those that were revoked too; never their secrets."""
+    """List the tenant's keys, newest first, including revoked ones, without their secrets."""
     return page(request, service.listed(database, tenant, paging), service.read)
 
 
@@ -72,6 +72,6 @@ def listed(request: Request, database: FromDatabase, tenant: Tenant, paging: Pag
     responses=problems(404),
 )
 def revoke(request: Request, key: KeyId, database: FromDatabase, tenant: Tenant) -> None:
-    """Revoke a key, and the tokens of runs that were made with it: on all API processes within a second."""
+    """Revoke a key and the run tokens made with it; every API process follows within a second."""
     service.revoke(database, tenant, key)
     request.app.state.keys.refresh()

@@ -17,16 +17,21 @@ def _future(moment: datetime) -> datetime:
 
 
 class KeyRequest(BaseModel):
-    """A key to be made, of the caller's own tenant."""
+    """A key to create for the caller's tenant."""
 
     model_config = ConfigDict(extra="forbid")
 
-    name: str = Field("", max_length=120, description="What it is for; free text.", examples=["nightly training"])
+    name: str = Field(
+        "", max_length=120, description="Purpose of the key, as free text.", examples=["nightly training"]
+    )
     scopes: set[ScopeName] = Field(
-        {"read", "report"}, min_length=1, description="What it may do; `admin` stands for all.", examples=[["report"]]
+        {"read", "report"},
+        min_length=1,
+        description="Permissions of the key; `admin` includes all.",
+        examples=[["report"]],
     )
     expires_at: Annotated[AwareDatetime, AfterValidator(_future)] | None = Field(
-        None, description="When it stops working; null: never."
+        None, description="Expiry time; null: never."
     )
 
 
@@ -44,6 +49,6 @@ class KeyRead(BaseModel):
 
 
 class KeyMade(KeyRead):
-    """A key that was just made: the one time that it is shown."""
+    """A new key, shown only this once."""
 
-    key: str | None = Field(description="To be sent as `Authorization: Bearer …`; null in a repeated answer.")
+    key: str | None = Field(description="Send as `Authorization: Bearer …`; null in a repeated response.")

@@ -11,15 +11,15 @@ from app.retention.schemas import Retention, RetentionRead
 router = APIRouter(prefix="/workloads/{workload}/retention", tags=["retention"])
 
 
-@router.get("", operation_id="read_retention", summary="Read how long things are kept", responses=problems(404))
+@router.get("", operation_id="read_retention", summary="Read retention periods", responses=problems(404))
 def read(workload: WorkloadName, database: FromDatabase, settings: FromSettings, tenant: Tenant) -> RetentionRead:
-    """How long what hangs on the workload is kept."""
+    """Get how long the workload's data is kept."""
     return service.read(database, settings, tenant, workload)
 
 
-@router.put("", operation_id="put_retention", summary="Say how long things are kept", responses=problems(404, 413, 415))
+@router.put("", operation_id="put_retention", summary="Set retention periods", responses=problems(404, 413, 415))
 def put(
     workload: WorkloadName, database: FromDatabase, settings: FromSettings, tenant: Tenant, retention: Retention
 ) -> RetentionRead:
-    """Say how long what hangs on the workload is kept from now on; what is left out goes by the service's settings."""
+    """Set how long the workload's data is kept; omitted fields follow the service's settings."""
     return service.put(database, settings, tenant, workload, retention)

@@ -10,24 +10,24 @@ Days = Annotated[float | None, Field(gt=0, le=36_500, description="Null: for eve
 
 
 class Retention(BaseModel):
-    """For how many days what hangs on a workload is kept; then it is archived and deleted.
+    """How many days a workload's data is kept before it is archived and deleted.
 
-    Nothing is deleted that goes on, or that something live rests on, however old it is.
+    What is active, or what something active depends on, is never deleted.
     """
 
     model_config = ConfigDict(extra="forbid")
 
-    iterations_days: Days = Field(None, description="Iterations, after their run has ended; its last one stays.")
-    runs_days: Days = Field(None, description="Runs with all that is left of them, after they have ended.")
-    jobs_days: Days = Field(None, description="Jobs with their events and trials, after they have ended.")
-    events_days: Days = Field(None, description="Events of jobs, after these have ended; the last one stays.")
+    iterations_days: Days = Field(None, description="Iterations, after the end of their run; the last one is kept.")
+    runs_days: Days = Field(None, description="Runs with all their remaining data, after their end.")
+    jobs_days: Days = Field(None, description="Jobs with their events and trials, after their end.")
+    events_days: Days = Field(None, description="Events of jobs, after the job's end; the last one is kept.")
     evaluations_days: Days = Field(None, description="Evaluations.")
-    artifacts_days: Days = Field(None, description="Agents and models that others have superseded; the newest stays.")
+    artifacts_days: Days = Field(None, description="Superseded agents and models; the newest is kept.")
 
 
 class RetentionRead(BaseModel):
-    """How long what hangs on a workload is kept."""
+    """How long a workload's data is kept."""
 
     workload: str
-    given: Retention = Field(description="What was put for this workload.")
-    effective: Retention = Field(description="The same, with the service's settings where nothing was put.")
+    given: Retention = Field(description="Values set for this workload.")
+    effective: Retention = Field(description="The same, completed by the service's settings.")

@@ -69,22 +69,22 @@ def listed(
     database: FromDatabase,
     tenant: Tenant,
     paging: Paging,
-    workload: Annotated[str | None, Query(pattern=SLUG, description="Only those of this workload.")] = None,
-    state: Annotated[RunState | None, Query(description="Only those in this state.")] = None,
+    workload: Annotated[str | None, Query(pattern=SLUG, description="Filter by workload.")] = None,
+    state: Annotated[RunState | None, Query(description="Filter by state.")] = None,
 ) -> Page[RunListed]:
-    """Runs with their last decisions, newest first."""
+    """List runs with their last decisions, newest first."""
     return page(request, service.listed(database, tenant, paging, workload, state), service.read_listed)
 
 
 @router.get("/{run}", operation_id="read_run", summary="Read a run", responses=problems(404))
 def read(run: RunId, database: FromDatabase, tenant: Tenant) -> RunRead:
-    """A run with its last decision."""
+    """Get a run with its last decision."""
     return service.get(database, tenant, run)
 
 
 @router.patch("/{run}", operation_id="end_run", summary="End a run", responses=problems(404, 409, 413, 415))
 def end(run: RunId, patch: RunPatch, database: FromDatabase, tenant: Tenant) -> RunRead:
-    """Finish or fail a run: its iterations become a sample of its workload. The same again changes nothing."""
+    """Finish or fail a run: its iterations become a sample of its workload. Repeating changes nothing."""
     return service.end(database, tenant, run, patch)
 
 
@@ -93,10 +93,10 @@ def end(run: RunId, patch: RunPatch, database: FromDatabase, tenant: Tenant) -> 
     status_code=status.HTTP_204_NO_CONTENT,
     operation_id="delete_run",
     summary="Delete a run",
-    responses=problems(404, 409, _409="It goes on, or something live rests on it; that is named."),
+    responses=problems(404, 409, _409="It is active, or something active depends on it; the cause is named."),
 )
 def delete(run: RunId, database: FromDatabase, tenant: Tenant) -> None:
-    """Delete a run that has ended, with its iterations; the sample that was made of it stays."""
+    """Delete a run that has ended, with its iterations; the sample made from it is kept."""
     service.delete(database, tenant, run)
 
 
@@ -104,7 +104,7 @@ def delete(run: RunId, database: FromDatabase, tenant: Tenant) -> None:
 def iterations(
     request: Request, run: RunId, database: FromDatabase, tenant: Tenant, paging: Paging
 ) -> Page[IterationRead]:
-    """A run's reported iterations with their decisions, in order, page by page."""
+    """List a run's reported iterations with their decisions, in order, page by page."""
     found, kind = service.iterations(database, tenant, run, paging)
     return page(request, found, lambda row: service.read_iteration(row, kind))
 
@@ -131,9 +131,7 @@ def _parameter(name: str, description: str, schema: dict[str, Any]) -> dict[str,
 
 
 _DECISION = {"application/json": {"schema": union_schema({name: kind.decision for name, kind in KINDS.items()})}}
-_REPORTED = {
-    409: "Another report is kept under that number, numbers are left out (the next one is named), or the run has ended."
-}
+_REPORTED = {409: "Another report has that number, numbers are skipped (the next one is named), or the run has ended."}
 
 openapi_schemas: dict[str, Any] = components([*STARTS, *(kind.report for kind in KINDS.values())])
 openapi_paths: dict[str, Any] = {
@@ -141,10 +139,10 @@ openapi_paths: dict[str, Any] = {
         "put": {
             "tags": ["runs"],
             "operationId": "report_iteration",
-            "summary": "Report an iteration, get the next step",
-            "description": "Reports an iteration, as the workload's kind has it: what it used and measured, or the "
-            "queue, whole or as what has changed. It is answered with the next step once both are on disk. The same "
-            "report again is answered the same.",
+            "summary": "Report an iteration and get the next step",
+            "description": "Report an iteration, as defined by the workload's kind: what it used and measured, or the "
+            "queue, in full or as changes. The next step is returned once both are on disk. Repeating the same report "
+            "returns the same step.",
             "parameters": [
                 _parameter("run", "The run's id.", {"type": "string"}),
                 _parameter(
@@ -155,8 +153,8 @@ openapi_paths: dict[str, Any] = {
             ],
             **one_of({name: kind.report for name, kind in KINDS.items()}),
             "responses": {
-                "200": {"description": "The same report again: the same decision.", "content": _DECISION},
-                "201": {"description": "The report is kept; this is the next step.", "content": _DECISION},
+                "200": {"description": "Repeated report: the same decision.", "content": _DECISION},
+                "201": {"description": "The report is stored; this is the next step.", "content": _DECISION},
                 **{str(code): answer for code, answer in problems(404, 409, 413, 415, _409=_REPORTED[409]).items()},
             },
         }

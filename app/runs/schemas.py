@@ -18,15 +18,15 @@ class WorkloadOnly(BaseModel):
 
 
 class RunStarted(BaseModel):
-    """A run that has begun, with its first decision."""
+    """A started run, with its first decision."""
 
     id: str
     workload: str
-    agent: int | None = Field(description="Version of the agent that answers; null for a heuristic.")
+    agent: int | None = Field(description="Version of the agent that serves; null: a heuristic.")
     decision: AnyDecision
     token: str | None = Field(
         default=None,
-        description="The run's own token, to be sent as `Authorization: Bearer …`, where one was asked for.",
+        description="The run's own token, sent as `Authorization: Bearer …`, if one was requested.",
     )
 
 
@@ -38,19 +38,19 @@ class RunRead(BaseModel):
     state: RunState
     spec_version: int = Field(description="Version of the workload's spec when the run started.")
     agent: int | None = Field(description="Version of the agent when the run started.")
-    shadow: int | None = Field(default=None, description="Version of the agent that is consulted too.")
-    start: dict[str, Any] = Field(description="What it was started with, beside workload and shadow.")
+    shadow: int | None = Field(default=None, description="Version of the agent consulted as a shadow.")
+    start: dict[str, Any] = Field(description="Start parameters other than workload and shadow.")
     iterations: int = Field(
-        description="The number of the next iteration: how many are reported, with those before the run's first."
+        description="Number of the next iteration: those reported, plus those before the run's first."
     )
     decision: AnyDecision = Field(description="The last decision.")
-    drift: list[DriftNotice] = Field(description="What was found to have drifted, oldest first.")
+    drift: list[DriftNotice] = Field(description="Detected drift, oldest first.")
     created_at: datetime
     finished_at: datetime | None
 
 
 class RunListed(RunRead):
-    """A run in a list, where one whose decision can't be read stands beside those whose can."""
+    """A run in a list, even if its decision can't be read."""
 
     decision: AnyDecision | dict[str, Any]
     problem: str | None
@@ -65,12 +65,12 @@ class RunPatch(BaseModel):
 
 
 class IterationRead(BaseModel):
-    """A reported iteration and what it was answered with; what can't be read here is given as it is stored."""
+    """A reported iteration and its decision; what can't be read is returned as stored."""
 
     iteration: int
     report: AnyReport | dict[str, Any]
     decision: AnyDecision | dict[str, Any]
     reported_at: datetime
     problem: str | None = Field(
-        default=None, description="Why report or decision can't be read here, e.g. their kind isn't installed."
+        default=None, description="Why the report or decision can't be read, e.g. its kind isn't installed."
     )

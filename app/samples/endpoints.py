@@ -52,7 +52,7 @@ _LAST_CSV = dict(sorted(FORMATS.items(), key=lambda item: item[0] == "text/csv")
 """Generated clients send a file as the last of the media types."""
 _BODY: dict[str, Any] = {"required": True, "content": _media(_LAST_CSV)}
 Execution = Annotated[
-    str | None, Query(max_length=255, description="Name of one execution; of an uploaded trace, what to call it.")
+    str | None, Query(max_length=255, description="Name of one execution; for an uploaded trace, the name to give it.")
 ]
 
 
@@ -68,8 +68,8 @@ Execution = Annotated[
         404,
         413,
         415,
-        _400="The body ended early; what was accepted before is kept.",
-        _422="Nothing could be accepted; `errors` names line and field of each refused execution.",
+        _400="The body ended early; executions accepted before that are stored.",
+        _422="Nothing was accepted; `errors` names line and field of each rejected execution.",
     ),
 )
 async def upload(
@@ -82,18 +82,17 @@ async def upload(
     execution: Execution = None,
     skip_bad: Annotated[
         bool,
-        Query(description="Leave out lines of a batch log that can't be right, and tell them, instead of refusing it."),
+        Query(description="Skip and report invalid lines of a batch log instead of rejecting it."),
     ] = False,
 ) -> UploadRead | Response:
-    """Upload executions as JSON, newline-delimited JSON or CSV, or a trace; also with `Content-Encoding: gzip`.
+    """Upload executions as JSON, newline-delimited JSON or CSV, or a trace, optionally with `Content-Encoding: gzip`.
 
-    The body is read as it comes, whatever its size. Each execution is stored whole or not at all: *accepted*,
-    *duplicate* (stored already with the same content) or *rejected* with line, field and reason. The rows of an
-    execution stand in one block, iterations counting from 0 without gaps. An upload that broke off can simply be sent
-    again.
+    The body is streamed, whatever its size. Each execution is stored entirely or not at all: *accepted*, *duplicate*
+    (already stored with the same content) or *rejected* with line, field and reason. The rows of an execution must be
+    contiguous, with iterations counting from 0 without gaps. An interrupted upload can simply be sent again.
 
-    Which media types a workload takes is its kind's matter. A trace, gzip or plain, becomes one execution, and what it
-    lacks and what looks wrong in it is answered.
+    Which media types are accepted depends on the workload's kind. A trace, plain or gzipped, becomes one execution; the
+    response says what it lacks and what looks wrong in it.
     """
     body = Body(request.receive)
     given = service.Upload(
@@ -188,13 +187,15 @@ def listed(
     database: FromDatabase,
     tenant: Tenant,
     paging: Paging,
-    reports: Annotated[bool, Query(description="Whether to list every iteration.")] = False,
+    reports: Annotated[bool, Query(description="Whether to include every iteration.")] = False,
     execution: Execution = None,
-    accept: Annotated[str, Header(description="`text/csv` exports all samples; traces come one by one.")] = JSON,
+    accept: Annotated[
+        str, Header(description="`text/csv` exports all samples; traces are exported one at a time.")
+    ] = JSON,
 ) -> Page[AnyExecution | StoredExecution] | StreamingResponse:
-    """Executions, oldest first, page by page; or exported by `Accept`.
+    """List executions, oldest first, page by page; or export them, depending on `Accept`.
 
-    Iterations are exported all together, as `text/csv`; traces one by one, named by `execution`.
+    `text/csv` exports all iterations together; traces are exported one at a time, named by `execution`.
     """
     media_type = preferred(accept, EXPORTS)
     if media_type is not None:
@@ -207,14 +208,14 @@ def listed(
     status_code=status.HTTP_204_NO_CONTENT,
     operation_id="delete_samples",
     summary="Delete samples",
-    responses=problems(404, 409, _409="A job that may read them has not ended; it is named."),
+    responses=problems(404, 409, _409="A job that may read the samples has not ended; it is named."),
 )
 def delete(
     workload: WorkloadName,
     database: FromDatabase,
     tenant: Tenant,
     execution: Execution = None,
-    before: Annotated[AwareDatetime | None, Query(description="All that were stored before this time.")] = None,
+    before: Annotated[AwareDatetime | None, Query(description="Delete executions stored before this time.")] = None,
 ) -> None:
-    """Delete one execution, by name, or all that were stored before a time; one of both must be given."""
+    """Delete one execution by name, or all stored before a given time; exactly one of the two is required."""
     service.delete(database, tenant, workload, execution, before)

@@ -9,17 +9,17 @@ from pydantic import BaseModel, Field
 
 
 class Rejection(BaseModel):
-    """An execution of which nothing was kept, and why."""
+    """A rejected execution, and why."""
 
     execution: str
-    line: int = Field(description="Line of the file, counting from 1; with application/json the number of the sample.")
+    line: int = Field(description="Line of the file, counting from 1; for application/json the number of the sample.")
     field: str = Field(description="JSON pointer into the report.", examples=["/metrics/iteration_seconds"])
     reason: str = Field(examples=["must be a finite number greater than 0"])
     value: Any = None
 
 
 class Remark(BaseModel):
-    """Something in a trace that looks wrong, or was mended."""
+    """Something in a trace that looks wrong or was repaired."""
 
     execution: str
     pointer: str = Field(description="Line or JSON pointer of the first or worst case.", examples=["/lines/12/runtime"])
@@ -28,35 +28,35 @@ class Remark(BaseModel):
 
 
 class SkippedLines(BaseModel):
-    """Lines that were left out of a trace for one reason, as `skip_bad` asks."""
+    """Lines of a trace skipped for one reason, with `skip_bad`."""
 
-    field: str = Field(description="The column that is wrong; empty for a whole line.", examples=["runtime"])
+    field: str = Field(description="Invalid column; empty for a whole line.", examples=["runtime"])
     reason: str = Field(examples=["must be a number of seconds from 0, or -1 where it is unknown"])
-    count: int = Field(description="How many lines.")
-    lines: list[int] = Field(description="The first 20 of them, counting from 1.")
+    count: int = Field(description="Number of lines.")
+    lines: list[int] = Field(description="Numbers of the first 20 lines, counting from 1.")
 
 
 class UploadRead(BaseModel):
-    """What became of an upload."""
+    """Result of an upload."""
 
     accepted: int = Field(description="Executions stored.")
-    duplicate: int = Field(description="Executions that were stored already, with the same content.")
-    rejected: int = Field(description="Executions of which nothing was kept.")
-    iterations: int = Field(description="Iterations of the accepted executions; of traces, tasks.")
-    rejections: list[Rejection] = Field(description="Why, one per rejected execution; the first 1,000.")
-    lacks: list[str] = Field(default=[], description="What a trace does not say, and what that means.")
-    warnings: list[Remark] = Field(default=[], description="What looks wrong in a trace, or was left out of it.")
+    duplicate: int = Field(description="Executions already stored with the same content.")
+    rejected: int = Field(description="Executions of which nothing was stored.")
+    iterations: int = Field(description="Iterations of the accepted executions; for traces, tasks.")
+    rejections: list[Rejection] = Field(description="Reasons, one per rejected execution; the first 1,000.")
+    lacks: list[str] = Field(default=[], description="Information missing from a trace, and its consequences.")
+    warnings: list[Remark] = Field(default=[], description="What looks wrong in a trace or was left out.")
     skipped: list[SkippedLines] = Field(
-        default=[], description="Lines left out with `skip_bad`, by reason, the most frequent first; at most 21."
+        default=[], description="Lines skipped with `skip_bad`, by reason, most frequent first; at most 21."
     )
 
 
 class StoredExecution(BaseModel):
-    """A stored execution that can't be read here, as it is stored."""
+    """A stored execution that can't be read, as stored."""
 
     kind: str
     execution: str = Field(description="The caller's identifier, or the run's.", examples=["run-17"])
     source: str = Field(description="`upload` or `run`.", examples=["upload"])
-    iterations: int = Field(description="Its iterations; of a trace, its tasks.")
+    iterations: int = Field(description="Number of iterations; for a trace, of tasks.")
     created_at: datetime
-    problem: str = Field(description="Why it can't be read here, e.g. its kind isn't installed.")
+    problem: str = Field(description="Why it can't be read, e.g. its kind isn't installed.")

@@ -30,37 +30,37 @@ BODY = one_of({name: kind.spec for name, kind in KINDS.items()}, examples=EXAMPL
     openapi_extra=BODY,
     response_model=WorkloadRead,
     responses={
-        200: {"model": WorkloadRead, "description": "The same spec is registered already."},
-        **problems(409, 413, 415, _409="Another spec is registered under that name."),
+        200: {"model": WorkloadRead, "description": "The same spec is already registered."},
+        **problems(409, 413, 415, _409="A different spec is registered under that name."),
     },
 )
 def register(body: JsonObject, database: FromDatabase, tenant: Tenant, once: IdempotentPost) -> Response:
-    """Register what is to be allocated for. The same spec again changes nothing and is answered with 200."""
+    """Register a workload. Repeating the same spec changes nothing and returns 200."""
     spec = parse_spec(body)
     return once.run(lambda record: service.register(database, tenant, spec, record))
 
 
 @router.get("", operation_id="list_workloads", summary="List workloads", responses=problems())
 def listed(request: Request, database: FromDatabase, tenant: Tenant, paging: Paging) -> Page[WorkloadListed]:
-    """Workloads by name, page by page."""
+    """List workloads by name, page by page."""
     return page(request, service.listed(database, tenant, paging), service.read_listed)
 
 
 @router.get("/{workload}", operation_id="read_workload", summary="Read a workload", responses=problems(404))
 def read(workload: WorkloadName, database: FromDatabase, tenant: Tenant) -> WorkloadRead:
-    """A workload with its spec as it stands."""
+    """Get a workload with its current spec."""
     return service.get(database, tenant, workload)
 
 
 @router.patch(
     "/{workload}",
     operation_id="change_workload",
-    summary="Change what needs no new training",
+    summary="Update a workload",
     openapi_extra=any_of([kind.patch for kind in KINDS.values()]),
     responses=problems(404, 413, 415),
 )
 def change(workload: WorkloadName, patch: JsonObject, database: FromDatabase, tenant: Tenant) -> WorkloadRead:
-    """Change what needs no new training; decisions obey within a second, and `spec_version` counts up."""
+    """Change what needs no retraining; decisions follow within a second, and `spec_version` is incremented."""
     return service.change(database, tenant, workload, patch)
 
 
@@ -72,14 +72,14 @@ def change(workload: WorkloadName, patch: JsonObject, database: FromDatabase, te
     responses=problems(
         404,
         409,
-        _409="A run of it goes on, a job has not ended, or another workload has it as a member; they are named.",
+        _409="A run is active, a job has not ended, or another workload has it as a member; they are named.",
     ),
 )
 def delete(
     workload: WorkloadName,
     database: FromDatabase,
     tenant: Tenant,
-    force: Annotated[bool, Query(description="Delete it although runs go on or jobs have not ended.")] = False,
+    force: Annotated[bool, Query(description="Delete even if runs are active or jobs have not ended.")] = False,
 ) -> None:
-    """Delete a workload with all that hangs on it: samples, models, agents, jobs and runs."""
+    """Delete a workload and everything in it: samples, models, agents, jobs and runs."""
     service.delete(database, tenant, workload, force=force)

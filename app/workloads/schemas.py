@@ -16,24 +16,20 @@ class WorkloadRead(BaseModel):
     id: str = Field(examples=["0f6ed0f0b7c14f1db3ad3a4f0b0a5f10"])
     name: str = Field(examples=["resnet18"])
     kind: str
-    spec: AnySpec = Field(description="The spec as it stands, defaults filled in.")
-    spec_version: int = Field(description="Counts from 1; every PATCH that changes something adds 1.")
-    champion: int | None = Field(
-        description="Version of the agent that answers, in the default role; null: a heuristic does."
-    )
+    spec: AnySpec = Field(description="The current spec, with defaults filled in.")
+    spec_version: int = Field(description="Starts at 1; incremented by every PATCH that changes something.")
+    champion: int | None = Field(description="Version of the agent that serves the default role; null: a heuristic.")
     champions: dict[str, int] = Field(
-        description="Versions of the agents that answer, by role; in a role that is not here a heuristic does."
+        description="Versions of the serving agents, by role; a role not listed is served by a heuristic."
     )
-    revision: int = Field(description="Grows with whatever changes the workload's decisions.")
+    revision: int = Field(description="Grows with every change that affects the workload's decisions.")
     created_at: datetime
 
 
 class WorkloadListed(WorkloadRead):
-    """A registered workload in a list, where one that can't be read stands beside those that can."""
+    """A registered workload in a list, even if it can't be read."""
 
-    spec: AnySpec | dict[str, Any] = Field(
-        description="The spec as it stands; where it can't be read here, as it is stored."
-    )
+    spec: AnySpec | dict[str, Any] = Field(description="The current spec; if it can't be read, as stored.")
     problem: str | None = Field(
-        default=None, description="Why the spec can't be read here, e.g. its kind isn't installed; null: it can."
+        default=None, description="Why the spec can't be read, e.g. its kind isn't installed; null if it can."
     )

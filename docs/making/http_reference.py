@@ -11,10 +11,9 @@ INTRODUCTION = """# HTTP API
 
 {description}
 
-Requests that are refused are answered with a problem document (RFC 9457, `application/problem+json`) that names each
-offending field, its value and what would be accepted. Every field of every schema is on [the interactive
-page](schema.html), which a running service has at `/docs`; for programs there is
-[openapi.json](../repository/openapi.json).
+Errors are problem documents (RFC 9457, `application/problem+json`) that name each invalid field, its value and what is
+accepted. Every field of every schema is on [the interactive page](schema.html), which a running service has at `/docs`,
+and in [openapi.json](../repository/openapi.json).
 """
 PAGE = """<!doctype html>
 <html lang="en">
@@ -70,7 +69,7 @@ def _answers(operation: Schema) -> str:
     codes = sorted(code for code in operation["responses"] if code != "default")
     good = [f"{code}{_content(operation['responses'][code])}" for code in codes if code < "400"]
     bad = [code for code in codes if code >= "400"]
-    return f"Answers {', '.join(good)}" + (f"; refuses with {', '.join(bad)}." if bad else ".")
+    return f"Returns {', '.join(good)}" + (f"; errors: {', '.join(bad)}." if bad else ".")
 
 
 def _content(response: Schema) -> str:

@@ -7,9 +7,9 @@ from typing import Literal
 from app.cli.nouns.contract import Action, Column, Noun, Option
 
 AGE = Column("age", "created_at", "age")
-OF_WORKLOAD = Option("workload", str, "Only those of this workload.")
-SEED = Option("seed", int, "Same seed, same samples: the same result.")
-ROLE = Option("role", str, "Which of the workload's policies, where it has several.")
+OF_WORKLOAD = Option("workload", str, "Filter by workload.")
+SEED = Option("seed", int, "The same seed and samples give the same result.")
+ROLE = Option("role", str, "Role of the policy, if the workload has several.")
 REASON = Option("reason", str, "Why, for the record.")
 W = "/workloads/{workload}"
 
@@ -245,7 +245,7 @@ JOB = Noun(
                 Option(
                     "state",
                     Literal["queued", "running", "succeeded", "failed", "cancelled"],
-                    "Only those in this state.",
+                    "Filter by state.",
                 ),
             ),
         ),
@@ -273,7 +273,7 @@ RUN = Noun(
             ),
             options=(
                 OF_WORKLOAD,
-                Option("state", Literal["running", "finished", "failed"], "Only those in this state."),
+                Option("state", Literal["running", "finished", "failed"], "Filter by state."),
             ),
         ),
         Action("show", "GET /runs/{run}", "Show a run and its last decision.", newest=True),

@@ -185,7 +185,7 @@ Key = Annotated[
         min_length=1,
         max_length=255,
         pattern=r"^[\x20-\x7e]+$",
-        description="Any text of your own: the same request again under the same key is done once, and answered alike.",
+        description="Chosen by the client: a request repeated with the same key runs once and gets the same response.",
     ),
 ]
 

@@ -11,10 +11,10 @@ from app.kinds.fields import NonNegative, Positive, Slug, Strict
 
 
 class QueueChange(Strict):
-    """What may change of a queue; what is left out stays as it is."""
+    """Changes to a queue; omitted fields stay as they are."""
 
     weight: Positive | None = None
-    ageing_seconds: Apart | None = Field(default=None, description="null, said so: never")
+    ageing_seconds: Apart | None = Field(default=None, description="explicit null: never")
 
 
 def _object(change: object) -> object:
@@ -24,27 +24,27 @@ def _object(change: object) -> object:
 
 
 class ClusterPatch(BaseModel):
-    """What may change without a new training; what is left out stays as it is.
+    """Changes that need no retraining; omitted fields stay as they are.
 
-    Capacity is no part of it: runs report the nodes that they have.
+    Capacity is not part of it: runs report their nodes.
     """
 
     model_config = ConfigDict(extra="forbid")
 
     prices: Annotated[
         dict[str, NonNegative],
-        Field(description="New prices per GPU and hour, by class of nodes.", examples=[{"a100": 2.5}]),
+        Field(description="New prices per GPU-hour, by node class.", examples=[{"a100": 2.5}]),
     ] = {}
     weights: Annotated[
         dict[str, NonNegative],
-        Field(description="New weights of the objective's terms; 0 takes one out.", examples=[{"occupied": 0.2}]),
+        Field(description="New weights of the objective's terms; 0 disables a term.", examples=[{"occupied": 0.2}]),
     ] = {}
     queues: Annotated[
         dict[str, Annotated[QueueChange, BeforeValidator(_object)]],
-        Field(description="New weights and times of ageing, by queue.", examples=[{"batch": {"weight": 0.5}}]),
+        Field(description="New weights and ageing times, by queue.", examples=[{"batch": {"weight": 0.5}}]),
     ] = {}
     members: Annotated[
-        tuple[Slug, ...] | None, Field(max_length=MOST_MEMBERS, description="New list of all members; null: as it is.")
+        tuple[Slug, ...] | None, Field(max_length=MOST_MEMBERS, description="New list of all members; null: unchanged.")
     ] = None
 
 

@@ -27,24 +27,24 @@ _TEXT: dict[str, Any] = {"type": "string", "maxLength": 255}
 _COUNT: dict[str, Any] = {"type": "integer", "minimum": 1}
 _CURVE: dict[str, Any] = {"type": "string", "maxLength": 32_768}
 PARAMETERS = (
-    Parameter("application", "Name of an application of the samples.", _TEXT, "resnet50", required=True),
+    Parameter("application", "Name of an application in the samples.", _TEXT, "resnet50", required=True),
     Parameter(
         "gpus",
-        "GPUs of a job, at most as many as there are or were measured; with `batch`, what a step takes is told.",
+        "GPUs of a job, at most the number available or measured; with `batch`, predicts a step.",
         _COUNT,
         8,
     ),
-    Parameter("batch", "Samples of a step, over all GPUs.", _COUNT, 512),
-    Parameter("nodes", "Over which the GPUs are spread; as few as they fill, where missing.", _COUNT, 2),
-    Parameter("node_class", "Of the spec; the first, where missing.", _TEXT, "a100"),
-    Parameter("beside", "Applications of jobs that share its nodes, with `;` between them.", _TEXT, "bert"),
+    Parameter("batch", "Samples per step, over all GPUs.", _COUNT, 512),
+    Parameter("nodes", "Number of nodes the GPUs are spread over; default: as few as they fill.", _COUNT, 2),
+    Parameter("node_class", "Node class of the spec; default: the first.", _TEXT, "a100"),
+    Parameter("beside", "Applications of jobs that share its nodes, separated by `;`.", _TEXT, "bert"),
     Parameter(
         "loss",
-        "A learning curve so far: iterations and losses, four at least unless curves are known; with `until`.",
+        "Learning curve so far: iterations and losses, at least four unless curves are known; requires `until`.",
         _CURVE,
         "1:2.5,2:1.9,3:1.6,4:1.45",
     ),
-    Parameter("metric", "The same of what should rise.", _CURVE, "1:0.42,2:0.55,3:0.61,4:0.64"),
+    Parameter("metric", "The same for a metric that should rise.", _CURVE, "1:0.42,2:0.55,3:0.61,4:0.64"),
     Parameter("until", "The last iteration of the job.", {"type": "number", "exclusiveMinimum": 0}, 90),
 )
 
@@ -59,7 +59,7 @@ class Interval(BaseModel):
 
 
 class StepPrediction(BaseModel):
-    """What a model expects of a step."""
+    """Prediction for a step."""
 
     gpus: int
     nodes: int
@@ -67,30 +67,30 @@ class StepPrediction(BaseModel):
     batch: float
     seconds: Interval
     samples_per_second: float
-    slowdown: float = Field(description="Of what is beside it, contained in the seconds; 1 alone.")
+    slowdown: float = Field(description="Slowdown by jobs on the same nodes, included in `seconds`; 1 if alone.")
     efficiency: float | None = Field(
-        description="What a sample is worth against one of the smallest batch, in the middle of a run; null where no "
-        "noise scale was measured."
+        description="Value of a sample relative to one of the smallest batch, in the middle of a run; null if no noise "
+        "scale was measured."
     )
-    goodput: float | None = Field(description="Samples a second times efficiency.")
+    goodput: float | None = Field(description="Samples per second × efficiency.")
     measured: bool = Field(
-        description="Whether so many GPUs, and so many samples on each, are within what was measured; of more samples "
-        "seconds are expected in proportion."
+        description="Whether the number of GPUs, and of samples on each, is within what was measured; for more "
+        "samples, seconds grow in proportion."
     )
 
 
 class LeftPrediction(BaseModel):
-    """What a model expects a job to gain; losses fall, metrics rise."""
+    """Expected remaining gain of a job; losses fall, metrics rise."""
 
-    level: float = Field(description="Where the job is, without noise.")
-    gain: Interval = Field(description="How much better it is at the end than now.")
+    level: float = Field(description="Current level of the job, without noise.")
+    gain: Interval = Field(description="Improvement from now to the end.")
 
 
 class ClusterPrediction(BaseModel):
-    """What a model expects of an application."""
+    """Predictions for an application."""
 
     workload: str
-    model: int = Field(description="Version of the model that answers.")
+    model: int = Field(description="Version of the model used.")
     application: str
     step: StepPrediction | None = Field(default=None, description="Null without `gpus` and `batch`.")
     left: LeftPrediction | None = Field(default=None, description="Null without a learning curve.")

@@ -14,35 +14,37 @@ Named = TypeVar("Named", "NodeClass", "JobQueue")
 
 
 class NodeClass(Strict):
-    """Equal nodes."""
+    """Identical nodes."""
 
     name: Slug
     count: Annotated[int, Field(ge=1, le=MOST_NODES)]
-    gpus: Annotated[int, Field(ge=1, le=MOST_GPUS, description="of one node")]
-    speed: Positive = Field(default=1.0, description="of a GPU, against the others'")
-    price_per_hour: NonNegative = Field(default=0.0, description="of a GPU that is used")
+    gpus: Annotated[int, Field(ge=1, le=MOST_GPUS, description="GPUs per node")]
+    speed: Positive = Field(default=1.0, description="relative speed of a GPU")
+    price_per_hour: NonNegative = Field(default=0.0, description="price of a GPU in use")
 
 
 class JobQueue(Strict):
     """Jobs of one priority; the first queue of a spec is the most urgent."""
 
     name: Slug
-    weight: Positive = Field(default=1.0, description="of a job's completion time against those of other queues")
+    weight: Positive = Field(default=1.0, description="relative weight of its jobs' completion times")
     ageing_seconds: Apart | None = Field(
-        default=None, description="of waiting, after which a job counts as of the queue before; null: never"
+        default=None, description="waiting time after which a job counts as of the next more urgent queue; null: never"
     )
 
 
 class ClusterWeights(Strict):
-    """What the terms of the objective are worth against each other."""
+    """Relative weights of the objective's terms."""
 
-    completion: NonNegative = Field(default=1.0, description="completion times over those on a cluster of one's own")
+    completion: NonNegative = Field(default=1.0, description="completion times relative to a dedicated cluster")
     occupied: NonNegative = Field(default=0.0, description="GPU-hours")
-    accuracy: NonNegative = Field(default=0.0, description="what jobs' metrics lack of their last ones, over time")
-    fairness: NonNegative = Field(default=0.0, description="Jain's index of the jobs' slow-downs, less 1")
+    accuracy: NonNegative = Field(
+        default=0.0, description="gap between jobs' metrics and their final values, over time"
+    )
+    fairness: NonNegative = Field(default=0.0, description="Jain's index of the jobs' slowdowns, minus 1")
     deadlines: NonNegative = Field(
         default=1.0,
-        description="targets of members that are missed; 1: one that is met is worth as much as the speed of all jobs",
+        description="missed targets of members; at 1, meeting one is worth as much as the speed of all jobs",
     )
     changes: NonNegative = Field(default=0.01, description="restarts")
 
@@ -77,11 +79,13 @@ def _once(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class Convergence(Strict):
-    """When a job that tells its loss or metric has little left to gain: it is halved then, window by window."""
+    """When a job that reports its loss or metric has little left to gain; its GPUs are then halved by window."""
 
-    tolerance: Probability = Field(default=0.015, description="part of what a job has reached below which it is little")
-    doubt: NonNegative = Field(default=0.5, description="half 90 % intervals that are added to what is left to gain")
-    window_seconds: Apart = Field(default=3600.0, description="from one halving to the next")
+    tolerance: Probability = Field(
+        default=0.015, description="share of the level reached below which the remaining gain is little"
+    )
+    doubt: NonNegative = Field(default=0.5, description="half-widths of the 90 % interval added to the remaining gain")
+    window_seconds: Apart = Field(default=3600.0, description="time between halvings")
 
 
 class ClusterSpec(Strict):
@@ -98,39 +102,42 @@ class ClusterSpec(Strict):
         AfterValidator(_unique),
         AfterValidator(_first_stays),
     ] = (JobQueue(name="default"),)
-    minimum: Annotated[int, Field(ge=1, description="GPUs of a job, unless it says otherwise")] = 1
-    maximum: Annotated[int | None, Field(ge=1, le=MOST_NODES * MOST_GPUS, description="null: all there are")] = None
+    minimum: Annotated[int, Field(ge=1, description="minimum GPUs of a job, unless it sets its own")] = 1
+    maximum: Annotated[
+        int | None, Field(ge=1, le=MOST_NODES * MOST_GPUS, description="maximum GPUs of a job; null: all")
+    ] = None
     data_power: NonNegative = Field(
         default=0.0,
-        description="of a job's data over the usual of its application, by which its completion time counts more. With "
-        "1, larger data has more GPUs, and the mean completion time is longer; 0: short jobs first",
+        description="exponent of a job's data size, relative to its application's usual size, in the weight of its "
+        "completion time. At 1, larger data gets more GPUs and the mean completion time rises; at 0, short jobs go "
+        "first",
     )
     patience_seconds: Apart = Field(
-        default=86_400.0, description="of waiting, after which a job comes before all others: nobody waits for ever"
+        default=86_400.0, description="waiting time after which a job goes before all others, so that none starves"
     )
-    restart_seconds: NonNegative = Field(default=30.0, description="that a job loses when its nodes change")
-    interval_seconds: Apart = Field(default=60.0, description="between decisions, where nothing else happens")
+    restart_seconds: NonNegative = Field(default=30.0, description="time a job loses when its nodes change")
+    interval_seconds: Apart = Field(default=60.0, description="time between decisions when nothing else happens")
     demotion_gpu_hours: Positive = Field(
         default=16.0,
-        description="of service after which the rule of least attained service counts a job as less urgent",
+        description="service after which the least-attained-service rule ranks a job as less urgent",
     )
     episode_intervals: Annotated[
-        int, Field(ge=1, le=10_000, description="of an episode, in which agents learn and are judged")
+        int, Field(ge=1, le=10_000, description="intervals per episode in training and evaluation")
     ] = 120
     members: Annotated[
         tuple[Slug, ...],
         Field(
             max_length=MOST_MEMBERS,
-            description="Registered workloads that take whole GPUs. A job whose `application` is the name of one is a "
-            "run of it: as fast as its domain model says, as long as its iterations, and wanted by its targets for "
-            "`iteration_seconds`.",
+            description="Registered workloads that use whole GPUs. A job whose `application` names one is a run of it: "
+            "its speed follows from the domain model, its length from the iterations, its deadline from the targets "
+            "for `iteration_seconds`.",
         ),
         AfterValidator(_once),
     ] = ()
     convergence: Convergence | None = Field(
         default=None,
-        description="Jobs that have little left to gain give GPUs back, down to their minimum; null: none does. It is "
-        "for jobs that say how many iterations they have.",
+        description="Jobs with little left to gain give GPUs back, down to their minimum; null: disabled. Applies to "
+        "jobs that state their number of iterations.",
     )
     weights: ClusterWeights = ClusterWeights()
 

@@ -9,31 +9,35 @@ Source = Literal["agent", "heuristic", "guard", "fallback"]
 
 
 class Reason(BaseModel):
-    """Why: a stable code, and the same for people."""
+    """Reason as a stable code and as text."""
 
     code: str
     text: str
 
 
 class DriftNotice(BaseModel):
-    """A quantity that has left what the domain model says of it."""
+    """A quantity that deviates from the domain model."""
 
-    stream: str = Field(description="What has drifted, as the kind calls it.", examples=["seconds.resnet18"])
+    stream: str = Field(
+        description="Name of the drifting quantity, as defined by the kind.", examples=["seconds.resnet18"]
+    )
     direction: Literal["up", "down"]
-    factor: float = Field(description="What was measured since it began over what the domain model expects.")
-    iteration: int = Field(description="The report that told it.")
-    since: int = Field(description="The iteration at which it began, about.")
+    factor: float = Field(description="Measurements since it began over the domain model's expectation.")
+    iteration: int = Field(description="Report that revealed it.")
+    since: int = Field(description="Approximate iteration at which it began.")
     at: datetime
-    statistic: float = Field(description="Of the sequential test, which has reached the threshold.")
-    threshold: float = Field(description="Over the number of streams, the fewest reports between two false alarms.")
-    model: int | None = Field(description="Version of the domain model that was left.")
+    statistic: float = Field(description="Statistic of the sequential test, which has reached the threshold.")
+    threshold: float = Field(
+        description="Divided by the number of streams: minimum mean number of reports between false alarms."
+    )
+    model: int | None = Field(description="Version of the domain model it deviates from.")
     text: str
 
 
 Drifts = Annotated[
     list[DriftNotice] | None,
     Field(
-        description="What was found to have drifted by the report that this answers; told once.",
+        description="Drift detected by this report; returned once.",
         exclude_if=lambda found: found is None,
     ),
 ]
@@ -42,19 +46,19 @@ Drifts = Annotated[
 class DecisionBase(BaseModel):
     """The fields that the service itself, the client and the dashboard rely on."""
 
-    run: str | None = Field(description="The run; null when the state was given in full.")
+    run: str | None = Field(description="The run; null if the state was given in full.")
     workload: str
-    reported: int | None = Field(description="The last iteration that was reported; null before the first.")
-    iteration: int = Field(description="The iteration that this decision is for.")
+    reported: int | None = Field(description="Last reported iteration; null before the first.")
+    iteration: int = Field(description="Iteration that this decision is for.")
     noop: bool = Field(description="Whether nothing changes.")
     source: Source = Field(
-        description="Who answered: the promoted agent, a heuristic in its stead, a guard that replaced the policy's "
-        "step, or a fallback because something failed."
+        description="What decided: the promoted agent, a heuristic in its place, a guard that replaced the policy's "
+        "step, or a fallback after a failure."
     )
-    agent: int | None = Field(description="Version of the promoted agent, if there is one.")
-    policy: str = Field(description="What the answering policy is called.", examples=["dueling_double_dqn"])
+    agent: int | None = Field(description="Version of the promoted agent, if any.")
+    policy: str = Field(description="Name of the deciding policy.", examples=["dueling_double_dqn"])
     reason: Reason
-    valid_for_iterations: int = Field(description="For how many iterations it holds; 0 once the run is complete.")
+    valid_for_iterations: int = Field(description="Number of iterations it is valid for; 0 once the run is complete.")
     decided_at: datetime
     drift: Drifts = None
 

@@ -21,7 +21,7 @@ from app.policies.artifact import Artifact
 
 
 class RunStart(BaseModel):
-    """Start a live run of a workload; a kind's own model adds what a run of it may be started with."""
+    """Start a live run of a workload; each kind's own model adds its parameters."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -30,13 +30,13 @@ class RunStart(BaseModel):
         default=None,
         ge=1,
         le=2**31 - 1,
-        description="Version of an agent that is consulted too: its steps are written down with each decision, and "
-        "change nothing.",
+        description="Version of an agent to consult as a shadow: its steps are recorded with each decision, without "
+        "effect.",
     )
     token: bool = Field(
         default=False,
-        description="Whether to make a token for the run, which can report to it, end it and read it, and do nothing "
-        "else; for a job that is not to hold a key.",
+        description="Whether to create a token that can only report to, end and read this run; for a job that should "
+        "not hold a key.",
     )
 
 

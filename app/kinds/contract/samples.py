@@ -56,8 +56,8 @@ class ExecutionBase(BaseModel):
 
     execution: str = Field(description="The caller's identifier, or the run's.", examples=["run-17"])
     source: str = Field(description="`upload` or `run`.", examples=["upload"])
-    iterations: int = Field(description="Its iterations; of a trace, its tasks.")
-    seconds: float = Field(description="Sum of `iteration_seconds`; of a trace, of run times.")
+    iterations: int = Field(description="Number of iterations; for a trace, of tasks.")
+    seconds: float = Field(description="Sum of `iteration_seconds`; for a trace, of run times.")
     created_at: datetime
 
 

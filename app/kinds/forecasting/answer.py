@@ -17,21 +17,21 @@ LEAST_SECONDS = 4 * HOUR
 
 
 class ForecastRow(BaseModel):
-    """What is expected to come in one interval of a series."""
+    """Forecast for one interval of a series."""
 
     series: str
-    time: datetime = Field(description="When the interval begins.")
-    horizon_seconds: float = Field(description="From the last that is known to the interval's end.")
-    family: str = Field(description="What forecasts, as the model's report names it.")
-    interval_seconds: float = Field(description="Of which everything is counted.")
-    mean: float = Field(description="Of what may come.")
-    median: float = Field(description="What errs least absolutely.")
+    time: datetime = Field(description="Start of the interval.")
+    horizon_seconds: float = Field(description="From the end of the known data to the end of the interval.")
+    family: str = Field(description="Forecaster, as named in the model's report.")
+    interval_seconds: float = Field(description="Length of the interval.")
+    mean: float = Field(description="Mean of the forecast.")
+    median: float = Field(description="Forecast with the least absolute error.")
     low: float
     high: float
 
 
 class Count(BaseModel):
-    """What came in one interval of a series."""
+    """Count in one interval of a series."""
 
     series: str
     time: datetime
@@ -39,13 +39,13 @@ class Count(BaseModel):
 
 
 class Forecast(BaseModel):
-    """What is expected to come, as counts by interval."""
+    """Expected counts by interval."""
 
     workload: str
-    model: int = Field(description="Version of the model that answers.")
-    level: float = Field(default=LEVEL, description="How probably a count is between `low` and `high`.")
-    recent: list[Count] = Field(description=f"The last of what is known, at most {RECENT} intervals of each series.")
-    rows: list[ForecastRow] = Field(description="By series, then by horizon.")
+    model: int = Field(description="Version of the model used.")
+    level: float = Field(default=LEVEL, description="Probability that a count lies between `low` and `high`.")
+    recent: list[Count] = Field(description=f"The latest known counts, at most {RECENT} intervals of each series.")
+    rows: list[ForecastRow] = Field(description="Ordered by series, then by horizon.")
 
 
 Observed = Mapping[str, Mapping[float, float]]

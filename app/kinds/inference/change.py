@@ -10,21 +10,19 @@ from app.kinds.inference.spec import InferenceWeights, ResponseQuality, Spec
 
 
 class InferencePatch(BaseModel):
-    """What may change without a new training; what is left out stays as it is."""
+    """Changes that need no retraining; omitted fields stay as they are."""
 
     model_config = ConfigDict(extra="forbid")
 
     prices: Annotated[
-        dict[str, NonNegative], Field(description="New prices per server and hour, by class.", examples=[{"cpu": 0.3}])
+        dict[str, NonNegative], Field(description="New prices per server-hour, by class.", examples=[{"cpu": 0.3}])
     ] = {}
     weights: Annotated[
         dict[str, NonNegative],
-        Field(description="New weights of the objective's terms; 0 takes one out.", examples=[{"cost": 0.2}]),
+        Field(description="New weights of the objective's terms; 0 disables a term.", examples=[{"cost": 0.2}]),
     ] = {}
     qualities: Annotated[dict[str, ResponseQuality], Field(description="New response qualities, by user.")] = {}
-    users: Annotated[
-        dict[str, Positive], Field(description="New weights of users against each other.", examples=[{"a": 2}])
-    ] = {}
+    users: Annotated[dict[str, Positive], Field(description="New relative weights of users.", examples=[{"a": 2}])] = {}
 
 
 def changed(spec: Spec, patch: InferencePatch) -> Spec:

@@ -20,8 +20,13 @@ _TEXT: dict[str, Any] = {"type": "string", "maxLength": 63}
 PARAMETERS = (
     Parameter("variant", "Name of a variant.", _TEXT, "resnet18", required=True),
     Parameter("batch", "One of the workload's batch sizes.", {"type": "integer", "minimum": 1}, 4, required=True),
-    Parameter("server", "Name of a server class; may be left out where there is one.", _TEXT, "cpu"),
-    Parameter("at", "Seconds since 0:00 UTC: arrivals then are told, too.", {"type": "number", "minimum": 0}, 43_200),
+    Parameter("server", "Name of a server class; optional if there is only one.", _TEXT, "cpu"),
+    Parameter(
+        "at",
+        "Time of day, in seconds since 00:00 UTC: adds expected arrivals.",
+        {"type": "number", "minimum": 0},
+        43_200,
+    ),
 )
 
 
@@ -35,17 +40,17 @@ class Interval(BaseModel):
 
 
 class BatchPrediction(BaseModel):
-    """What a model expects of a batch, and of arrivals."""
+    """Predictions for a batch, and for arrivals."""
 
     workload: str
-    model: int = Field(description="Version of the model that answers.")
+    model: int = Field(description="Version of the model used.")
     variant: str
     batch: int
     server: str
-    seconds: Interval = Field(description="Of one batch, from its start to its end.")
-    measured: bool = Field(description="Whether the variant was measured on servers of the class.")
+    seconds: Interval = Field(description="From its start to its end.")
+    measured: bool = Field(description="Whether the variant was measured on this server class.")
     arrivals: dict[str, Interval] | None = Field(
-        default=None, description="Requests per second by user, in the control interval at `at`; null without it."
+        default=None, description="Requests per second by user, in the control interval at `at`; null if not given."
     )
 
 

@@ -23,22 +23,22 @@ Count = Annotated[int, Field(ge=0, le=1_000)]
 
 
 class Variant(Strict):
-    """A model that can answer a request; all variants answer the same requests, more or less accurately."""
+    """A model that can answer a request; all variants answer the same requests, with different accuracy."""
 
     name: Slug
-    accuracy: Annotated[float, Field(gt=0, le=1, description="share of answers that are right, top-1 for instance")]
+    accuracy: Annotated[float, Field(gt=0, le=1, description="share of correct answers, e.g. top-1")]
 
 
 class ServerClass(Strict):
-    """Equal servers, of which between ``minimum`` and ``maximum`` are on; each serves one batch at a time."""
+    """Identical servers, of which ``minimum`` to ``maximum`` are on; each serves one batch at a time."""
 
     name: Slug
     minimum: Count = 1
     maximum: Annotated[int, Field(ge=1, le=1_000)]
-    cores: Positive = Field(default=1.0, description="cores, or GPUs, of one server")
-    price_per_hour: NonNegative = Field(default=0.0, description="of one server, while it is on or starts")
-    startup_seconds: NonNegative = Field(default=0.0, description="from the order to the first batch")
-    switch_seconds: NonNegative = Field(default=0.0, description="to load another variant, before the batch")
+    cores: Positive = Field(default=1.0, description="cores or GPUs of one server")
+    price_per_hour: NonNegative = Field(default=0.0, description="price of one server while it is on or starting")
+    startup_seconds: NonNegative = Field(default=0.0, description="time from ordering a server to its first batch")
+    switch_seconds: NonNegative = Field(default=0.0, description="time to load another variant before a batch")
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -48,7 +48,7 @@ class ServerClass(Strict):
 
 
 class ResponseQuality(Strict):
-    """What an answer is worth by its delay: all until ``full_until``, nothing from ``zero_at`` seconds on."""
+    """Value of an answer by its delay: full until ``full_until``, zero from ``zero_at`` seconds on."""
 
     full_until: NonNegative
     zero_at: Positive
@@ -65,19 +65,19 @@ class ResponseQuality(Strict):
 
 
 class User(Strict):
-    """Whose requests wait in a queue of their own."""
+    """A user, whose requests wait in a separate queue."""
 
     name: Slug
-    weight: Positive = Field(default=1.0, description="of its requests against those of other users")
+    weight: Positive = Field(default=1.0, description="relative weight of its requests")
     quality: ResponseQuality
 
 
 class InferenceWeights(Strict):
-    """What the terms of the objective are worth against each other."""
+    """Relative weights of the objective's terms."""
 
-    quality: NonNegative = Field(default=1.0, description="weighted mean response quality, less 1")
-    fairness: NonNegative = Field(default=0.0, description="Jain's index of the users' mean qualities, less 1")
-    cost: NonNegative = Field(default=0.1, description="cost, over that of every server on all the time")
+    quality: NonNegative = Field(default=1.0, description="weighted mean response quality, minus 1")
+    fairness: NonNegative = Field(default=0.0, description="Jain's index of the users' mean qualities, minus 1")
+    cost: NonNegative = Field(default=0.1, description="cost relative to running every server all the time")
     switching: NonNegative = Field(default=0.01, description="changes of a server's variant or power, per request")
 
 
@@ -105,21 +105,21 @@ class InferenceSpec(Strict):
     users: Annotated[tuple[User, ...], Field(min_length=1, max_length=32), AfterValidator(_unique)]
     batches: Annotated[
         tuple[Annotated[int, Field(ge=1, le=LARGEST_BATCH)], ...],
-        Field(min_length=1, max_length=16, description="sizes that a batch may have; the smallest also takes fewer"),
+        Field(min_length=1, max_length=16, description="allowed batch sizes; the smallest also takes fewer requests"),
         AfterValidator(_ascending),
     ] = (1, 2, 4, 8)
     queue_limit: Annotated[
-        int, Field(ge=1, le=LARGEST_QUEUE, description="requests of a user that wait; one more drops the oldest")
+        int, Field(ge=1, le=LARGEST_QUEUE, description="maximum waiting requests per user; one more drops the oldest")
     ] = 100
     control_seconds: Annotated[
-        float, Field(ge=SHORTEST_CONTROL, le=DAY, description="between two decisions on how many servers are on")
+        float, Field(ge=SHORTEST_CONTROL, le=DAY, description="time between decisions on how many servers are on")
     ] = 10.0
     episode_seconds: Annotated[
-        float, Field(gt=0, le=DAY, description="of a simulated episode; at most 10,000 times control_seconds")
+        float, Field(gt=0, le=DAY, description="length of a simulated episode; at most 10,000 times control_seconds")
     ] = 120.0
     weights: InferenceWeights = InferenceWeights()
     policies: Literal["one", "per_user"] = Field(
-        default="one", description="`one` for all users, or one for each: a role by the name of the user"
+        default="one", description="`one` for all users, or one for each, with the user's name as role"
     )
 
     @model_validator(mode="after")

@@ -13,29 +13,29 @@ EXAMPLE: JsonDict = {"targets": {"iteration_seconds": 1500}, "prices": {"gpus": 
 
 
 class IterativePatch(BaseModel):
-    """What may change without a new training; what is left out stays as it is."""
+    """Changes that need no retraining; omitted fields stay as they are."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [EXAMPLE]})
 
     targets: Annotated[
         dict[str, Target | None],
-        Field(description="New targets by metric; null: no target any more.", examples=[{"iteration_seconds": 1500}]),
+        Field(description="New targets by metric; null removes a target.", examples=[{"iteration_seconds": 1500}]),
     ] = {}
     probabilities: Annotated[
         dict[str, Probability | None],
         Field(
-            description="How sure targets are to be met, by metric; null: as the weights have it. A target that is "
-            "taken away takes its probability along.",
+            description="Required probabilities of meeting targets, by metric; null: the weights decide. Removing a "
+            "target removes its probability.",
             examples=[{"iteration_seconds": 0.95}],
         ),
     ] = {}
     prices: Annotated[
         dict[str, NonNegative],
-        Field(description="New prices per unit and hour, by resource.", examples=[{"gpus": 3.1}]),
+        Field(description="New prices per unit-hour, by resource.", examples=[{"gpus": 3.1}]),
     ] = {}
     weights: Annotated[
         dict[str, NonNegative],
-        Field(description="New weights of the objective's terms; 0 takes one out.", examples=[{"cost": 0.2}]),
+        Field(description="New weights of the objective's terms; 0 disables a term.", examples=[{"cost": 0.2}]),
     ] = {}
 
 

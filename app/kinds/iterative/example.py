@@ -60,7 +60,7 @@ REPORTS = [
 ]
 SAMPLE = json.dumps({"execution": "run-17", "reports": REPORTS})
 EXAMPLE = Example(
-    summary="A training on GPUs",
+    summary="Training on GPUs",
     spec=SPEC,
     patch=PATCH,
     start={"targets": {"iteration_seconds": 1700}, "features": {"batch": 128}},

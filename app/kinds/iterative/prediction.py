@@ -28,7 +28,7 @@ PARAMETERS = (
 
 
 class Interval(BaseModel):
-    """A prediction: mean, and the bounds that hold with probability `level` for a run not seen yet."""
+    """A prediction: mean, and the bounds that hold with probability `level` for an unseen run."""
 
     mean: float
     low: float
@@ -37,15 +37,15 @@ class Interval(BaseModel):
 
 
 class Prediction(BaseModel):
-    """What a model expects of one iteration."""
+    """Prediction for one iteration."""
 
     workload: str
-    model: int = Field(description="Version of the model that answers.")
+    model: int = Field(description="Version of the model used.")
     allocation: dict[str, float]
     iteration: int
     features: dict[str, float]
-    predicted: dict[str, Interval] = Field(description="By metric.")
-    seen: bool = Field(description="Whether allocation and features lie within what the samples hold.")
+    predicted: dict[str, Interval] = Field(description="Predicted values by metric.")
+    seen: bool = Field(description="Whether allocation and features lie within the range of the samples.")
 
 
 def predict(layout: Layout, table: ModelTable, query: Query) -> dict[str, Any]:

@@ -78,7 +78,7 @@ Target = Annotated[Positive, AfterValidator(_of_size)]
 
 
 class Metric(Strict):
-    """Something that each iteration is measured by; without a target it is recorded and predicted only."""
+    """A quantity measured in each iteration; without a target it is only recorded and predicted."""
 
     name: Name
     unit: str = ""
@@ -90,8 +90,8 @@ class Metric(Strict):
     weight: NonNegative = 1.0
     probability: Probability | None = Field(
         default=None,
-        description="How sure the target is to be met: then the smallest cost at which the model gives that chance is "
-        "taken, however small a miss would be. Where no allocation gives it, the weights decide.",
+        description="Required probability of meeting the target: the cheapest allocation that reaches it under the "
+        "model is chosen, however small a miss would be. If none does, the weights decide.",
     )
 
     @property
@@ -125,7 +125,7 @@ class Feature(Strict):
 
 
 class Weights(Strict):
-    """What the three terms of the reward are worth against each other."""
+    """Relative weights of the three terms of the reward."""
 
     sla: NonNegative = 1.0
     cost: NonNegative = 0.1
@@ -142,26 +142,26 @@ def _ascending(bounds: tuple[float, float]) -> tuple[float, float]:
 
 
 class Criterion(Strict):
-    """How long one simulated iteration may take: the lesser of a duration and a share of the real iteration."""
+    """Limit on one simulated iteration: the lesser of a duration and a share of the real iteration."""
 
     max_seconds: Positive = 1e-3
     max_fraction: Positive = 1e-3
 
 
 class LostCapacity(Strict):
-    """From some iteration of a run on, a part of the resources can't be had any more."""
+    """From some iteration on, a part of the resources is unavailable."""
 
     probability: Annotated[float, Field(ge=0, le=1, description="share of runs in which it happens")]
     left: Annotated[
         tuple[Fraction, Fraction],
-        Field(description="lowest and highest share of each resource's range above its minimum that stays"),
+        Field(description="lowest and highest remaining share of each resource's range above its minimum"),
     ] = (0.4, 0.9)
 
     _ordered = field_validator("left")(_ascending)
 
 
 class PaceShift(Strict):
-    """From some iteration of a run on, everything that is measured is another by a factor."""
+    """From some iteration on, all measurements change by a factor."""
 
     probability: Annotated[float, Field(ge=0, le=1, description="share of runs in which it happens")]
     factor: Annotated[
@@ -172,10 +172,10 @@ class PaceShift(Strict):
 
 
 class Disturbances(Strict):
-    """What is to be expected of runs beside what past executions show: agents learn with it, and are judged with it.
+    """Disturbances to expect in runs beyond what past executions show; agents are trained and evaluated with them.
 
-    When it happens is drawn uniformly over a run's iterations. It is seen as a live run would show it: by what is
-    measured, and by a reported allocation that is less than what was decided.
+    The iteration at which one begins is drawn uniformly over the run. As in a live run, it shows only in what is
+    measured, and in a reported allocation that is less than the decided one.
     """
 
     lost_capacity: LostCapacity | None = None

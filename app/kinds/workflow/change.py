@@ -10,16 +10,16 @@ from app.kinds.workflow.spec import Objective, Spec
 
 
 class WorkflowPatch(BaseModel):
-    """What may change without a new training; what is left out stays as it is."""
+    """Changes that need no retraining; omitted fields stay as they are."""
 
     model_config = ConfigDict(extra="forbid")
 
     prices: Annotated[
-        dict[str, NonNegative], Field(description="New prices per node and hour, by type.", examples=[{"large": 0.7}])
+        dict[str, NonNegative], Field(description="New prices per node-hour, by type.", examples=[{"large": 0.7}])
     ] = {}
     weights: Annotated[
         dict[str, NonNegative],
-        Field(description="New weights of the objective's terms; 0 takes one out.", examples=[{"cost": 0.2}]),
+        Field(description="New weights of the objective's terms; 0 disables a term.", examples=[{"cost": 0.2}]),
     ] = {}
 
 

@@ -19,19 +19,19 @@ STRATEGIES = (*RULES, "heft", "cpop", "peft", "level", "cheapest", "deadline")
 
 
 class NodeType(Strict):
-    """Equal nodes, of which between ``minimum`` and ``maximum`` are rented at a time.
+    """Identical nodes, of which ``minimum`` to ``maximum`` are rented at a time.
 
-    A task runs on one node, beside others as long as processors and memory last; a batch machine on which jobs span
-    its hosts is one node with all of its processors.
+    A task runs on one node and shares it while processors and memory last; a batch machine whose jobs span hosts is
+    one node with all of its processors.
     """
 
     name: Slug
     processors: Annotated[int, Field(ge=1, le=10_000_000)]
     memory_gb: Positive | None = Field(default=None, description="memory of a node; null: no limit")
     speed: Positive = Field(default=1.0, description="a task that takes t seconds at speed 1 takes t / speed")
-    price_per_hour: NonNegative = Field(default=0.0, description="of one node, while it is rented")
+    price_per_hour: NonNegative = Field(default=0.0, description="price of one node while rented")
     billing_seconds: Positive = Field(default=1.0, description="rented time is billed in whole multiples of this")
-    startup_seconds: NonNegative = Field(default=0.0, description="from the order to the first task")
+    startup_seconds: NonNegative = Field(default=0.0, description="time from ordering a node to its first task")
     minimum: Count = 0
     maximum: Annotated[int, Field(ge=1, le=MAXIMUM_NODES)]
     bandwidth_mbps: Positive | None = Field(
@@ -46,18 +46,18 @@ class NodeType(Strict):
 
 
 class Objective(Strict):
-    """What the terms of the objective are worth against each other; each is made comparable by its reference."""
+    """Relative weights of the objective's terms, each normalised by its reference."""
 
-    slowdown: NonNegative = Field(default=1.0, description="mean bounded slowdown, less 1")
+    slowdown: NonNegative = Field(default=1.0, description="mean bounded slowdown, minus 1")
     wait: NonNegative = Field(default=0.0, description="mean wait, in hours")
-    makespan: NonNegative = Field(default=0.0, description="makespan over its lower bound, less 1")
+    makespan: NonNegative = Field(default=0.0, description="makespan over its lower bound, minus 1")
     deadline: NonNegative = Field(default=0.0, description="share of tasks that end after their deadline")
     utilisation: NonNegative = Field(default=0.0, description="share of rented processor time that is idle")
-    cost: NonNegative = Field(default=0.0, description="cost, over that of the work alone on the cheapest nodes")
+    cost: NonNegative = Field(default=0.0, description="cost relative to the work alone on the cheapest nodes")
 
 
 class Limits(Strict):
-    """What one user may have at a time; null: as much as there is."""
+    """Limits per user at a time; null: unlimited."""
 
     running_tasks: Annotated[int, Field(ge=1)] | None = None
     processors: Annotated[int, Field(ge=1)] | None = None
@@ -78,7 +78,7 @@ def _known(strategy: str) -> str:
 
 
 class WorkflowSpec(Strict):
-    """A workload of kind ``workflow``: its nodes, objective and limits, and the strategy that answers at first."""
+    """A workload of kind ``workflow``: its nodes, objective, limits and initial strategy."""
 
     name: Slug
     kind: Literal["workflow"]
@@ -87,12 +87,12 @@ class WorkflowSpec(Strict):
     limits_per_user: Limits = Limits()
     strategy: Annotated[Slug, AfterValidator(_known)] = Field(
         default=DEFAULT_STRATEGY,
-        description="the order in which tasks start while no agent is promoted; `agent`: that of the scheduler that "
-        f"comes with Steward, and {DEFAULT_STRATEGY} should it fail; where tasks depend on each other, that of a plan "
-        "that is searched for, and heft where none is better",
+        description="order in which tasks start while no agent is promoted; `agent`: that of the scheduler shipped "
+        f"with Steward, with {DEFAULT_STRATEGY} as fallback; for tasks that depend on each other, that of a searched "
+        "plan, or heft if none is better",
     )
-    backfilling: Backfilling = Field(default="easy", description="what may overtake a task that must wait")
-    backfill_order: BackfillOrder = Field(default="fcfs", description="the order in which tasks may overtake")
+    backfilling: Backfilling = Field(default="easy", description="what may overtake a waiting task")
+    backfill_order: BackfillOrder = Field(default="fcfs", description="order in which tasks may overtake")
 
 
 Spec = WorkflowSpec  # each kind's is found under this name; in the API's schema names must differ

@@ -12,8 +12,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Health
-         * @description Liveness: the process answers.
+         * Check liveness
+         * @description Liveness check: the process responds.
          */
         get: operations["health"];
         put?: never;
@@ -32,9 +32,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Readiness
-         * @description Readiness: database, broker, and a worker seen lately, as of a quarter of a second ago at most; 503 where one is
-         *     not, and which.
+         * Check readiness
+         * @description Check the database, the broker and the workers, with results at most 250 ms old; 503 if a check fails.
          */
         get: operations["readiness"];
         put?: never;
@@ -53,8 +52,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Metrics
-         * @description Metrics in Prometheus' text format: this process's, the number of all jobs, and what names the tenant's own.
+         * Get metrics
+         * @description Metrics in Prometheus text format: this process, counts of all jobs, and drift of the caller's tenant.
          */
         get: operations["metrics"];
         put?: never;
@@ -74,13 +73,13 @@ export interface paths {
         };
         /**
          * List workloads
-         * @description Workloads by name, page by page.
+         * @description List workloads by name, page by page.
          */
         get: operations["list_workloads"];
         put?: never;
         /**
          * Register a workload
-         * @description Register what is to be allocated for. The same spec again changes nothing and is answered with 200.
+         * @description Register a workload. Repeating the same spec changes nothing and returns 200.
          */
         post: operations["register_workload"];
         delete?: never;
@@ -98,21 +97,21 @@ export interface paths {
         };
         /**
          * Read a workload
-         * @description A workload with its spec as it stands.
+         * @description Get a workload with its current spec.
          */
         get: operations["read_workload"];
         put?: never;
         post?: never;
         /**
          * Delete a workload
-         * @description Delete a workload with all that hangs on it: samples, models, agents, jobs and runs.
+         * @description Delete a workload and everything in it: samples, models, agents, jobs and runs.
          */
         delete: operations["delete_workload"];
         options?: never;
         head?: never;
         /**
-         * Change what needs no new training
-         * @description Change what needs no new training; decisions obey within a second, and `spec_version` counts up.
+         * Update a workload
+         * @description Change what needs no retraining; decisions follow within a second, and `spec_version` is incremented.
          */
         patch: operations["change_workload"];
         trace?: never;
@@ -126,28 +125,27 @@ export interface paths {
         };
         /**
          * List or export samples
-         * @description Executions, oldest first, page by page; or exported by `Accept`.
+         * @description List executions, oldest first, page by page; or export them, depending on `Accept`.
          *
-         *     Iterations are exported all together, as `text/csv`; traces one by one, named by `execution`.
+         *     `text/csv` exports all iterations together; traces are exported one at a time, named by `execution`.
          */
         get: operations["list_samples"];
         put?: never;
         /**
          * Upload samples
-         * @description Upload executions as JSON, newline-delimited JSON or CSV, or a trace; also with `Content-Encoding: gzip`.
+         * @description Upload executions as JSON, newline-delimited JSON or CSV, or a trace, optionally with `Content-Encoding: gzip`.
          *
-         *     The body is read as it comes, whatever its size. Each execution is stored whole or not at all: *accepted*,
-         *     *duplicate* (stored already with the same content) or *rejected* with line, field and reason. The rows of an
-         *     execution stand in one block, iterations counting from 0 without gaps. An upload that broke off can simply be sent
-         *     again.
+         *     The body is streamed, whatever its size. Each execution is stored entirely or not at all: *accepted*, *duplicate*
+         *     (already stored with the same content) or *rejected* with line, field and reason. The rows of an execution must be
+         *     contiguous, with iterations counting from 0 without gaps. An interrupted upload can simply be sent again.
          *
-         *     Which media types a workload takes is its kind's matter. A trace, gzip or plain, becomes one execution, and what it
-         *     lacks and what looks wrong in it is answered.
+         *     Which media types are accepted depends on the workload's kind. A trace, plain or gzipped, becomes one execution; the
+         *     response says what it lacks and what looks wrong in it.
          */
         post: operations["upload_samples"];
         /**
          * Delete samples
-         * @description Delete one execution, by name, or all that were stored before a time; one of both must be given.
+         * @description Delete one execution by name, or all stored before a given time; exactly one of the two is required.
          */
         delete: operations["delete_samples"];
         options?: never;
@@ -164,18 +162,18 @@ export interface paths {
         };
         /**
          * Read a series
-         * @description Rows of a series by time; of each time the one that was issued last.
+         * @description List the rows of a series by time; for each time, the row issued last.
          */
         get: operations["read_exogenous"];
         /**
-         * Put an issue of a series
-         * @description Store what is forecast, or known, from outside: arrivals, prices. The same issue again replaces its rows.
+         * Store an issue of a series
+         * @description Store forecast or known external values, such as arrivals or prices. Repeating an issue replaces its rows.
          */
         put: operations["put_exogenous"];
         post?: never;
         /**
          * Delete a series
-         * @description Delete a series with all its issues, or what it says of times before one.
+         * @description Delete a series with all its issues, or only its rows before a given time.
          */
         delete: operations["delete_exogenous"];
         options?: never;
@@ -192,7 +190,7 @@ export interface paths {
         };
         /**
          * List series
-         * @description The workload's exogenous series, by name.
+         * @description List the workload's exogenous series by name.
          */
         get: operations["list_exogenous"];
         put?: never;
@@ -212,13 +210,13 @@ export interface paths {
         };
         /**
          * List domain models
-         * @description Versions of the workload's domain model, newest first.
+         * @description List versions of the workload's domain model, newest first.
          */
         get: operations["list_models"];
         put?: never;
         /**
          * Fit a domain model
-         * @description Queue a fit of the workload's samples; the job's result names the new version.
+         * @description Queue a fit to the workload's samples; the job's result names the new version.
          */
         post: operations["fit_model"];
         delete?: never;
@@ -236,14 +234,14 @@ export interface paths {
         };
         /**
          * Read a domain model
-         * @description One version of the workload's domain model, with its report.
+         * @description Get one version of the workload's domain model, with its report.
          */
         get: operations["read_model"];
         put?: never;
         post?: never;
         /**
          * Delete a domain model
-         * @description Delete a version that nothing live goes by; its number is not given again.
+         * @description Delete a version that is not in use; its number is not reused.
          */
         delete: operations["delete_model"];
         options?: never;
@@ -259,11 +257,11 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Forecast
-         * @description What is expected to come, by series and horizon, with an interval.
+         * Get a forecast
+         * @description Forecast each series by horizon, with an interval.
          *
-         *     A forecast begins after what the model was fitted to. Counts that came since go on from there: put them as rows of
-         *     the exogenous series of the same name, each issued when its interval was over.
+         *     A forecast begins where the data that the model was fitted to ends. To include later counts, put them as rows of the
+         *     exogenous series of the same name, each issued at the end of its interval.
          */
         get: operations["forecast"];
         put?: never;
@@ -282,8 +280,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Predict
-         * @description What a run that is not seen yet is expected to measure, with an interval; what is asked is the kind's matter.
+         * Get a prediction
+         * @description Predict the measurements of an unseen run, with an interval; parameters depend on the workload's kind.
          */
         get: operations["predict"];
         put?: never;
@@ -303,13 +301,13 @@ export interface paths {
         };
         /**
          * List agents
-         * @description Versions of the workload's agent, newest first.
+         * @description List versions of the workload's agent, newest first.
          */
         get: operations["list_agents"];
         put?: never;
         /**
          * Train an agent
-         * @description Queue a training; the job's result names the new version. It answers decisions once it is good enough.
+         * @description Queue a training; the job's result names the new version, which serves decisions once it is good enough.
          */
         post: operations["train_agent"];
         delete?: never;
@@ -327,7 +325,7 @@ export interface paths {
         };
         /**
          * List promotions
-         * @description Promotions and rollbacks of the workload's agents, newest first: by whom, why, on which figures.
+         * @description List promotions and rollbacks of the workload's agents, newest first, with origin, reason and figures.
          */
         get: operations["list_promotions"];
         put?: never;
@@ -347,14 +345,14 @@ export interface paths {
         };
         /**
          * Read an agent
-         * @description One version of the workload's agent, with its report.
+         * @description Get one version of the workload's agent, with its report.
          */
         get: operations["read_agent"];
         put?: never;
         post?: never;
         /**
          * Delete an agent
-         * @description Delete a version that nothing live rests on; its number is not given again.
+         * @description Delete a version that is not in use; its number is not reused.
          */
         delete: operations["delete_agent"];
         options?: never;
@@ -373,7 +371,7 @@ export interface paths {
         put?: never;
         /**
          * Promote an agent
-         * @description Have this version answer decisions; every API process obeys within a second.
+         * @description Let this version serve decisions; every API process switches within a second.
          */
         post: operations["promote_agent"];
         delete?: never;
@@ -392,8 +390,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Roll an agent back
-         * @description Take the champion back: what answered before it answers again.
+         * Roll back an agent
+         * @description Undo the champion's promotion: its predecessor serves decisions again.
          */
         post: operations["rollback_agent"];
         delete?: never;
@@ -410,8 +408,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read what a shadow decided
-         * @description What this version would have decided in the runs that it was a shadow of, and the regret by the model.
+         * Read a shadow's decisions
+         * @description Get what this version would have decided in the runs it shadowed, and the regret under the domain model.
          */
         get: operations["read_shadow"];
         put?: never;
@@ -431,7 +429,7 @@ export interface paths {
         };
         /**
          * Download the policy
-         * @description The artifact that answers decisions, for a client that decides locally.
+         * @description Get the artifact that answers decisions, for clients that decide locally.
          */
         get: operations["download_policy"];
         put?: never;
@@ -450,13 +448,13 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read how drifts are answered
-         * @description How the workload answers drifts, and what was done about the last ones, step by step.
+         * Read the drift response
+         * @description Get how the workload responds to drift, and its latest adaptations, step by step.
          */
         get: operations["read_drift"];
         /**
-         * Say how drifts are answered
-         * @description Say how drifts are to be answered from now on. They are noticed in any case, and stand in the run's record.
+         * Set the drift response
+         * @description Set how to respond to drift from now on. Drift is detected in any case, and recorded with the run.
          */
         put: operations["respond_to_drift"];
         post?: never;
@@ -474,13 +472,13 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read how long things are kept
-         * @description How long what hangs on the workload is kept.
+         * Read retention periods
+         * @description Get how long the workload's data is kept.
          */
         get: operations["read_retention"];
         /**
-         * Say how long things are kept
-         * @description Say how long what hangs on the workload is kept from now on; what is left out goes by the service's settings.
+         * Set retention periods
+         * @description Set how long the workload's data is kept; omitted fields follow the service's settings.
          */
         put: operations["put_retention"];
         post?: never;
@@ -499,7 +497,7 @@ export interface paths {
         };
         /**
          * List evaluations
-         * @description Evaluations that are done, newest first, without their figures.
+         * @description List completed evaluations, newest first, without their figures.
          */
         get: operations["list_evaluations"];
         put?: never;
@@ -523,14 +521,14 @@ export interface paths {
         };
         /**
          * Read an evaluation
-         * @description One evaluation with all its figures, for programs.
+         * @description Get one evaluation with all its figures.
          */
         get: operations["read_evaluation"];
         put?: never;
         post?: never;
         /**
          * Delete an evaluation
-         * @description Delete an evaluation; nothing live rests on one.
+         * @description Delete an evaluation; nothing depends on it.
          */
         delete: operations["delete_evaluation"];
         options?: never;
@@ -547,7 +545,7 @@ export interface paths {
         };
         /**
          * Read an evaluation's report
-         * @description One evaluation as a page for people.
+         * @description Get one evaluation as an HTML page.
          */
         get: operations["read_evaluation_report"];
         put?: never;
@@ -566,8 +564,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List Jobs
-         * @description Jobs, newest first.
+         * List jobs
+         * @description List jobs, newest first.
          */
         get: operations["list_jobs"];
         put?: never;
@@ -586,15 +584,15 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read Job
-         * @description One job: its state, progress and result.
+         * Read a job
+         * @description Get a job with its state, progress and result.
          */
         get: operations["read_job"];
         put?: never;
         post?: never;
         /**
-         * Delete Job
-         * @description Delete a job that has ended, with its events and trials; what it has made stays.
+         * Delete a job
+         * @description Delete a job that has ended, with its events and trials; its results are kept.
          */
         delete: operations["delete_job"];
         options?: never;
@@ -612,8 +610,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Cancel Job
-         * @description Cancel a job: at once while it waits, at its next chunk while it runs. Doing so again changes nothing.
+         * Cancel a job
+         * @description Cancel a job: at once if it waits, at its next chunk if it runs. Repeating changes nothing.
          */
         post: operations["cancel_job"];
         delete?: never;
@@ -630,8 +628,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Follow Job
-         * @description A job's progress as server-sent events, from its beginning or after `Last-Event-ID`.
+         * Follow a job
+         * @description Stream a job's progress as server-sent events, from the beginning or after `Last-Event-ID`.
          */
         get: operations["follow_job"];
         put?: never;
@@ -651,7 +649,7 @@ export interface paths {
         };
         /**
          * List runs
-         * @description Runs with their last decisions, newest first.
+         * @description List runs with their last decisions, newest first.
          */
         get: operations["list_runs"];
         put?: never;
@@ -675,21 +673,21 @@ export interface paths {
         };
         /**
          * Read a run
-         * @description A run with its last decision.
+         * @description Get a run with its last decision.
          */
         get: operations["read_run"];
         put?: never;
         post?: never;
         /**
          * Delete a run
-         * @description Delete a run that has ended, with its iterations; the sample that was made of it stays.
+         * @description Delete a run that has ended, with its iterations; the sample made from it is kept.
          */
         delete: operations["delete_run"];
         options?: never;
         head?: never;
         /**
          * End a run
-         * @description Finish or fail a run: its iterations become a sample of its workload. The same again changes nothing.
+         * @description Finish or fail a run: its iterations become a sample of its workload. Repeating changes nothing.
          */
         patch: operations["end_run"];
         trace?: never;
@@ -703,7 +701,7 @@ export interface paths {
         };
         /**
          * List iterations
-         * @description A run's reported iterations with their decisions, in order, page by page.
+         * @description List a run's reported iterations with their decisions, in order, page by page.
          */
         get: operations["list_iterations"];
         put?: never;
@@ -723,13 +721,13 @@ export interface paths {
         };
         /**
          * List keys
-         * @description The tenant's keys, newest first, those that were revoked too; never their secrets.
+         * @description List the tenant's keys, newest first, including revoked ones, without their secrets.
          */
         get: operations["list_keys"];
         put?: never;
         /**
-         * Make a key
-         * @description Make a key of the caller's tenant. It is shown this once. From the first key on, every caller needs one.
+         * Create a key
+         * @description Create a key for the caller's tenant. It is shown only once. Once a key exists, every caller needs one.
          */
         post: operations["create_key"];
         delete?: never;
@@ -750,7 +748,7 @@ export interface paths {
         post?: never;
         /**
          * Revoke a key
-         * @description Revoke a key, and the tokens of runs that were made with it: on all API processes within a second.
+         * @description Revoke a key and the run tokens made with it; every API process follows within a second.
          */
         delete: operations["revoke_key"];
         options?: never;
@@ -766,8 +764,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Who changed what
-         * @description Who promoted, changed and deleted what, made and revoked keys, newest first.
+         * List audit records
+         * @description List promotions, changes, deletions and key operations, and who made them, newest first.
          */
         get: operations["list_audit"];
         put?: never;
@@ -787,8 +785,8 @@ export interface paths {
         };
         get?: never;
         /**
-         * Report an iteration, get the next step
-         * @description Reports an iteration, as the workload's kind has it: what it used and measured, or the queue, whole or as what has changed. It is answered with the next step once both are on disk. The same report again is answered the same.
+         * Report an iteration and get the next step
+         * @description Report an iteration, as defined by the workload's kind: what it used and measured, or the queue, in full or as changes. The next step is returned once both are on disk. Repeating the same report returns the same step.
          */
         put: operations["report_iteration"];
         post?: never;
@@ -807,7 +805,7 @@ export interface paths {
         };
         /**
          * Get a decision
-         * @description The decision for a run's last (or n-th) reported iteration, or for a state that is given in full, where the workload's kind takes one. It never writes. Either `run` or `workload` is needed.
+         * @description Get the decision for a run's last (or n-th) reported iteration, or for a state given in full, if the workload's kind supports it. Nothing is written. Either `run` or `workload` is required.
          */
         get: operations["get_decision"];
         put?: never;
@@ -824,7 +822,7 @@ export interface components {
     schemas: {
         /**
          * AdaptationRead
-         * @description What was done about a drift.
+         * @description The response to one drift.
          */
         AdaptationRead: {
             /** Id */
@@ -836,28 +834,28 @@ export interface components {
             state: "fitting" | "training" | "shadow" | "watched" | "kept" | "rolled_back" | "rejected" | "superseded" | "failed";
             /**
              * Run
-             * @description The run that noticed it.
+             * @description The run that detected it.
              */
             run: string;
             notice: components["schemas"]["DriftNotice"];
             /**
              * Job
-             * @description The fit or the training that was queued last.
+             * @description The most recent fit or training job.
              */
             job: string | null;
             /**
              * Model
-             * @description Version of the domain model that was fitted.
+             * @description Version of the fitted domain model.
              */
             model: number | null;
             /**
              * Agent
-             * @description Version of the agent that was trained.
+             * @description Version of the trained agent.
              */
             agent: number | null;
             /**
              * Predecessor
-             * @description Version of the agent that answered before; null for a heuristic.
+             * @description Version of the agent that served before; null: a heuristic.
              */
             predecessor: number | null;
             /** Steps */
@@ -898,17 +896,17 @@ export interface components {
             seed: number;
             /**
              * Champion
-             * @description Whether it answers now, in whatever role.
+             * @description Whether it serves decisions now, in any role.
              */
             champion: boolean;
             /**
              * Promoted
-             * @description Whether it has ever been the one that answers.
+             * @description Whether it has ever served decisions.
              */
             promoted: boolean;
             /**
              * Report
-             * @description Return with interval and by term, every heuristic's beside it, the exact optimum where there is one, and in `reason` why it was promoted or not. Of some kinds also `pictures` of what it did beside others; lists leave them out.
+             * @description Return with interval and by term, the same for every heuristic, the exact optimum if known, and in `reason` why it was promoted or not. For some kinds also `pictures` of its behaviour; omitted in lists.
              */
             report: {
                 [key: string]: unknown;
@@ -921,42 +919,42 @@ export interface components {
         };
         /**
          * ArrivalsRead
-         * @description What a log of jobs comes to.
+         * @description Summary of a job log.
          */
         ArrivalsRead: {
             /** Count */
             count: number;
             /**
              * Of Queues
-             * @description How many of each queue.
+             * @description Number of jobs by queue.
              */
             of_queues: {
                 [key: string]: number;
             };
             /**
              * Start
-             * @description When the first came: seconds since 1970, UTC, or since a start of its own.
+             * @description Time of the first: seconds since 1970 UTC, or since the log's own origin.
              */
             start: number;
             /**
              * Span Seconds
-             * @description From the first to the last.
+             * @description From first to last.
              */
             span_seconds: number;
             /**
              * Mean Gpus
-             * @description That they asked for.
+             * @description Mean number of GPUs requested.
              */
             mean_gpus: number;
             /**
              * Mean Duration
-             * @description Seconds; null where none is known.
+             * @description Null if no duration is known.
              */
             mean_duration: number | null;
         };
         /**
          * Arrived
-         * @description A request that came.
+         * @description A request that arrived.
          */
         Arrived: {
             /** User */
@@ -965,14 +963,14 @@ export interface components {
             at: number;
             /**
              * Id
-             * @description null: it is given a number; a name must not begin with `#`
+             * @description null: a number is assigned; a name must not begin with `#`
              * @default null
              */
             id?: string | null;
         };
         /**
          * AuditRead
-         * @description One change.
+         * @description One audit record.
          */
         AuditRead: {
             /** Id */
@@ -986,7 +984,7 @@ export interface components {
             tenant: string;
             /**
              * Actor
-             * @description `key:<id>`, `subject:<name>` of an identity provider, `anybody` where no keys are asked for, or `steward`: its own command line or workers.
+             * @description `key:<id>`, `subject:<name>` of an identity provider, `anybody` if no keys are required, or `steward` for its own command line and workers.
              * @example key:5f0c8a4be9f04a0c
              */
             actor: string;
@@ -1002,7 +1000,7 @@ export interface components {
             target: string;
             /**
              * Address
-             * @description From where the request came.
+             * @description Address that the request came from.
              */
             address: string | null;
             /** Detail */
@@ -1012,44 +1010,44 @@ export interface components {
         };
         /**
          * BackfillWindow
-         * @description What waits, until when, and what may overtake it: tasks that are expected to end by then, and under `easy` those
-         *     that need no more than the spare processors, or start on other nodes.
+         * @description The waiting task, when it will start, and what may overtake it: tasks expected to end by then, and under `easy`
+         *     those that need no more than the spare processors, or start on other nodes.
          */
         BackfillWindow: {
             /**
              * Task
-             * @description The task that waits.
+             * @description The waiting task.
              */
             task: string;
             /**
              * Node
-             * @description Where it will start; null when no rented node can hold it.
+             * @description Node it will start on; null if no rented node can hold it.
              */
             node: string | null;
             /**
              * Until
-             * @description When, if running tasks end as expected; null when that is unknown.
+             * @description Start time if running tasks end as expected; null if unknown.
              */
             until: number | null;
             /**
              * Spare Processors
-             * @description What it leaves free there.
+             * @description Processors it leaves free on that node.
              */
             spare_processors: number;
             /**
              * Overtook
-             * @description Tasks that start before it now.
+             * @description Tasks that start ahead of it now.
              */
             overtook: string[];
         };
         /**
          * BatchStart
-         * @description A batch that is to be started now: the user's oldest requests.
+         * @description A batch to start now, of the user's oldest requests.
          */
         BatchStart: {
             /**
              * Server
-             * @description A class and a number from 0.
+             * @description Class and index, starting at 0.
              * @example cpu-0
              */
             server: string;
@@ -1059,53 +1057,53 @@ export interface components {
             variant: string;
             /**
              * Batch
-             * @description The size that was chosen; the smallest takes fewer requests, too.
+             * @description Chosen batch size; the smallest also takes fewer requests.
              */
             batch: number;
             /**
              * Requests
-             * @description By name; those that came without have a number, as in `#17`.
+             * @description Names; unnamed requests have a number, such as `#17`.
              */
             requests: string[];
             /**
              * Expected Seconds
-             * @description Loading of the variant included; null without a domain model.
+             * @description Includes loading the variant; null without a domain model.
              */
             expected_seconds: number | null;
         };
         /**
          * BatchesRead
-         * @description What measured batches come to.
+         * @description Summary of measured batches.
          */
         BatchesRead: {
             /** Count */
             count: number;
             /**
              * Seconds
-             * @description Sum of what they took.
+             * @description Sum of their durations.
              */
             seconds: number;
         };
         /**
          * ClusterDecision
-         * @description Who gets how many GPUs, and on which nodes, from now on; jobs that aren't named keep what they have.
+         * @description GPUs and nodes of each job from now on; jobs not listed keep what they have.
          */
         ClusterDecision: {
             /**
              * Run
-             * @description The run; null when the state was given in full.
+             * @description The run; null if the state was given in full.
              */
             run: string | null;
             /** Workload */
             workload: string;
             /**
              * Reported
-             * @description The last iteration that was reported; null before the first.
+             * @description Last reported iteration; null before the first.
              */
             reported: number | null;
             /**
              * Iteration
-             * @description The iteration that this decision is for.
+             * @description Iteration that this decision is for.
              */
             iteration: number;
             /**
@@ -1115,25 +1113,25 @@ export interface components {
             noop: boolean;
             /**
              * Source
-             * @description Who answered: the promoted agent, a heuristic in its stead, a guard that replaced the policy's step, or a fallback because something failed.
+             * @description What decided: the promoted agent, a heuristic in its place, a guard that replaced the policy's step, or a fallback after a failure.
              * @enum {string}
              */
             source: "agent" | "heuristic" | "guard" | "fallback";
             /**
              * Agent
-             * @description Version of the promoted agent, if there is one.
+             * @description Version of the promoted agent, if any.
              */
             agent: number | null;
             /**
              * Policy
-             * @description What the answering policy is called.
+             * @description Name of the deciding policy.
              * @example dueling_double_dqn
              */
             policy: string;
             reason: components["schemas"]["Reason"];
             /**
              * Valid For Iterations
-             * @description For how many iterations it holds; 0 once the run is complete.
+             * @description Number of iterations it is valid for; 0 once the run is complete.
              */
             valid_for_iterations: number;
             /**
@@ -1143,7 +1141,7 @@ export interface components {
             decided_at: string;
             /**
              * Drift
-             * @description What was found to have drifted by the report that this answers; told once.
+             * @description Drift detected by this report; returned once.
              * @default null
              */
             drift?: components["schemas"]["DriftNotice"][] | null;
@@ -1154,7 +1152,7 @@ export interface components {
             kind: "cluster";
             /**
              * At
-             * @description The moment of the report, in seconds since the run's start.
+             * @description Time of the report, in seconds since the run's start.
              */
             at: number;
             /** Changes */
@@ -1166,33 +1164,33 @@ export interface components {
             running: number;
             /**
              * Waiting
-             * @description Jobs that have none.
+             * @description Jobs that have no GPUs.
              */
             waiting: number;
             /**
              * Free
-             * @description GPUs that nobody has.
+             * @description Unassigned GPUs.
              */
             free: number;
             /**
              * Wake At
-             * @description When to report again at the latest; null: no job is there.
+             * @description Latest time for the next report; null if there are no jobs.
              */
             wake_at: number | null;
             /**
              * Rule
-             * @description By which GPUs were given: the heuristic's, or `weighed`, by an agent.
+             * @description Rule that assigned the GPUs: the heuristic's, or `weighed`, by an agent.
              */
             rule: string;
             /**
-             * @description The run's shadow, if it has one.
+             * @description Decision of the run's shadow, if any.
              * @default null
              */
             shadow?: components["schemas"]["ShadowRule"] | null;
         };
         /**
          * ClusterExecution
-         * @description A stored execution; iterations count its rows, seconds those of steps and the span of its log of jobs.
+         * @description A stored execution; `iterations` counts its rows, `seconds` sums steps and the span of its job log.
          */
         ClusterExecution: {
             /**
@@ -1209,12 +1207,12 @@ export interface components {
             source: string;
             /**
              * Iterations
-             * @description Its iterations; of a trace, its tasks.
+             * @description Number of iterations; for a trace, of tasks.
              */
             iterations: number;
             /**
              * Seconds
-             * @description Sum of `iteration_seconds`; of a trace, of run times.
+             * @description Sum of `iteration_seconds`; for a trace, of run times.
              */
             seconds: number;
             /**
@@ -1229,19 +1227,19 @@ export interface components {
             kind: "cluster";
             /**
              * Applications
-             * @description That it names; at most the first hundred.
+             * @description Applications it contains, at most the first 100.
              */
             applications: string[];
-            /** @description Its measured steps; null: it has none. */
+            /** @description Its measured steps, if any. */
             steps?: components["schemas"]["StepsRead"] | null;
-            /** @description Its learning curves; null: it has none. */
+            /** @description Its learning curves, if any. */
             curves?: components["schemas"]["CurvesRead"] | null;
-            /** @description Its log of jobs; null: it has none. */
+            /** @description Its job log, if any. */
             arrivals?: components["schemas"]["ArrivalsRead"] | null;
         };
         /**
          * ClusterReport
-         * @description What has happened since the last report, or, where it is ``whole``, all that is there.
+         * @description Changes since the last report or, if ``whole``, the full state.
          */
         ClusterReport: {
             /**
@@ -1251,12 +1249,12 @@ export interface components {
             kind: "cluster";
             /**
              * At
-             * @description The moment of the report.
+             * @description Time of the report, in seconds since the run's start.
              */
             at: number;
             /**
              * Whole
-             * @description Whether `submitted` and `nodes` tell all: jobs that are not in it have left, nodes that are not in it have the GPUs that the spec says. Jobs that were there keep what is known of them.
+             * @description Whether `submitted` and `nodes` are complete: jobs not listed have left, nodes not listed have the GPUs of the spec. What is known of listed jobs is kept.
              * @default false
              */
             whole?: boolean;
@@ -1310,58 +1308,58 @@ export interface components {
             queues?: components["schemas"]["JobQueue"][];
             /**
              * Minimum
-             * @description GPUs of a job, unless it says otherwise
+             * @description minimum GPUs of a job, unless it sets its own
              * @default 1
              */
             minimum?: number;
             /**
              * Maximum
-             * @description null: all there are
+             * @description maximum GPUs of a job; null: all
              */
             maximum?: number | null;
             /**
              * Data Power
-             * @description of a job's data over the usual of its application, by which its completion time counts more. With 1, larger data has more GPUs, and the mean completion time is longer; 0: short jobs first
+             * @description exponent of a job's data size, relative to its application's usual size, in the weight of its completion time. At 1, larger data gets more GPUs and the mean completion time rises; at 0, short jobs go first
              * @default 0
              */
             data_power?: number;
             /**
              * Patience Seconds
-             * @description of waiting, after which a job comes before all others: nobody waits for ever
+             * @description waiting time after which a job goes before all others, so that none starves
              * @default 86400
              */
             patience_seconds?: number;
             /**
              * Restart Seconds
-             * @description that a job loses when its nodes change
+             * @description time a job loses when its nodes change
              * @default 30
              */
             restart_seconds?: number;
             /**
              * Interval Seconds
-             * @description between decisions, where nothing else happens
+             * @description time between decisions when nothing else happens
              * @default 60
              */
             interval_seconds?: number;
             /**
              * Demotion Gpu Hours
-             * @description of service after which the rule of least attained service counts a job as less urgent
+             * @description service after which the least-attained-service rule ranks a job as less urgent
              * @default 16
              */
             demotion_gpu_hours?: number;
             /**
              * Episode Intervals
-             * @description of an episode, in which agents learn and are judged
+             * @description intervals per episode in training and evaluation
              * @default 120
              */
             episode_intervals?: number;
             /**
              * Members
-             * @description Registered workloads that take whole GPUs. A job whose `application` is the name of one is a run of it: as fast as its domain model says, as long as its iterations, and wanted by its targets for `iteration_seconds`.
+             * @description Registered workloads that use whole GPUs. A job whose `application` names one is a run of it: its speed follows from the domain model, its length from the iterations, its deadline from the targets for `iteration_seconds`.
              * @default []
              */
             members?: string[];
-            /** @description Jobs that have little left to gain give GPUs back, down to their minimum; null: none does. It is for jobs that say how many iterations they have. */
+            /** @description Jobs with little left to gain give GPUs back, down to their minimum; null: disabled. Applies to jobs that state their number of iterations. */
             convergence?: components["schemas"]["Convergence"] | null;
             /**
              * @default {
@@ -1377,12 +1375,12 @@ export interface components {
         };
         /**
          * ClusterWeights
-         * @description What the terms of the objective are worth against each other.
+         * @description Relative weights of the objective's terms.
          */
         ClusterWeights: {
             /**
              * Completion
-             * @description completion times over those on a cluster of one's own
+             * @description completion times relative to a dedicated cluster
              * @default 1
              */
             completion?: number;
@@ -1394,19 +1392,19 @@ export interface components {
             occupied?: number;
             /**
              * Accuracy
-             * @description what jobs' metrics lack of their last ones, over time
+             * @description gap between jobs' metrics and their final values, over time
              * @default 0
              */
             accuracy?: number;
             /**
              * Fairness
-             * @description Jain's index of the jobs' slow-downs, less 1
+             * @description Jain's index of the jobs' slowdowns, minus 1
              * @default 0
              */
             fairness?: number;
             /**
              * Deadlines
-             * @description targets of members that are missed; 1: one that is met is worth as much as the speed of all jobs
+             * @description missed targets of members; at 1, meeting one is worth as much as the speed of all jobs
              * @default 1
              */
             deadlines?: number;
@@ -1419,31 +1417,31 @@ export interface components {
         };
         /**
          * Convergence
-         * @description When a job that tells its loss or metric has little left to gain: it is halved then, window by window.
+         * @description When a job that reports its loss or metric has little left to gain; its GPUs are then halved by window.
          */
         Convergence: {
             /**
              * Tolerance
-             * @description part of what a job has reached below which it is little
+             * @description share of the level reached below which the remaining gain is little
              * @default 0.015
              */
             tolerance?: number;
             /**
              * Doubt
-             * @description half 90 % intervals that are added to what is left to gain
+             * @description half-widths of the 90 % interval added to the remaining gain
              * @default 0.5
              */
             doubt?: number;
             /**
              * Window Seconds
-             * @description from one halving to the next
+             * @description time between halvings
              * @default 3600
              */
             window_seconds?: number;
         };
         /**
          * Count
-         * @description What came in one interval of a series.
+         * @description Count in one interval of a series.
          */
         Count: {
             /** Series */
@@ -1458,7 +1456,7 @@ export interface components {
         };
         /**
          * Criterion
-         * @description How long one simulated iteration may take: the lesser of a duration and a share of the real iteration.
+         * @description Limit on one simulated iteration: the lesser of a duration and a share of the real iteration.
          */
         Criterion: {
             /**
@@ -1474,7 +1472,7 @@ export interface components {
         };
         /**
          * CurvesRead
-         * @description What learning curves come to.
+         * @description Summary of learning curves.
          */
         CurvesRead: {
             /** Jobs */
@@ -1489,7 +1487,7 @@ export interface components {
         Decision: {
             /**
              * Run
-             * @description The run; null when the state was given in full.
+             * @description The run; null if the state was given in full.
              */
             run: string | null;
             /** Workload */
@@ -1501,17 +1499,17 @@ export interface components {
             kind: "iterative";
             /**
              * Reported
-             * @description The last iteration that was reported; null before the first.
+             * @description Last reported iteration; null before the first.
              */
             reported: number | null;
             /**
              * Iteration
-             * @description The iteration that this allocation is for.
+             * @description Iteration that this allocation is for.
              */
             iteration: number;
             /**
              * Allocation
-             * @description What to allocate, by resource.
+             * @description Allocation by resource.
              * @example {
              *       "gpus": 6
              *     }
@@ -1521,7 +1519,7 @@ export interface components {
             };
             /**
              * Delta
-             * @description Change against the reported allocation.
+             * @description Change from the reported allocation.
              * @example {
              *       "gpus": 2
              *     }
@@ -1536,32 +1534,32 @@ export interface components {
             noop: boolean;
             /**
              * Source
-             * @description Who answered: the promoted agent, a heuristic in its stead, a guard that replaced the policy's step, or a fallback because something failed.
+             * @description What decided: the promoted agent, a heuristic in its place, a guard that replaced the policy's step, or a fallback after a failure.
              * @enum {string}
              */
             source: "agent" | "heuristic" | "guard" | "fallback";
             /**
              * Agent
-             * @description Version of the promoted agent, if there is one.
+             * @description Version of the promoted agent, if any.
              */
             agent: number | null;
             /**
              * Policy
-             * @description What the answering policy is called.
+             * @description Name of the deciding policy.
              * @example dueling_double_dqn
              */
             policy: string;
             reason: components["schemas"]["DecisionReason"];
             /**
              * Predicted
-             * @description The next iteration's metrics at this allocation.
+             * @description Predicted metrics of the next iteration at this allocation.
              */
             predicted: {
                 [key: string]: components["schemas"]["PredictedMetric"];
             };
             /**
              * Chances
-             * @description How likely each target is to be met at this allocation: a run's at its end, if the allocation is held; an iteration's in the next one. None before the first model, and of set points.
+             * @description Probability of meeting each target at this allocation: run targets by the end of the run if it is held, iteration targets in the next iteration. None before the first model or for set points.
              * @default {}
              * @example {
              *       "iteration_seconds": 0.97
@@ -1572,7 +1570,7 @@ export interface components {
             };
             /**
              * Valid For Iterations
-             * @description For how many iterations it holds; 0 once the run is complete.
+             * @description Number of iterations it is valid for; 0 once the run is complete.
              */
             valid_for_iterations: number;
             /**
@@ -1582,19 +1580,19 @@ export interface components {
             decided_at: string;
             /**
              * Drift
-             * @description What was found to have drifted by the report that this answers; told once.
+             * @description Drift detected by this report; returned once.
              * @default null
              */
             drift?: components["schemas"]["DriftNotice"][] | null;
             /**
-             * @description The run's shadow, if it has one.
+             * @description Decision of the run's shadow, if any.
              * @default null
              */
             shadow?: components["schemas"]["ShadowStep"] | null;
         };
         /**
          * DecisionReason
-         * @description Why: a stable code, and the same for people.
+         * @description Reason as a stable code and as text.
          */
         DecisionReason: {
             /**
@@ -1610,10 +1608,10 @@ export interface components {
         };
         /**
          * Disturbances
-         * @description What is to be expected of runs beside what past executions show: agents learn with it, and are judged with it.
+         * @description Disturbances to expect in runs beyond what past executions show; agents are trained and evaluated with them.
          *
-         *     When it happens is drawn uniformly over a run's iterations. It is seen as a live run would show it: by what is
-         *     measured, and by a reported allocation that is less than what was decided.
+         *     The iteration at which one begins is drawn uniformly over the run. As in a live run, it shows only in what is
+         *     measured, and in a reported allocation that is less than the decided one.
          */
         Disturbances: {
             lost_capacity?: components["schemas"]["LostCapacity"] | null;
@@ -1621,12 +1619,12 @@ export interface components {
         };
         /**
          * DriftNotice
-         * @description A quantity that has left what the domain model says of it.
+         * @description A quantity that deviates from the domain model.
          */
         DriftNotice: {
             /**
              * Stream
-             * @description What has drifted, as the kind calls it.
+             * @description Name of the drifting quantity, as defined by the kind.
              * @example seconds.resnet18
              */
             stream: string;
@@ -1637,17 +1635,17 @@ export interface components {
             direction: "up" | "down";
             /**
              * Factor
-             * @description What was measured since it began over what the domain model expects.
+             * @description Measurements since it began over the domain model's expectation.
              */
             factor: number;
             /**
              * Iteration
-             * @description The report that told it.
+             * @description Report that revealed it.
              */
             iteration: number;
             /**
              * Since
-             * @description The iteration at which it began, about.
+             * @description Approximate iteration at which it began.
              */
             since: number;
             /**
@@ -1657,17 +1655,17 @@ export interface components {
             at: string;
             /**
              * Statistic
-             * @description Of the sequential test, which has reached the threshold.
+             * @description Statistic of the sequential test, which has reached the threshold.
              */
             statistic: number;
             /**
              * Threshold
-             * @description Over the number of streams, the fewest reports between two false alarms.
+             * @description Divided by the number of streams: minimum mean number of reports between false alarms.
              */
             threshold: number;
             /**
              * Model
-             * @description Version of the domain model that was left.
+             * @description Version of the domain model it deviates from.
              */
             model: number | null;
             /** Text */
@@ -1675,7 +1673,7 @@ export interface components {
         };
         /**
          * DriftRead
-         * @description How a workload answers drifts, and what was done about the last ones, newest first.
+         * @description How a workload responds to drift, and its latest adaptations, newest first.
          */
         DriftRead: {
             /** Workload */
@@ -1686,7 +1684,7 @@ export interface components {
         };
         /**
          * DriftResponse
-         * @description How a workload answers drifts; they are noticed in any case.
+         * @description How a workload responds to drift, which is detected in any case.
          * @example {
          *       "respond": "retrain"
          *     }
@@ -1694,48 +1692,48 @@ export interface components {
         DriftResponse: {
             /**
              * Respond
-             * @description `retrain`: fit a model to what runs have reported since, train an agent on it, have it decide as a shadow, promote it if it is as good, and take it back if it disappoints.
+             * @description `retrain`: fit a model to what runs have reported since, train an agent on it, run it as a shadow, promote it if it is as good, and roll it back if it underperforms.
              * @default off
              * @enum {string}
              */
             respond?: "off" | "retrain";
             /**
              * Algorithm
-             * @description Of the training; null: the champion's, or `auto`.
+             * @description Training algorithm; null: the champion's, or `auto`.
              */
             algorithm?: ("auto" | "planner" | "online" | "a2c" | "a3c" | "apex_dqn" | "double_dqn" | "dqn" | "dueling_double_dqn" | "dueling_dqn" | "grbal" | "n_step_dqn" | "ppo" | "prioritised_dqn" | "quantile_dqn" | "recurrent_ppo" | "tabular_q" | "vtrace") | null;
             /**
              * Budget
-             * @description Environment steps of the training; null: as for any training.
+             * @description Environment steps of the training; null: the default of trainings.
              */
             budget?: number | null;
             /**
              * Seed
-             * @description Same seed, same samples: the same result.
+             * @description The same seed and samples give the same result.
              * @default 0
              */
             seed?: number;
             /**
              * Shadow Decisions
-             * @description Decisions as a shadow, without a failure, before the agent may answer.
+             * @description Shadow decisions required, without a failure, before the agent may be promoted.
              * @default 200
              */
             shadow_decisions?: number;
             /**
              * Window Reports
-             * @description Reports after the promotion by which the agent is held against the one before.
+             * @description Reports after the promotion over which the agent is compared with its predecessor.
              * @default 500
              */
             window_reports?: number;
             /**
              * Equivalence Margin
-             * @description Margin of practical equivalence, a share of the best heuristic's return: a loss within it fails nobody, a gain within it promotes nobody.
+             * @description Margin of practical equivalence, as a share of the best heuristic's return: a loss within it fails no agent, a gain within it promotes none.
              * @default 0.01
              */
             equivalence_margin?: number;
             /**
              * Pause Seconds
-             * @description After one drift was answered, others are left alone for so long.
+             * @description Time after a response in which further drift is ignored.
              * @default 3600
              */
             pause_seconds?: number;
@@ -1752,7 +1750,7 @@ export interface components {
             at: string;
             /**
              * State
-             * @description What it is in from then on.
+             * @description State that this step leads to.
              * @enum {string}
              */
             state: "fitting" | "training" | "shadow" | "watched" | "kept" | "rolled_back" | "rejected" | "superseded" | "failed";
@@ -1765,7 +1763,7 @@ export interface components {
         };
         /**
          * Drop
-         * @description Requests that are to be given up.
+         * @description Requests to drop.
          */
         Drop: {
             /** User */
@@ -1777,7 +1775,7 @@ export interface components {
         };
         /**
          * Ended
-         * @description A job that is finished, or has failed: it leaves.
+         * @description A job that has finished or failed, and leaves.
          */
         Ended: {
             /** Job */
@@ -1800,17 +1798,17 @@ export interface components {
             workload: string;
             /**
              * Spec Version
-             * @description Version of the spec that was judged under.
+             * @description Version of the spec used in the evaluation.
              */
             spec_version: number;
             /**
              * Model Version
-             * @description Version of the domain model that was judged under.
+             * @description Version of the domain model used in the evaluation.
              */
             model_version: number;
             /**
              * Request
-             * @description As asked for, with agents and model as versions.
+             * @description The request, with agents and model resolved to versions.
              */
             request: {
                 [key: string]: unknown;
@@ -1834,17 +1832,17 @@ export interface components {
             workload: string;
             /**
              * Spec Version
-             * @description Version of the spec that was judged under.
+             * @description Version of the spec used in the evaluation.
              */
             spec_version: number;
             /**
              * Model Version
-             * @description Version of the domain model that was judged under.
+             * @description Version of the domain model used in the evaluation.
              */
             model_version: number;
             /**
              * Request
-             * @description As asked for, with agents and model as versions.
+             * @description The request, with agents and model resolved to versions.
              */
             request: {
                 [key: string]: unknown;
@@ -1866,7 +1864,7 @@ export interface components {
         };
         /**
          * EvaluationRequest
-         * @description What is to be judged, and how thoroughly.
+         * @description What to evaluate, and how thoroughly.
          * @example {
          *       "agents": [
          *         "champion",
@@ -1884,7 +1882,7 @@ export interface components {
             workload: string;
             /**
              * Agents
-             * @description Versions, `champion` or `newest`; one of them may stand without a list.
+             * @description Versions, `champion` or `newest`; a single one needs no list.
              * @default [
              *       "champion"
              *     ]
@@ -1892,14 +1890,14 @@ export interface components {
             agents?: (number | ("champion" | "newest"))[];
             /**
              * Level
-             * @description Highest level; those below it are judged first.
+             * @description Highest level; lower ones are evaluated first.
              * @default L4
              * @enum {string}
              */
             level?: "L0" | "L1" | "L2" | "L3" | "L4";
             /**
              * Seeds
-             * @description Independent worlds of each level.
+             * @description Independent simulated worlds per level.
              * @default 5
              */
             seeds?: number;
@@ -1911,18 +1909,18 @@ export interface components {
             episodes?: number;
             /**
              * Seed
-             * @description Same seed, same samples: the same result.
+             * @description The same seed and samples give the same result.
              * @default 0
              */
             seed?: number;
             /**
              * Model
-             * @description Version of the domain model to judge under; default: the newest.
+             * @description Version of the domain model to evaluate under; default: the newest.
              */
             model?: number | null;
             /**
              * Equivalence Margin
-             * @description Margin of practical equivalence, a share of the best heuristic's return: a loss within it fails nobody, a gain within it promotes nobody.
+             * @description Margin of practical equivalence, as a share of the best heuristic's return: a loss within it fails no agent, a gain within it promotes none.
              * @default 0.01
              */
             equivalence_margin?: number;
@@ -1930,7 +1928,7 @@ export interface components {
             held_out?: components["schemas"]["HeldOut"];
             /**
              * Priority
-             * @description Of the tenant's jobs that wait, those of a higher priority begin first; whose turn it is among tenants does not go by it.
+             * @description A tenant's waiting jobs start in order of priority, highest first; the order among tenants ignores it.
              * @default 0
              */
             priority?: number;
@@ -1954,12 +1952,12 @@ export interface components {
             source: string;
             /**
              * Iterations
-             * @description Its iterations; of a trace, its tasks.
+             * @description Number of iterations; for a trace, of tasks.
              */
             iterations: number;
             /**
              * Seconds
-             * @description Sum of `iteration_seconds`; of a trace, of run times.
+             * @description Sum of `iteration_seconds`; for a trace, of run times.
              */
             seconds: number;
             /**
@@ -1974,7 +1972,7 @@ export interface components {
             kind: "iterative";
             /**
              * Reports
-             * @description With `reports=true`: every iteration.
+             * @description Every iteration, if `reports=true`.
              */
             reports?: components["schemas"]["Report"][] | null;
         };
@@ -1987,30 +1985,30 @@ export interface components {
             items: ((components["schemas"]["ClusterExecution"] | components["schemas"]["InferenceExecution"] | components["schemas"]["ExecutionRead"] | components["schemas"]["TraceExecution"]) | components["schemas"]["StoredExecution"])[];
             /**
              * Next
-             * @description Link to the next page, to be followed as it is; null on the last page.
+             * @description Link to the next page, to be used as is; null on the last page.
              */
             next: string | null;
         };
         /**
          * ExogenousIssue
-         * @description One issue of a series: what was known of it at one moment.
+         * @description One issue of a series: what was known at one moment.
          */
         ExogenousIssue: {
             /**
              * Issued At
              * Format: date-time
-             * @description When this was known; the same issue again replaces its rows.
+             * @description When this was known; repeating an issue replaces its rows.
              */
             issued_at: string;
             /**
              * Rows
-             * @description Each time once; more rows: in several requests.
+             * @description Each time at most once; send more rows in several requests.
              */
             rows: components["schemas"]["ExogenousPoint"][];
         };
         /**
          * ExogenousPoint
-         * @description What is expected at one time, with the interval that it is expected in.
+         * @description Expected value at one time, with its interval.
          * @example {
          *       "mean": 12.5,
          *       "time": "2026-01-01T00:00:00Z"
@@ -2026,7 +2024,7 @@ export interface components {
             mean: number;
             /**
              * Low
-             * @description Default: the mean, as of what is known for sure.
+             * @description Default: the mean, for values known for certain.
              */
             low?: number | null;
             /**
@@ -2074,12 +2072,12 @@ export interface components {
         };
         /**
          * Finished
-         * @description The end of a batch; what it was is told for the samples of the run, which know reports alone.
+         * @description The end of a batch; its details are used for the run's samples, which are made from reports only.
          */
         Finished: {
             /**
              * Server
-             * @description A class and a number from 0.
+             * @description Class and index, starting at 0.
              * @example cpu-0
              */
             server: string;
@@ -2097,14 +2095,14 @@ export interface components {
             batch?: number | null;
             /**
              * Seconds
-             * @description that the batch took, as measured
+             * @description measured duration of the batch
              * @default null
              */
             seconds?: number | null;
         };
         /**
          * FinishedTask
-         * @description A task that has ended; one that started since the last report says when and where, too.
+         * @description A finished task; if it started since the last report, with start and node.
          */
         FinishedTask: {
             /** Id */
@@ -2124,57 +2122,57 @@ export interface components {
         };
         /**
          * FitRequest
-         * @description What may be said about a fit; all of it is optional.
+         * @description Options of a fit; all are optional.
          * @example {}
          */
         FitRequest: {
             /**
              * Seed
-             * @description Same seed, same samples: the same result.
+             * @description The same seed and samples give the same result.
              * @default 0
              */
             seed?: number;
-            /** @description Bring what older executions say to where it is now, as far as the kind can. */
+            /** @description Rescale older executions to current conditions, as far as the kind supports it. */
             drift?: components["schemas"]["Shift"] | null;
             /**
              * Priority
-             * @description Of the tenant's jobs that wait, those of a higher priority begin first; whose turn it is among tenants does not go by it.
+             * @description A tenant's waiting jobs start in order of priority, highest first; the order among tenants ignores it.
              * @default 0
              */
             priority?: number;
         };
         /**
          * Forecast
-         * @description What is expected to come, as counts by interval.
+         * @description Expected counts by interval.
          */
         Forecast: {
             /** Workload */
             workload: string;
             /**
              * Model
-             * @description Version of the model that answers.
+             * @description Version of the model used.
              */
             model: number;
             /**
              * Level
-             * @description How probably a count is between `low` and `high`.
+             * @description Probability that a count lies between `low` and `high`.
              * @default 0.9
              */
             level?: number;
             /**
              * Recent
-             * @description The last of what is known, at most 200 intervals of each series.
+             * @description The latest known counts, at most 200 intervals of each series.
              */
             recent: components["schemas"]["Count"][];
             /**
              * Rows
-             * @description By series, then by horizon.
+             * @description Ordered by series, then by horizon.
              */
             rows: components["schemas"]["ForecastRow"][];
         };
         /**
          * ForecastRow
-         * @description What is expected to come in one interval of a series.
+         * @description Forecast for one interval of a series.
          */
         ForecastRow: {
             /** Series */
@@ -2182,32 +2180,32 @@ export interface components {
             /**
              * Time
              * Format: date-time
-             * @description When the interval begins.
+             * @description Start of the interval.
              */
             time: string;
             /**
              * Horizon Seconds
-             * @description From the last that is known to the interval's end.
+             * @description From the end of the known data to the end of the interval.
              */
             horizon_seconds: number;
             /**
              * Family
-             * @description What forecasts, as the model's report names it.
+             * @description Forecaster, as named in the model's report.
              */
             family: string;
             /**
              * Interval Seconds
-             * @description Of which everything is counted.
+             * @description Length of the interval.
              */
             interval_seconds: number;
             /**
              * Mean
-             * @description Of what may come.
+             * @description Mean of the forecast.
              */
             mean: number;
             /**
              * Median
-             * @description What errs least absolutely.
+             * @description Forecast with the least absolute error.
              */
             median: number;
             /** Low */
@@ -2217,7 +2215,7 @@ export interface components {
         };
         /**
          * GainInterval
-         * @description A mean with its 95 % interval; null where one value alone says nothing of its spread.
+         * @description A mean with its 95 % interval; bounds are null for a single value.
          */
         GainInterval: {
             /** Mean */
@@ -2229,7 +2227,7 @@ export interface components {
         };
         /**
          * Health
-         * @description The process answers.
+         * @description The process responds.
          */
         Health: {
             /**
@@ -2240,18 +2238,18 @@ export interface components {
         };
         /**
          * HeldOut
-         * @description What level L3 keeps back: executions that its domain model is fitted on, or another part of the workload.
+         * @description What level L3 holds out: executions to fit its domain model on, or another part of the workload.
          */
         HeldOut: {
             /**
              * Share
-             * @description Share of the executions; those that came after the agents' model are taken first.
+             * @description Share of the executions; those newer than the agents' model are taken first.
              * @default 0.25
              */
             share?: number;
             /**
              * Of
-             * @description Of what a share is kept back: `executions`, or what else the workload's kind can hold out (`users` of kind `inference`).
+             * @description What to hold out a share of: `executions`, or another unit that the workload's kind supports (`users` for kind `inference`).
              * @default executions
              */
             of?: string;
@@ -2263,24 +2261,24 @@ export interface components {
         };
         /**
          * InferenceDecision
-         * @description All that is to be started now, on which servers, what is given up, and how many servers are to be on.
+         * @description Batches to start now and on which servers, requests to drop, and how many servers to run.
          */
         InferenceDecision: {
             /**
              * Run
-             * @description The run; null when the state was given in full.
+             * @description The run; null if the state was given in full.
              */
             run: string | null;
             /** Workload */
             workload: string;
             /**
              * Reported
-             * @description The last iteration that was reported; null before the first.
+             * @description Last reported iteration; null before the first.
              */
             reported: number | null;
             /**
              * Iteration
-             * @description The iteration that this decision is for.
+             * @description Iteration that this decision is for.
              */
             iteration: number;
             /**
@@ -2290,25 +2288,25 @@ export interface components {
             noop: boolean;
             /**
              * Source
-             * @description Who answered: the promoted agent, a heuristic in its stead, a guard that replaced the policy's step, or a fallback because something failed.
+             * @description What decided: the promoted agent, a heuristic in its place, a guard that replaced the policy's step, or a fallback after a failure.
              * @enum {string}
              */
             source: "agent" | "heuristic" | "guard" | "fallback";
             /**
              * Agent
-             * @description Version of the promoted agent, if there is one.
+             * @description Version of the promoted agent, if any.
              */
             agent: number | null;
             /**
              * Policy
-             * @description What the answering policy is called.
+             * @description Name of the deciding policy.
              * @example dueling_double_dqn
              */
             policy: string;
             reason: components["schemas"]["Reason"];
             /**
              * Valid For Iterations
-             * @description For how many iterations it holds; 0 once the run is complete.
+             * @description Number of iterations it is valid for; 0 once the run is complete.
              */
             valid_for_iterations: number;
             /**
@@ -2318,7 +2316,7 @@ export interface components {
             decided_at: string;
             /**
              * Drift
-             * @description What was found to have drifted by the report that this answers; told once.
+             * @description Drift detected by this report; returned once.
              * @default null
              */
             drift?: components["schemas"]["DriftNotice"][] | null;
@@ -2329,7 +2327,7 @@ export interface components {
             kind: "inference";
             /**
              * At
-             * @description The moment of the report, in seconds since the run's start.
+             * @description Time of the report, in seconds since the run's start.
              */
             at: number;
             /** Start */
@@ -2338,33 +2336,33 @@ export interface components {
             drop: components["schemas"]["Drop"][];
             /**
              * Servers
-             * @description How many of each class are to be on; those that start are.
+             * @description Number of servers to run per class, including those starting.
              */
             servers: {
                 [key: string]: number;
             };
             /**
              * Wake At
-             * @description When to report again at the latest; null: at the next event.
+             * @description Latest time for the next report; null: at the next event.
              */
             wake_at: number | null;
             /**
              * Waiting
-             * @description Requests of each user that wait, after all this.
+             * @description Waiting requests by user, after this decision.
              */
             waiting: {
                 [key: string]: number;
             };
             /**
              * Quality
-             * @description Mean response quality of each user lately; 1 before an answer.
+             * @description Recent mean response quality by user; 1 before the first answer.
              */
             quality: {
                 [key: string]: number;
             };
             /**
              * Expected
-             * @description Seconds that batches are expected to take, by class of servers, variant and size, for a client that decides by itself: in the first decision of a carried run, where there is a domain model.
+             * @description Expected seconds per batch, by server class, variant and size, for clients that decide by themselves: in the first decision of a carried run, if there is a domain model.
              * @default null
              */
             expected?: {
@@ -2373,14 +2371,14 @@ export interface components {
                 };
             } | null;
             /**
-             * @description The run's shadow, if it has one.
+             * @description Decision of the run's shadow, if any.
              * @default null
              */
             shadow?: components["schemas"]["ShadowStarts"] | null;
         };
         /**
          * InferenceExecution
-         * @description A stored execution; iterations count requests and batches, seconds those of batches and the span of requests.
+         * @description A stored execution; `iterations` counts requests and batches, `seconds` sums batches and the span of requests.
          */
         InferenceExecution: {
             /**
@@ -2397,12 +2395,12 @@ export interface components {
             source: string;
             /**
              * Iterations
-             * @description Its iterations; of a trace, its tasks.
+             * @description Number of iterations; for a trace, of tasks.
              */
             iterations: number;
             /**
              * Seconds
-             * @description Sum of `iteration_seconds`; of a trace, of run times.
+             * @description Sum of `iteration_seconds`; for a trace, of run times.
              */
             seconds: number;
             /**
@@ -2415,14 +2413,14 @@ export interface components {
              * @enum {string}
              */
             kind: "inference";
-            /** @description Its log of requests; null: it has none. */
+            /** @description Its request log, if any. */
             requests?: components["schemas"]["RequestsRead"] | null;
-            /** @description Its measured batches; null: it has none. */
+            /** @description Its measured batches, if any. */
             batches?: components["schemas"]["BatchesRead"] | null;
         };
         /**
          * InferenceReport
-         * @description What has happened since the last report, in order of time within each list.
+         * @description Events since the last report, in order of time within each list.
          */
         InferenceReport: {
             /**
@@ -2432,7 +2430,7 @@ export interface components {
             kind: "inference";
             /**
              * At
-             * @description The moment of the report.
+             * @description Time of the report, in seconds since the run's start.
              */
             at: number;
             /**
@@ -2479,7 +2477,7 @@ export interface components {
             users: components["schemas"]["User"][];
             /**
              * Batches
-             * @description sizes that a batch may have; the smallest also takes fewer
+             * @description allowed batch sizes; the smallest also takes fewer requests
              * @default [
              *       1,
              *       2,
@@ -2490,19 +2488,19 @@ export interface components {
             batches?: number[];
             /**
              * Queue Limit
-             * @description requests of a user that wait; one more drops the oldest
+             * @description maximum waiting requests per user; one more drops the oldest
              * @default 100
              */
             queue_limit?: number;
             /**
              * Control Seconds
-             * @description between two decisions on how many servers are on
+             * @description time between decisions on how many servers are on
              * @default 10
              */
             control_seconds?: number;
             /**
              * Episode Seconds
-             * @description of a simulated episode; at most 10,000 times control_seconds
+             * @description length of a simulated episode; at most 10,000 times control_seconds
              * @default 120
              */
             episode_seconds?: number;
@@ -2517,7 +2515,7 @@ export interface components {
             weights?: components["schemas"]["InferenceWeights"];
             /**
              * Policies
-             * @description `one` for all users, or one for each: a role by the name of the user
+             * @description `one` for all users, or one for each, with the user's name as role
              * @default one
              * @enum {string}
              */
@@ -2525,24 +2523,24 @@ export interface components {
         };
         /**
          * InferenceWeights
-         * @description What the terms of the objective are worth against each other.
+         * @description Relative weights of the objective's terms.
          */
         InferenceWeights: {
             /**
              * Quality
-             * @description weighted mean response quality, less 1
+             * @description weighted mean response quality, minus 1
              * @default 1
              */
             quality?: number;
             /**
              * Fairness
-             * @description Jain's index of the users' mean qualities, less 1
+             * @description Jain's index of the users' mean qualities, minus 1
              * @default 0
              */
             fairness?: number;
             /**
              * Cost
-             * @description cost, over that of every server on all the time
+             * @description cost relative to running every server all the time
              * @default 0.1
              */
             cost?: number;
@@ -2555,7 +2553,7 @@ export interface components {
         };
         /**
          * IterationRead
-         * @description A reported iteration and what it was answered with; what can't be read here is given as it is stored.
+         * @description A reported iteration and its decision; what can't be read is returned as stored.
          */
         IterationRead: {
             /** Iteration */
@@ -2575,7 +2573,7 @@ export interface components {
             reported_at: string;
             /**
              * Problem
-             * @description Why report or decision can't be read here, e.g. their kind isn't installed.
+             * @description Why the report or decision can't be read, e.g. its kind isn't installed.
              */
             problem?: string | null;
         };
@@ -2619,7 +2617,7 @@ export interface components {
             };
             /**
              * Upcoming
-             * @description The iterations right after this one, in order, as far as they are known: at most as many as are left. It replaces what was announced before, an empty list withdraws it; without it that still holds.
+             * @description The iterations right after this one, in order, as far as known: at most as many as are left. Replaces what was announced before; an empty list withdraws it; if omitted, it still holds.
              * @default null
              * @example [
              *       {
@@ -2685,24 +2683,24 @@ export interface components {
         };
         /**
          * JobChange
-         * @description What becomes of one job, and why.
+         * @description Change of one job, and why.
          */
         JobChange: {
             /** Job */
             job: string;
             /**
              * Before
-             * @description GPUs that it had.
+             * @description GPUs before this decision.
              */
             before: number;
             /**
              * Gpus
-             * @description GPUs that it has from now on; 0: it waits.
+             * @description GPUs from now on; 0: it waits.
              */
             gpus: number;
             /**
              * Nodes
-             * @description Those GPUs by node.
+             * @description Its GPUs from now on, by node.
              */
             nodes: {
                 [key: string]: number;
@@ -2716,30 +2714,30 @@ export interface components {
             text: string;
             /**
              * Trades
-             * @description GPUs by the other job: that it has more and others gave up, or has fewer and others took.
+             * @description GPUs by the other job: gained from it, or lost to it.
              */
             trades: {
                 [key: string]: number;
             };
             /**
              * Seconds Left Before
-             * @description Until it would be finished on what it had, by the domain model; null without one, or without GPUs.
+             * @description Expected time to completion on its previous GPUs; null without a domain model or GPUs.
              */
             seconds_left_before: number | null;
             /**
              * Seconds Left
-             * @description The same on what it has from now on, a restart included.
+             * @description The same on its GPUs from now on, including a restart.
              */
             seconds_left: number | null;
             /**
              * Seconds Wanted
-             * @description Until it should be finished, by the targets of the member it is a run of, if any.
+             * @description Time until it should be finished, by the targets of its member workload, if any.
              * @default null
              */
             seconds_wanted?: number | null;
             /**
              * Ceiling
-             * @description GPUs at most from now on, since it has little left to gain; null: no limit is new.
+             * @description New maximum of GPUs, since it has little left to gain; null: no new limit.
              * @default null
              */
             ceiling?: number | null;
@@ -2756,13 +2754,13 @@ export interface components {
             name: string;
             /**
              * Weight
-             * @description of a job's completion time against those of other queues
+             * @description relative weight of its jobs' completion times
              * @default 1
              */
             weight?: number;
             /**
              * Ageing Seconds
-             * @description of waiting, after which a job counts as of the queue before; null: never
+             * @description waiting time after which a job counts as of the next more urgent queue; null: never
              */
             ageing_seconds?: number | null;
         };
@@ -2790,19 +2788,19 @@ export interface components {
             state: "queued" | "running" | "succeeded" | "failed" | "cancelled";
             /**
              * Priority
-             * @description Of the tenant's jobs that wait, those of a higher priority begin first; whose turn it is among tenants does not go by it.
+             * @description A tenant's waiting jobs start in order of priority, highest first; the order among tenants ignores it.
              */
             priority: number;
             /** Progress */
             progress: number;
             /**
              * Eta Seconds
-             * @description Seconds until it is done, as far as one can tell.
+             * @description Estimated seconds until it is done.
              */
             eta_seconds: number | null;
             /**
              * Attempts
-             * @description How many times a worker has taken it up.
+             * @description Number of times a worker has started it.
              */
             attempts: number;
             /**
@@ -2830,13 +2828,13 @@ export interface components {
             finished_at: string | null;
             /**
              * Not Before
-             * @description When it goes on, where it waits for its next window.
+             * @description When it resumes, if it waits for its next window.
              */
             not_before: string | null;
         };
         /**
          * KeyMade
-         * @description A key that was just made: the one time that it is shown.
+         * @description A new key, shown only this once.
          */
         KeyMade: {
             /** Id */
@@ -2860,7 +2858,7 @@ export interface components {
             revoked_at: string | null;
             /**
              * Key
-             * @description To be sent as `Authorization: Bearer …`; null in a repeated answer.
+             * @description Send as `Authorization: Bearer …`; null in a repeated response.
              */
             key: string | null;
         };
@@ -2891,19 +2889,19 @@ export interface components {
         };
         /**
          * KeyRequest
-         * @description A key to be made, of the caller's own tenant.
+         * @description A key to create for the caller's tenant.
          */
         KeyRequest: {
             /**
              * Name
-             * @description What it is for; free text.
+             * @description Purpose of the key, as free text.
              * @default
              * @example nightly training
              */
             name?: string;
             /**
              * Scopes
-             * @description What it may do; `admin` stands for all.
+             * @description Permissions of the key; `admin` includes all.
              * @default [
              *       "read",
              *       "report"
@@ -2915,13 +2913,13 @@ export interface components {
             scopes?: ("read" | "report" | "train" | "admin")[];
             /**
              * Expires At
-             * @description When it stops working; null: never.
+             * @description Expiry time; null: never.
              */
             expires_at?: string | null;
         };
         /**
          * Limits
-         * @description What one user may have at a time; null: as much as there is.
+         * @description Limits per user at a time; null: unlimited.
          */
         Limits: {
             /** Running Tasks */
@@ -2931,7 +2929,7 @@ export interface components {
         };
         /**
          * LostCapacity
-         * @description From some iteration of a run on, a part of the resources can't be had any more.
+         * @description From some iteration on, a part of the resources is unavailable.
          */
         LostCapacity: {
             /**
@@ -2941,7 +2939,7 @@ export interface components {
             probability: number;
             /**
              * Left
-             * @description lowest and highest share of each resource's range above its minimum that stays
+             * @description lowest and highest remaining share of each resource's range above its minimum
              * @default [
              *       0.4,
              *       0.9
@@ -2954,7 +2952,7 @@ export interface components {
         };
         /**
          * Metric
-         * @description Something that each iteration is measured by; without a target it is recorded and predicted only.
+         * @description A quantity measured in each iteration; without a target it is only recorded and predicted.
          */
         Metric: {
             /**
@@ -2989,7 +2987,7 @@ export interface components {
             weight?: number;
             /**
              * Probability
-             * @description How sure the target is to be met: then the smallest cost at which the model gives that chance is taken, however small a miss would be. Where no allocation gives it, the weights decide.
+             * @description Required probability of meeting the target: the cheapest allocation that reaches it under the model is chosen, however small a miss would be. If none does, the weights decide.
              */
             probability?: number | null;
         };
@@ -3025,12 +3023,12 @@ export interface components {
         };
         /**
          * NodeChange
-         * @description How many GPUs a node has now; 0: it is lost.
+         * @description Current number of GPUs of a node; 0: it is lost.
          */
         NodeChange: {
             /**
              * Node
-             * @description A class and a number from 0.
+             * @description Class and index, starting at 0.
              * @example a100-0
              */
             node: string;
@@ -3039,7 +3037,7 @@ export interface components {
         };
         /**
          * NodeClass
-         * @description Equal nodes.
+         * @description Identical nodes.
          */
         NodeClass: {
             /**
@@ -3051,25 +3049,25 @@ export interface components {
             count: number;
             /**
              * Gpus
-             * @description of one node
+             * @description GPUs per node
              */
             gpus: number;
             /**
              * Speed
-             * @description of a GPU, against the others'
+             * @description relative speed of a GPU
              * @default 1
              */
             speed?: number;
             /**
              * Price Per Hour
-             * @description of a GPU that is used
+             * @description price of a GPU in use
              * @default 0
              */
             price_per_hour?: number;
         };
         /**
          * NodeReport
-         * @description What has become of a node.
+         * @description A change of a node's state.
          */
         NodeReport: {
             /** Name */
@@ -3081,14 +3079,14 @@ export interface components {
             state: "off" | "starting" | "up" | "failed";
             /**
              * Since
-             * @description when it was ordered, or is rented from; null: now
+             * @description when it was ordered or rented; null: now
              * @default null
              */
             since?: number | null;
         };
         /**
          * NodeSteps
-         * @description Nodes to order and to give back.
+         * @description Nodes to order and to release.
          */
         NodeSteps: {
             /** Start */
@@ -3098,10 +3096,10 @@ export interface components {
         };
         /**
          * NodeType
-         * @description Equal nodes, of which between ``minimum`` and ``maximum`` are rented at a time.
+         * @description Identical nodes, of which ``minimum`` to ``maximum`` are rented at a time.
          *
-         *     A task runs on one node, beside others as long as processors and memory last; a batch machine on which jobs span
-         *     its hosts is one node with all of its processors.
+         *     A task runs on one node and shares it while processors and memory last; a batch machine whose jobs span hosts is
+         *     one node with all of its processors.
          */
         NodeType: {
             /**
@@ -3124,7 +3122,7 @@ export interface components {
             speed?: number;
             /**
              * Price Per Hour
-             * @description of one node, while it is rented
+             * @description price of one node while rented
              * @default 0
              */
             price_per_hour?: number;
@@ -3136,7 +3134,7 @@ export interface components {
             billing_seconds?: number;
             /**
              * Startup Seconds
-             * @description from the order to the first task
+             * @description time from ordering a node to its first task
              * @default 0
              */
             startup_seconds?: number;
@@ -3155,12 +3153,12 @@ export interface components {
         };
         /**
          * Objective
-         * @description What the terms of the objective are worth against each other; each is made comparable by its reference.
+         * @description Relative weights of the objective's terms, each normalised by its reference.
          */
         Objective: {
             /**
              * Slowdown
-             * @description mean bounded slowdown, less 1
+             * @description mean bounded slowdown, minus 1
              * @default 1
              */
             slowdown?: number;
@@ -3172,7 +3170,7 @@ export interface components {
             wait?: number;
             /**
              * Makespan
-             * @description makespan over its lower bound, less 1
+             * @description makespan over its lower bound, minus 1
              * @default 0
              */
             makespan?: number;
@@ -3190,37 +3188,37 @@ export interface components {
             utilisation?: number;
             /**
              * Cost
-             * @description cost, over that of the work alone on the cheapest nodes
+             * @description cost relative to the work alone on the cheapest nodes
              * @default 0
              */
             cost?: number;
         };
         /**
          * OnlineSettings
-         * @description How a training goes on with algorithm `online`.
+         * @description Options of algorithm `online`.
          */
         OnlineSettings: {
             /**
              * Window Seconds
-             * @description After each of which it learns from what runs have reported in it, and is judged.
+             * @description Length of a window, after which it learns from what runs reported in it and is evaluated.
              * @default 300
              */
             window_seconds?: number;
             /**
              * Steps
-             * @description Environment steps after each window.
+             * @description Environment steps per window.
              * @default 50000
              */
             steps?: number;
             /**
              * Windows
-             * @description After how many it ends; default: it goes on until it is cancelled.
+             * @description Number of windows; default: until cancelled.
              */
             windows?: number | null;
         };
         /**
          * PaceShift
-         * @description From some iteration of a run on, everything that is measured is another by a factor.
+         * @description From some iteration on, all measurements change by a factor.
          */
         PaceShift: {
             /**
@@ -3247,7 +3245,7 @@ export interface components {
             items: components["schemas"]["AgentRead"][];
             /**
              * Next
-             * @description Link to the next page, to be followed as it is; null on the last page.
+             * @description Link to the next page, to be used as is; null on the last page.
              */
             next: string | null;
         };
@@ -3257,7 +3255,7 @@ export interface components {
             items: components["schemas"]["AuditRead"][];
             /**
              * Next
-             * @description Link to the next page, to be followed as it is; null on the last page.
+             * @description Link to the next page, to be used as is; null on the last page.
              */
             next: string | null;
         };
@@ -3267,7 +3265,7 @@ export interface components {
             items: components["schemas"]["EvaluationRead"][];
             /**
              * Next
-             * @description Link to the next page, to be followed as it is; null on the last page.
+             * @description Link to the next page, to be used as is; null on the last page.
              */
             next: string | null;
         };
@@ -3277,7 +3275,7 @@ export interface components {
             items: components["schemas"]["ExogenousRead"][];
             /**
              * Next
-             * @description Link to the next page, to be followed as it is; null on the last page.
+             * @description Link to the next page, to be used as is; null on the last page.
              */
             next: string | null;
         };
@@ -3287,7 +3285,7 @@ export interface components {
             items: components["schemas"]["IterationRead"][];
             /**
              * Next
-             * @description Link to the next page, to be followed as it is; null on the last page.
+             * @description Link to the next page, to be used as is; null on the last page.
              */
             next: string | null;
         };
@@ -3297,7 +3295,7 @@ export interface components {
             items: components["schemas"]["JobRead"][];
             /**
              * Next
-             * @description Link to the next page, to be followed as it is; null on the last page.
+             * @description Link to the next page, to be used as is; null on the last page.
              */
             next: string | null;
         };
@@ -3307,7 +3305,7 @@ export interface components {
             items: components["schemas"]["KeyRead"][];
             /**
              * Next
-             * @description Link to the next page, to be followed as it is; null on the last page.
+             * @description Link to the next page, to be used as is; null on the last page.
              */
             next: string | null;
         };
@@ -3317,7 +3315,7 @@ export interface components {
             items: components["schemas"]["ModelRead"][];
             /**
              * Next
-             * @description Link to the next page, to be followed as it is; null on the last page.
+             * @description Link to the next page, to be used as is; null on the last page.
              */
             next: string | null;
         };
@@ -3327,7 +3325,7 @@ export interface components {
             items: components["schemas"]["PromotionListed"][];
             /**
              * Next
-             * @description Link to the next page, to be followed as it is; null on the last page.
+             * @description Link to the next page, to be used as is; null on the last page.
              */
             next: string | null;
         };
@@ -3337,7 +3335,7 @@ export interface components {
             items: components["schemas"]["RunListed"][];
             /**
              * Next
-             * @description Link to the next page, to be followed as it is; null on the last page.
+             * @description Link to the next page, to be used as is; null on the last page.
              */
             next: string | null;
         };
@@ -3347,7 +3345,7 @@ export interface components {
             items: components["schemas"]["SeriesRead"][];
             /**
              * Next
-             * @description Link to the next page, to be followed as it is; null on the last page.
+             * @description Link to the next page, to be used as is; null on the last page.
              */
             next: string | null;
         };
@@ -3357,46 +3355,46 @@ export interface components {
             items: components["schemas"]["WorkloadListed"][];
             /**
              * Next
-             * @description Link to the next page, to be followed as it is; null on the last page.
+             * @description Link to the next page, to be used as is; null on the last page.
              */
             next: string | null;
         };
         /**
          * Parent
-         * @description A task that must have ended first.
+         * @description A task that must end first.
          */
         Parent: {
             /** Task */
             task: string;
             /**
              * Bytes
-             * @description how much of its output is read
+             * @description size of the output that is read
              * @default 0
              */
             bytes?: number;
         };
         /**
          * Placement
-         * @description A task that is to start.
+         * @description A task to start.
          */
         Placement: {
             /** Task */
             task: string;
             /**
              * Node
-             * @description A type's name and a number from 0.
+             * @description Node type and index, starting at 0.
              * @example large-0
              */
             node: string;
             /**
              * Start
-             * @description When: the report's `now`.
+             * @description Start time: the report's `now`.
              */
             start: number;
         };
         /**
          * PredictedMetric
-         * @description What a metric is expected to be in the next iteration, with an interval for the share `level` of cases.
+         * @description Expected value of a metric in the next iteration, with an interval of probability `level`.
          */
         PredictedMetric: {
             /** Mean */
@@ -3413,86 +3411,86 @@ export interface components {
         };
         /**
          * Progressed
-         * @description How far a job is, and what was measured of it on the way; that says on what, for the samples of the run.
+         * @description Progress of a job and its recent measurements, with the conditions they were taken under.
          */
         Progressed: {
             /** Job */
             job: string;
             /**
              * Iteration
-             * @description done so far; fewer than before: it went on from a checkpoint
+             * @description completed so far; fewer than before: it resumed from a checkpoint
              */
             iteration: number;
             /**
              * Loss
-             * @description the less the better; or `metric`
+             * @description lower is better; or `metric`
              * @default null
              */
             loss?: number | null;
             /**
              * Metric
-             * @description the more the better; or `loss`
+             * @description higher is better; or `loss`
              * @default null
              */
             metric?: number | null;
             /**
              * Seconds
-             * @description of one step, as measured lately
+             * @description recent duration of one step
              * @default null
              */
             seconds?: number | null;
             /**
              * Computing
-             * @description of those, what is no waiting for other GPUs
+             * @description part of the step not spent waiting for other GPUs
              * @default null
              */
             computing?: number | null;
             /**
              * Gpus
-             * @description on which that was measured; null: on what it has
+             * @description GPUs it was measured on; null: its current ones
              * @default null
              */
             gpus?: number | null;
             /**
              * Nodes
-             * @description over which these were spread; null: as few as they fill
+             * @description nodes these were spread over; null: as few as they fill
              * @default null
              */
             nodes?: number | null;
             /**
              * Beside
-             * @description applications of jobs that shared its nodes then; none: it had them alone
+             * @description applications of jobs that shared its nodes then; empty: none
              * @default []
              */
             beside?: string[];
             /**
              * Batch
-             * @description samples of a step then, over all GPUs; null: as submitted
+             * @description samples per step then, over all GPUs; null: as submitted
              * @default null
              */
             batch?: number | null;
             /**
              * Noise Scale
-             * @description of its gradient, in samples
+             * @description gradient noise scale, in samples
              * @default null
              */
             noise_scale?: number | null;
         };
         /**
          * PromotionListed
-         * @description A change of who answers in a role; null versions stand for the heuristics.
+         * @description A change of champion in a role; null versions stand for the heuristics.
          */
         PromotionListed: {
             /** Role */
             role: string;
             /**
              * Champion
-             * @description Who answers from then on.
+             * @description Version that serves from then on.
              */
             champion: number | null;
             /**
              * Rollback To
-             * @description Who answers when it is taken back.
+             * @description Version that serves after a rollback.
              */
             rollback_to: number | null;
             /** Reason */
@@ -3504,7 +3502,7 @@ export interface components {
             made_by: string;
             /**
              * Figures
-             * @description What it rests on, where it was made by no person.
+             * @description Figures behind an automatic change.
              */
             figures: {
                 [key: string]: unknown;
@@ -3517,7 +3515,7 @@ export interface components {
         };
         /**
          * PromotionRead
-         * @description Which agent answers after a promotion or rollback; null stands for the heuristics.
+         * @description The champion after a promotion or rollback; null stands for the heuristics.
          */
         PromotionRead: {
             /** Workload */
@@ -3528,7 +3526,7 @@ export interface components {
             champion: number | null;
             /**
              * Previous
-             * @description The one that answered before.
+             * @description Version that served before.
              */
             previous: number | null;
             /** Reason */
@@ -3538,7 +3536,7 @@ export interface components {
         };
         /**
          * PromotionRequest
-         * @description Why the champion is changed.
+         * @description Reason for changing the champion.
          */
         PromotionRequest: {
             /**
@@ -3548,13 +3546,13 @@ export interface components {
             reason?: string;
             /**
              * Require
-             * @description Evidence that a promotion needs: `shadow`, runs beside which it decided without a loss under the domain model; `off_policy`, an evaluation that scored it on logged runs without a loss.
+             * @description Evidence required for a promotion: `shadow`, runs it shadowed without a loss under the domain model; `off_policy`, an evaluation that scored it on logged runs without a loss.
              * @default []
              */
             require?: ("shadow" | "off_policy")[];
             /**
              * Role
-             * @description Which of the workload's policies, where it has several.
+             * @description Role of the policy, if the workload has several.
              * @default default
              * @example resnet18
              */
@@ -3562,7 +3560,7 @@ export interface components {
         };
         /**
          * QueueDecision
-         * @description Which ready tasks start now, where, and which nodes to order or give back.
+         * @description Ready tasks to start now and where, and nodes to order or release.
          */
         QueueDecision: {
             /** Run */
@@ -3576,7 +3574,7 @@ export interface components {
             kind: "workflow";
             /**
              * Reported
-             * @description The last report; null before the first.
+             * @description Last report; null before the first.
              */
             reported: number | null;
             /**
@@ -3586,7 +3584,7 @@ export interface components {
             iteration: number;
             /**
              * Now
-             * @description The report's time.
+             * @description Time of the report.
              */
             now: number | null;
             /** Placements */
@@ -3594,7 +3592,7 @@ export interface components {
             nodes: components["schemas"]["NodeSteps"];
             /**
              * Noop
-             * @description Whether nothing starts, and no node is ordered or given back.
+             * @description Whether nothing starts and no node is ordered or released.
              */
             noop: boolean;
             /**
@@ -3604,12 +3602,12 @@ export interface components {
             source: "agent" | "heuristic" | "guard" | "fallback";
             /**
              * Agent
-             * @description Version of the promoted agent, if there is one.
+             * @description Version of the promoted agent, if any.
              */
             agent: number | null;
             /**
              * Policy
-             * @description What the answering policy is called.
+             * @description Name of the deciding policy.
              * @example sjf+easy
              */
             policy: string;
@@ -3618,7 +3616,7 @@ export interface components {
             warnings: components["schemas"]["ReportWarning"][];
             /**
              * Valid For Iterations
-             * @description Until the next report: 1.
+             * @description Always 1: until the next report.
              */
             valid_for_iterations: number;
             /**
@@ -3628,7 +3626,7 @@ export interface components {
             decided_at: string;
             /**
              * Drift
-             * @description What was found to have drifted by the report that this answers; told once.
+             * @description Drift detected by this report; returned once.
              * @default null
              */
             drift?: components["schemas"]["DriftNotice"][] | null;
@@ -3636,26 +3634,26 @@ export interface components {
             shadow?: components["schemas"]["QueueShadow"] | null;
             /**
              * Waiting
-             * @description Tasks that wait, after all this; null: not counted then.
+             * @description Waiting tasks after this decision; null if not counted.
              * @default null
              */
             waiting?: number | null;
             /**
              * Running
-             * @description Tasks that run, those that start included.
+             * @description Running tasks, including those that start.
              * @default null
              */
             running?: number | null;
             /**
              * Busy Processors
-             * @description Processors that these have.
+             * @description Processors used by running tasks.
              * @default null
              */
             busy_processors?: number | null;
         };
         /**
          * QueueReason
-         * @description Why: a stable code, the same for people, and the numbers that it rests on.
+         * @description Reason as a stable code and as text, with the figures behind it.
          */
         QueueReason: {
             /**
@@ -3667,13 +3665,13 @@ export interface components {
             text: string;
             /**
              * Strategy
-             * @description Whose order was followed.
+             * @description Strategy whose order was followed.
              * @example sjf
              */
             strategy: string;
             /**
              * Backfilling
-             * @description The mechanism.
+             * @description Backfilling mechanism.
              * @example easy
              */
             backfilling: string;
@@ -3683,21 +3681,21 @@ export interface components {
              */
             first?: components["schemas"]["Scored"] | null;
             /**
-             * @description The next one.
+             * @description The next most urgent task.
              * @default null
              */
             runner_up?: components["schemas"]["Scored"] | null;
             /** @default null */
             window?: components["schemas"]["BackfillWindow"] | null;
             /**
-             * @description Of workflows, where an agent is wanted.
+             * @description For workflows, if an agent is requested.
              * @default null
              */
             plan?: components["schemas"]["WorkflowPlan"] | null;
         };
         /**
          * QueueReport
-         * @description A queue at a moment.
+         * @description State of a queue at one moment.
          */
         QueueReport: {
             /**
@@ -3709,7 +3707,7 @@ export interface components {
             now: number;
             /**
              * Delta
-             * @description whether only what has changed is listed
+             * @description whether only changes are listed
              * @default false
              */
             delta?: boolean;
@@ -3730,20 +3728,20 @@ export interface components {
             finished?: components["schemas"]["FinishedTask"][];
             /**
              * Withdrawn
-             * @description tasks that were taken out of the queue; in a whole report, those left out are
+             * @description tasks removed from the queue; in a full report, tasks not listed are removed too
              * @default []
              */
             withdrawn?: string[];
             /**
              * Nodes
-             * @description nodes whose state has changed; in a whole report, those left out are off
+             * @description nodes whose state has changed; in a full report, nodes not listed are off
              * @default null
              */
             nodes?: components["schemas"]["NodeReport"][] | null;
         };
         /**
          * QueueShadow
-         * @description What another agent would have decided; it is written down, and changes nothing.
+         * @description What another agent would have decided; recorded, without effect.
          */
         QueueShadow: {
             /** Agent */
@@ -3759,7 +3757,7 @@ export interface components {
             agrees: boolean;
             /**
              * Gain
-             * @description Null: nothing tells at once what another start would have been worth.
+             * @description Always null: the value of other starts is unknown.
              */
             gain: number | null;
             /** Problem */
@@ -3767,26 +3765,26 @@ export interface components {
         };
         /**
          * QueuedTask
-         * @description A task that waits. A task that ran and waits again (its node failed) is listed here too.
+         * @description A waiting task, or one that waits again because its node failed.
          */
         QueuedTask: {
             /** Id */
             id: string;
             /**
              * Processors
-             * @description needed when the task is named for the first time
+             * @description required when the task is first named
              * @default null
              */
             processors?: number | null;
             /**
              * Submit
-             * @description when it was submitted; null: now, or when it started
+             * @description submission time; null: now, or its start
              * @default null
              */
             submit?: number | null;
             /**
              * Estimate
-             * @description seconds that its user asked for, at speed 1
+             * @description seconds requested by its user, at speed 1
              * @default null
              */
             estimate?: number | null;
@@ -3802,13 +3800,13 @@ export interface components {
             user?: string | null;
             /**
              * Deadline
-             * @description by when it should have ended
+             * @description time by which it should have ended
              * @default null
              */
             deadline?: number | null;
             /**
              * Workflow
-             * @description the workflow that it belongs to
+             * @description workflow it belongs to
              * @default null
              */
             workflow?: string | null;
@@ -3820,7 +3818,7 @@ export interface components {
         };
         /**
          * Readiness
-         * @description Whether everything that the service needs is there; each check is `ok`, `excluded`, or says what is missing.
+         * @description Whether everything the service needs is available; each check is `ok`, `excluded`, or the problem found.
          */
         Readiness: {
             /** Ready */
@@ -3831,13 +3829,13 @@ export interface components {
             broker: string;
             /**
              * Worker
-             * @description Whether a worker was seen lately.
+             * @description Whether a worker was seen recently.
              */
             worker: string;
         };
         /**
          * Reason
-         * @description Why: a stable code, and the same for people.
+         * @description Reason as a stable code and as text.
          */
         Reason: {
             /** Code */
@@ -3847,14 +3845,14 @@ export interface components {
         };
         /**
          * Rejection
-         * @description An execution of which nothing was kept, and why.
+         * @description A rejected execution, and why.
          */
         Rejection: {
             /** Execution */
             execution: string;
             /**
              * Line
-             * @description Line of the file, counting from 1; with application/json the number of the sample.
+             * @description Line of the file, counting from 1; for application/json the number of the sample.
              */
             line: number;
             /**
@@ -3873,7 +3871,7 @@ export interface components {
         };
         /**
          * Remark
-         * @description Something in a trace that looks wrong, or was mended.
+         * @description Something in a trace that looks wrong or was repaired.
          */
         Remark: {
             /** Execution */
@@ -3929,7 +3927,7 @@ export interface components {
         };
         /**
          * ReportWarning
-         * @description What looks wrong in a report that was taken nevertheless, with the values that look so.
+         * @description What looks wrong in an accepted report, with the values concerned.
          */
         ReportWarning: {
             /** Pointer */
@@ -3941,31 +3939,31 @@ export interface components {
         };
         /**
          * RequestsRead
-         * @description What a log of requests comes to.
+         * @description Summary of a request log.
          */
         RequestsRead: {
             /** Count */
             count: number;
             /**
              * Of Users
-             * @description How many of each user.
+             * @description Number of requests by user.
              */
             of_users: {
                 [key: string]: number;
             };
             /**
              * Start
-             * @description When the first came: seconds since 1970, UTC, or since a start of its own.
+             * @description Time of the first: seconds since 1970 UTC, or since the log's own origin.
              */
             start: number;
             /**
              * Span Seconds
-             * @description From the first to the last.
+             * @description From first to last.
              */
             span_seconds: number;
             /**
              * Mean Size
-             * @description Null where sizes are not known.
+             * @description Null if sizes are unknown.
              */
             mean_size: number | null;
         };
@@ -4016,7 +4014,7 @@ export interface components {
         };
         /**
          * ResponseQuality
-         * @description What an answer is worth by its delay: all until ``full_until``, nothing from ``zero_at`` seconds on.
+         * @description Value of an answer by its delay: full until ``full_until``, zero from ``zero_at`` seconds on.
          */
         ResponseQuality: {
             /** Full Until */
@@ -4032,29 +4030,29 @@ export interface components {
         };
         /**
          * Retention
-         * @description For how many days what hangs on a workload is kept; then it is archived and deleted.
+         * @description How many days a workload's data is kept before it is archived and deleted.
          *
-         *     Nothing is deleted that goes on, or that something live rests on, however old it is.
+         *     What is active, or what something active depends on, is never deleted.
          */
         Retention: {
             /**
              * Iterations Days
-             * @description Iterations, after their run has ended; its last one stays.
+             * @description Iterations, after the end of their run; the last one is kept.
              */
             iterations_days?: number | null;
             /**
              * Runs Days
-             * @description Runs with all that is left of them, after they have ended.
+             * @description Runs with all their remaining data, after their end.
              */
             runs_days?: number | null;
             /**
              * Jobs Days
-             * @description Jobs with their events and trials, after they have ended.
+             * @description Jobs with their events and trials, after their end.
              */
             jobs_days?: number | null;
             /**
              * Events Days
-             * @description Events of jobs, after these have ended; the last one stays.
+             * @description Events of jobs, after the job's end; the last one is kept.
              */
             events_days?: number | null;
             /**
@@ -4064,25 +4062,25 @@ export interface components {
             evaluations_days?: number | null;
             /**
              * Artifacts Days
-             * @description Agents and models that others have superseded; the newest stays.
+             * @description Superseded agents and models; the newest is kept.
              */
             artifacts_days?: number | null;
         };
         /**
          * RetentionRead
-         * @description How long what hangs on a workload is kept.
+         * @description How long a workload's data is kept.
          */
         RetentionRead: {
             /** Workload */
             workload: string;
-            /** @description What was put for this workload. */
+            /** @description Values set for this workload. */
             given: components["schemas"]["Retention"];
-            /** @description The same, with the service's settings where nothing was put. */
+            /** @description The same, completed by the service's settings. */
             effective: components["schemas"]["Retention"];
         };
         /**
          * RunListed
-         * @description A run in a list, where one whose decision can't be read stands beside those whose can.
+         * @description A run in a list, even if its decision can't be read.
          */
         RunListed: {
             /** Id */
@@ -4106,19 +4104,19 @@ export interface components {
             agent: number | null;
             /**
              * Shadow
-             * @description Version of the agent that is consulted too.
+             * @description Version of the agent consulted as a shadow.
              */
             shadow?: number | null;
             /**
              * Start
-             * @description What it was started with, beside workload and shadow.
+             * @description Start parameters other than workload and shadow.
              */
             start: {
                 [key: string]: unknown;
             };
             /**
              * Iterations
-             * @description The number of the next iteration: how many are reported, with those before the run's first.
+             * @description Number of the next iteration: those reported, plus those before the run's first.
              */
             iterations: number;
             /** Decision */
@@ -4127,7 +4125,7 @@ export interface components {
             };
             /**
              * Drift
-             * @description What was found to have drifted, oldest first.
+             * @description Detected drift, oldest first.
              */
             drift: components["schemas"]["DriftNotice"][];
             /**
@@ -4177,19 +4175,19 @@ export interface components {
             agent: number | null;
             /**
              * Shadow
-             * @description Version of the agent that is consulted too.
+             * @description Version of the agent consulted as a shadow.
              */
             shadow?: number | null;
             /**
              * Start
-             * @description What it was started with, beside workload and shadow.
+             * @description Start parameters other than workload and shadow.
              */
             start: {
                 [key: string]: unknown;
             };
             /**
              * Iterations
-             * @description The number of the next iteration: how many are reported, with those before the run's first.
+             * @description Number of the next iteration: those reported, plus those before the run's first.
              */
             iterations: number;
             /**
@@ -4199,7 +4197,7 @@ export interface components {
             decision: components["schemas"]["ClusterDecision"] | components["schemas"]["InferenceDecision"] | components["schemas"]["Decision"] | components["schemas"]["QueueDecision"];
             /**
              * Drift
-             * @description What was found to have drifted, oldest first.
+             * @description Detected drift, oldest first.
              */
             drift: components["schemas"]["DriftNotice"][];
             /**
@@ -4212,7 +4210,7 @@ export interface components {
         };
         /**
          * RunStarted
-         * @description A run that has begun, with its first decision.
+         * @description A started run, with its first decision.
          */
         RunStarted: {
             /** Id */
@@ -4221,39 +4219,39 @@ export interface components {
             workload: string;
             /**
              * Agent
-             * @description Version of the agent that answers; null for a heuristic.
+             * @description Version of the agent that serves; null: a heuristic.
              */
             agent: number | null;
             /** Decision */
             decision: components["schemas"]["ClusterDecision"] | components["schemas"]["InferenceDecision"] | components["schemas"]["Decision"] | components["schemas"]["QueueDecision"];
             /**
              * Token
-             * @description The run's own token, to be sent as `Authorization: Bearer …`, where one was asked for.
+             * @description The run's own token, sent as `Authorization: Bearer …`, if one was requested.
              */
             token?: string | null;
         };
         /**
          * RunningTask
-         * @description A task that runs; node and start are needed when it is first reported as running.
+         * @description A running task; node and start are required when it is first reported as running.
          */
         RunningTask: {
             /** Id */
             id: string;
             /**
              * Processors
-             * @description needed when the task is named for the first time
+             * @description required when the task is first named
              * @default null
              */
             processors?: number | null;
             /**
              * Submit
-             * @description when it was submitted; null: now, or when it started
+             * @description submission time; null: now, or its start
              * @default null
              */
             submit?: number | null;
             /**
              * Estimate
-             * @description seconds that its user asked for, at speed 1
+             * @description seconds requested by its user, at speed 1
              * @default null
              */
             estimate?: number | null;
@@ -4269,13 +4267,13 @@ export interface components {
             user?: string | null;
             /**
              * Deadline
-             * @description by when it should have ended
+             * @description time by which it should have ended
              * @default null
              */
             deadline?: number | null;
             /**
              * Workflow
-             * @description the workflow that it belongs to
+             * @description workflow it belongs to
              * @default null
              */
             workflow?: string | null;
@@ -4286,7 +4284,7 @@ export interface components {
             parents?: (string | components["schemas"]["Parent"])[];
             /**
              * Node
-             * @description as placed: a type's name and a number from 0
+             * @description as placed: node type and index, starting at 0
              * @default null
              * @example a-0
              */
@@ -4299,7 +4297,7 @@ export interface components {
         };
         /**
          * Scored
-         * @description A task and its score; the smallest is the most urgent.
+         * @description A task and its score; the lowest is the most urgent.
          */
         Scored: {
             /** Task */
@@ -4309,7 +4307,7 @@ export interface components {
         };
         /**
          * SeriesRead
-         * @description A series in short.
+         * @description Summary of a series.
          */
         SeriesRead: {
             /** Workload */
@@ -4318,19 +4316,19 @@ export interface components {
             series: string;
             /**
              * Rows
-             * @description Of all issues.
+             * @description Number of rows of all issues.
              */
             rows: number;
             /**
              * Since
              * Format: date-time
-             * @description Its first time.
+             * @description Its earliest time.
              */
             since: string;
             /**
              * Until
              * Format: date-time
-             * @description Its last time.
+             * @description Its latest time.
              */
             until: string;
             /**
@@ -4342,7 +4340,7 @@ export interface components {
         };
         /**
          * ServerChange
-         * @description What has become of a server. Requests of a batch on one that is down wait again.
+         * @description A change of a server's state. If it goes down, the requests of its batch wait again.
          */
         ServerChange: {
             /** Server */
@@ -4354,14 +4352,14 @@ export interface components {
             state: "starting" | "up" | "down";
             /**
              * At
-             * @description null: the moment of the report
+             * @description null: the time of the report
              * @default null
              */
             at?: number | null;
         };
         /**
          * ServerClass
-         * @description Equal servers, of which between ``minimum`` and ``maximum`` are on; each serves one batch at a time.
+         * @description Identical servers, of which ``minimum`` to ``maximum`` are on; each serves one batch at a time.
          */
         ServerClass: {
             /**
@@ -4378,32 +4376,32 @@ export interface components {
             maximum: number;
             /**
              * Cores
-             * @description cores, or GPUs, of one server
+             * @description cores or GPUs of one server
              * @default 1
              */
             cores?: number;
             /**
              * Price Per Hour
-             * @description of one server, while it is on or starts
+             * @description price of one server while it is on or starting
              * @default 0
              */
             price_per_hour?: number;
             /**
              * Startup Seconds
-             * @description from the order to the first batch
+             * @description time from ordering a server to its first batch
              * @default 0
              */
             startup_seconds?: number;
             /**
              * Switch Seconds
-             * @description to load another variant, before the batch
+             * @description time to load another variant before a batch
              * @default 0
              */
             switch_seconds?: number;
         };
         /**
          * ShadowRead
-         * @description What an agent would have decided in the runs that it was a shadow of.
+         * @description What an agent would have decided in the runs it shadowed.
          */
         ShadowRead: {
             /** Workload */
@@ -4421,15 +4419,15 @@ export interface components {
             failures: number;
             /**
              * Agreement
-             * @description Share of its decisions that were what was decided.
+             * @description Share of its decisions that match those made.
              */
             agreement: number | null;
-            /** @description Per run: the sum of what the domain model expects of its steps over those that were taken, in return. It is the regret of not having followed it; below 0, of following it. */
+            /** @description Per run: expected return of its steps minus that of the steps taken, under the domain model. It is the regret of not following it; if negative, of following it. */
             gain: components["schemas"]["GainInterval"] | null;
         };
         /**
          * ShadowRule
-         * @description What another agent would have done; it is written down, and changes nothing.
+         * @description What another agent would have done; recorded, without effect.
          */
         ShadowRule: {
             /**
@@ -4439,7 +4437,7 @@ export interface components {
             agent: number;
             /**
              * Rule
-             * @description By which it would have given GPUs; null: it failed.
+             * @description Rule by which it would have assigned GPUs; null if it failed.
              */
             rule: string | null;
             /**
@@ -4449,13 +4447,13 @@ export interface components {
             agrees: boolean;
             /**
              * Problem
-             * @description What failed, if something did.
+             * @description What failed, if anything.
              */
             problem: string | null;
         };
         /**
          * ShadowStarts
-         * @description What another agent would have started; it is written down, and changes nothing.
+         * @description What another agent would have started; recorded, without effect.
          */
         ShadowStarts: {
             /**
@@ -4467,23 +4465,23 @@ export interface components {
             start: components["schemas"]["BatchStart"][];
             /**
              * Agrees
-             * @description Whether it would have started and turned what was decided.
+             * @description Whether its decision would have been the same.
              */
             agrees: boolean;
             /**
              * Gain
-             * @description Null: nothing tells at once what other starts would have been worth.
+             * @description Always null: the value of other starts is unknown.
              */
             gain: number | null;
             /**
              * Problem
-             * @description What failed, if something did.
+             * @description What failed, if anything.
              */
             problem: string | null;
         };
         /**
          * ShadowStep
-         * @description What another agent would have decided; it is written down, and changes nothing.
+         * @description What another agent would have decided; recorded, without effect.
          */
         ShadowStep: {
             /**
@@ -4493,35 +4491,35 @@ export interface components {
             agent: number;
             /**
              * Allocation
-             * @description What it would allocate; null when it failed.
+             * @description Allocation it would choose; null if it failed.
              */
             allocation: {
                 [key: string]: number;
             } | null;
             /**
              * Agrees
-             * @description Whether it is the step that was decided.
+             * @description Whether its step matches the one decided.
              */
             agrees: boolean;
             /**
              * Gain
-             * @description Expected return of its step less that of the decided one under the domain model, each allocation then held: the regret of not having followed it.
+             * @description Expected return of its step minus that of the decided one under the domain model, each allocation then held: the regret of not following it.
              */
             gain: number | null;
             /**
              * Problem
-             * @description What failed, if something did.
+             * @description What failed, if anything.
              */
             problem: string | null;
         };
         /**
          * Shift
-         * @description How far things have drifted, so that what was measured before still tells of them.
+         * @description Size of a drift, so that earlier measurements can still be used.
          */
         Shift: {
             /**
              * Factors
-             * @description By stream, as a run's `drift` names it: what is measured now over what was measured before.
+             * @description By stream, as named in a run's `drift`: what is measured now over what was measured before.
              * @example {
              *       "seconds.resnet18": 1.6
              *     }
@@ -4531,19 +4529,19 @@ export interface components {
             };
             /**
              * Recent
-             * @description Executions that were measured since; the others were before.
+             * @description Executions measured since; all others were measured before.
              * @default []
              */
             recent?: string[];
         };
         /**
          * SkippedLines
-         * @description Lines that were left out of a trace for one reason, as `skip_bad` asks.
+         * @description Lines of a trace skipped for one reason, with `skip_bad`.
          */
         SkippedLines: {
             /**
              * Field
-             * @description The column that is wrong; empty for a whole line.
+             * @description Invalid column; empty for a whole line.
              * @example runtime
              */
             field: string;
@@ -4554,18 +4552,18 @@ export interface components {
             reason: string;
             /**
              * Count
-             * @description How many lines.
+             * @description Number of lines.
              */
             count: number;
             /**
              * Lines
-             * @description The first 20 of them, counting from 1.
+             * @description Numbers of the first 20 lines, counting from 1.
              */
             lines: number[];
         };
         /**
          * Spread
-         * @description How values are spread.
+         * @description Distribution of values.
          */
         Spread: {
             /** Smallest */
@@ -4579,7 +4577,7 @@ export interface components {
         };
         /**
          * Started
-         * @description A batch that the client itself started, of the user's oldest requests: in carried runs alone.
+         * @description A batch of the user's oldest requests that the client itself started; only in carried runs.
          */
         Started: {
             /** Server */
@@ -4595,20 +4593,20 @@ export interface components {
         };
         /**
          * StepsRead
-         * @description What measured steps come to.
+         * @description Summary of measured steps.
          */
         StepsRead: {
             /** Count */
             count: number;
             /**
              * Seconds
-             * @description Sum of what they took.
+             * @description Sum of their durations.
              */
             seconds: number;
         };
         /**
          * StoredExecution
-         * @description A stored execution that can't be read here, as it is stored.
+         * @description A stored execution that can't be read, as stored.
          */
         StoredExecution: {
             /** Kind */
@@ -4627,7 +4625,7 @@ export interface components {
             source: string;
             /**
              * Iterations
-             * @description Its iterations; of a trace, its tasks.
+             * @description Number of iterations; for a trace, of tasks.
              */
             iterations: number;
             /**
@@ -4637,67 +4635,67 @@ export interface components {
             created_at: string;
             /**
              * Problem
-             * @description Why it can't be read here, e.g. its kind isn't installed.
+             * @description Why it can't be read, e.g. its kind isn't installed.
              */
             problem: string;
         };
         /**
          * Submitted
-         * @description A job that came, or that is there.
+         * @description A job that was submitted or is present.
          */
         Submitted: {
             /** Job */
             job: string;
             /**
              * Gpus
-             * @description that its owner asked for
+             * @description GPUs requested by its owner
              */
             gpus: number;
             /**
              * Queue
-             * @description null: the least urgent
+             * @description null: the least urgent queue
              * @default null
              */
             queue?: string | null;
             /**
              * Minimum
-             * @description null: the spec's, or what was asked for where that is less
+             * @description null: the spec's, or the GPUs requested if lower
              * @default null
              */
             minimum?: number | null;
             /**
              * Maximum
-             * @description null: the spec's, or what was asked for where that is more
+             * @description null: the spec's, or the GPUs requested if higher
              * @default null
              */
             maximum?: number | null;
             /**
              * At
-             * @description when it came; null: the moment of the report
+             * @description arrival time; null: the time of the report
              * @default null
              */
             at?: number | null;
             /**
              * Application
-             * @description what it trains: jobs of one application are expected to be as fast as each other
+             * @description what it trains: jobs of one application are expected to run at the same speed
              * @default null
              */
             application?: string | null;
             /**
              * Batch
-             * @description samples of a step, over all its GPUs
+             * @description samples per step, over all its GPUs
              * @default null
              */
             batch?: number | null;
             /**
              * Data
-             * @description size of its data, in one unit for all of an application
+             * @description data size, in one unit per application
              * @default null
              */
             data?: number | null;
             /**
              * Iterations
-             * @description until it is finished, epochs or updates, whatever it counts; null: unknown
+             * @description epochs or updates until it is finished, in its own unit; null: unknown
              * @default null
              */
             iterations?: number | null;
@@ -4721,12 +4719,12 @@ export interface components {
             source: string;
             /**
              * Iterations
-             * @description Its iterations; of a trace, its tasks.
+             * @description Number of iterations; for a trace, of tasks.
              */
             iterations: number;
             /**
              * Seconds
-             * @description Sum of `iteration_seconds`; of a trace, of run times.
+             * @description Sum of `iteration_seconds`; for a trace, of run times.
              */
             seconds: number;
             /**
@@ -4739,41 +4737,41 @@ export interface components {
              * @enum {string}
              */
             kind: "workflow";
-            /** @description What it comes to. */
+            /** @description Summary of the trace. */
             trace?: components["schemas"]["TraceRead"] | null;
         };
         /**
          * TraceRead
-         * @description What a trace comes to; times are seconds.
+         * @description Summary of a trace; times are in seconds.
          */
         TraceRead: {
             /** Tasks */
             tasks: number;
             /**
              * Edges
-             * @description Pairs of parent and child.
+             * @description Number of parent-child pairs.
              */
             edges: number;
             /** Users */
             users: number;
             /**
              * Workflows
-             * @description Workflows that tasks belong to; 0: jobs by themselves.
+             * @description Number of workflows; 0: independent jobs.
              */
             workflows: number;
             /**
              * With Run Time
-             * @description Tasks whose run time is known.
+             * @description Tasks with a known run time.
              */
             with_run_time: number;
             /**
              * With Estimate
-             * @description Tasks whose user gave an estimate.
+             * @description Tasks with an estimate by their user.
              */
             with_estimate: number;
             /**
              * With Memory
-             * @description Tasks whose memory is known.
+             * @description Tasks with known memory.
              */
             with_memory: number;
             /**
@@ -4783,25 +4781,25 @@ export interface components {
             span_seconds: number;
             /**
              * Critical Path Seconds
-             * @description Longest way through the edges; null: there are none.
+             * @description Longest path through the edges; null if there are none.
              */
             critical_path_seconds: number | null;
             /**
              * Processor Seconds
-             * @description Sum of run times times processors.
+             * @description Sum of run time × processors.
              */
             processor_seconds: number;
             run_time_seconds: components["schemas"]["Spread"] | null;
             processors: components["schemas"]["Spread"] | null;
             /**
              * Edge Bytes
-             * @description Bytes that go along all edges together.
+             * @description Bytes transferred along all edges.
              */
             edge_bytes: number;
         };
         /**
          * TrainRequest
-         * @description What may be said about a training; all of it is optional.
+         * @description Options of a training; all are optional.
          * @example {
          *       "algorithm": "dueling_double_dqn",
          *       "budget": 2000000
@@ -4810,51 +4808,51 @@ export interface components {
         TrainRequest: {
             /**
              * Algorithm
-             * @description `auto` lets several compete, stops the losers early and keeps the best; of an agent that is gone on from, its own. `online` goes on: after every window of time it learns from what runs have reported in it, and each version that is better on it than what answers is published, and answers the next.
+             * @description `auto` lets several compete, stops the losers early and keeps the best; when continuing an agent, it is that agent's own. `online` keeps learning: after each window of time it trains on what runs reported in it, and each version that does better on it than the serving one is published and serves next.
              * @default auto
              * @enum {string}
              */
             algorithm?: "auto" | "planner" | "online" | "a2c" | "a3c" | "apex_dqn" | "double_dqn" | "dqn" | "dueling_double_dqn" | "dueling_dqn" | "grbal" | "n_step_dqn" | "ppo" | "prioritised_dqn" | "quantile_dqn" | "recurrent_ppo" | "tabular_q" | "vtrace";
-            /** @description With algorithm `online`; nothing else of the request but `seed`, `device`, `start_from`, `model` and `equivalence_margin` applies to it then. */
+            /** @description Options of algorithm `online`; besides them, only `seed`, `device`, `start_from`, `model` and `equivalence_margin` then apply. */
             online?: components["schemas"]["OnlineSettings"] | null;
             /**
              * Budget
-             * @description Environment steps for each seed, shared by the algorithms that compete: the same request gives the same agent on any machine. Default: what the kind's trainings take (2,000,000 of an iterative workload).
+             * @description Environment steps per seed, shared by the competing algorithms: the same request gives the same agent on any machine. Default: set by the kind (2,000,000 for an iterative workload).
              */
             budget?: number | null;
             /**
              * Seed
-             * @description Same seed, same samples: the same result.
+             * @description The same seed and samples give the same result.
              * @default 0
              */
             seed?: number;
             /**
              * Seeds
-             * @description How many seeds are tried, from `seed` on, on all workers at once; the best is kept. Default: three with `auto`, else one.
+             * @description Number of seeds to try, starting at `seed`, on all workers in parallel; the best is kept. Default: three with `auto`, otherwise one.
              */
             seeds?: number | null;
             /**
              * Executor
-             * @description In one process; by actors and a learner over shared memory; or the same on a Ray cluster (extra).
+             * @description In one process; with actors and a learner over shared memory; or the same on a Ray cluster (extra).
              * @default serial
              * @enum {string}
              */
             executor?: "serial" | "processes" | "ray";
             /**
              * Device
-             * @description Where networks are computed; `auto` is whichever is there and is the faster.
+             * @description Device that computes networks; `auto` takes the fastest available.
              * @default auto
              * @enum {string}
              */
             device?: "auto" | "cpu" | "cuda";
             /**
              * Start From
-             * @description Version of an agent to go on training; what comes of it is a new version. Its policy is gone on from; what is not published with it, such as a critic, begins anew.
+             * @description Version of an agent to continue training; the result is a new version. Its policy is continued; what is not published with it, such as a critic, starts anew.
              */
             start_from?: number | null;
             /**
              * Imitate
-             * @description Begin by imitating a heuristic, or the planner, in the simulator.
+             * @description Start by imitating a heuristic, or the planner, in the simulator.
              */
             imitate?: ("hold" | "model_predictive" | "pid" | "planner" | "soonest" | "static_best" | "threshold") | null;
             /**
@@ -4864,32 +4862,32 @@ export interface components {
             model?: number | null;
             /**
              * Promote
-             * @description Whether the agent becomes the champion when it is good enough; else it waits. Where a workload has a policy for each of several roles, they are trained, judged and promoted together.
+             * @description Whether the agent becomes the champion when it is good enough; otherwise it waits. If a workload has a policy per role, these are trained, evaluated and promoted together.
              * @default true
              */
             promote?: boolean;
             /**
              * Require
-             * @description Evidence that a promotion needs: `shadow`, runs beside which it decided without a loss under the domain model; `off_policy`, an evaluation that scored it on logged runs without a loss.
+             * @description Evidence required for a promotion: `shadow`, runs it shadowed without a loss under the domain model; `off_policy`, an evaluation that scored it on logged runs without a loss.
              * @default []
              */
             require?: ("shadow" | "off_policy")[];
             /**
              * Equivalence Margin
-             * @description Margin of practical equivalence, a share of the best heuristic's return: a loss within it fails nobody, a gain within it promotes nobody.
+             * @description Margin of practical equivalence, as a share of the best heuristic's return: a loss within it fails no agent, a gain within it promotes none.
              * @default 0.01
              */
             equivalence_margin?: number;
             /**
              * Priority
-             * @description Of the tenant's jobs that wait, those of a higher priority begin first; whose turn it is among tenants does not go by it.
+             * @description A tenant's waiting jobs start in order of priority, highest first; the order among tenants ignores it.
              * @default 0
              */
             priority?: number;
         };
         /**
          * UpcomingIteration
-         * @description What is known beforehand of one iteration.
+         * @description What is known in advance about one iteration.
          */
         UpcomingIteration: {
             /**
@@ -4905,7 +4903,7 @@ export interface components {
         };
         /**
          * UploadRead
-         * @description What became of an upload.
+         * @description Result of an upload.
          */
         UploadRead: {
             /**
@@ -4915,46 +4913,46 @@ export interface components {
             accepted: number;
             /**
              * Duplicate
-             * @description Executions that were stored already, with the same content.
+             * @description Executions already stored with the same content.
              */
             duplicate: number;
             /**
              * Rejected
-             * @description Executions of which nothing was kept.
+             * @description Executions of which nothing was stored.
              */
             rejected: number;
             /**
              * Iterations
-             * @description Iterations of the accepted executions; of traces, tasks.
+             * @description Iterations of the accepted executions; for traces, tasks.
              */
             iterations: number;
             /**
              * Rejections
-             * @description Why, one per rejected execution; the first 1,000.
+             * @description Reasons, one per rejected execution; the first 1,000.
              */
             rejections: components["schemas"]["Rejection"][];
             /**
              * Lacks
-             * @description What a trace does not say, and what that means.
+             * @description Information missing from a trace, and its consequences.
              * @default []
              */
             lacks?: string[];
             /**
              * Warnings
-             * @description What looks wrong in a trace, or was left out of it.
+             * @description What looks wrong in a trace or was left out.
              * @default []
              */
             warnings?: components["schemas"]["Remark"][];
             /**
              * Skipped
-             * @description Lines left out with `skip_bad`, by reason, the most frequent first; at most 21.
+             * @description Lines skipped with `skip_bad`, by reason, most frequent first; at most 21.
              * @default []
              */
             skipped?: components["schemas"]["SkippedLines"][];
         };
         /**
          * User
-         * @description Whose requests wait in a queue of their own.
+         * @description A user, whose requests wait in a separate queue.
          */
         User: {
             /**
@@ -4964,7 +4962,7 @@ export interface components {
             name: string;
             /**
              * Weight
-             * @description of its requests against those of other users
+             * @description relative weight of its requests
              * @default 1
              */
             weight?: number;
@@ -4972,7 +4970,7 @@ export interface components {
         };
         /**
          * Variant
-         * @description A model that can answer a request; all variants answer the same requests, more or less accurately.
+         * @description A model that can answer a request; all variants answer the same requests, with different accuracy.
          */
         Variant: {
             /**
@@ -4982,34 +4980,34 @@ export interface components {
             name: string;
             /**
              * Accuracy
-             * @description share of answers that are right, top-1 for instance
+             * @description share of correct answers, e.g. top-1
              */
             accuracy: number;
         };
         /**
          * Verdict
-         * @description What an evaluation says of one agent.
+         * @description Result of an evaluation for one agent.
          */
         Verdict: {
             /**
              * Agent
-             * @description Its version.
+             * @description Version of the agent.
              */
             agent: number;
             /**
              * Level
-             * @description Its class: the highest level that it passed; null: not even L0.
+             * @description Highest level that it passed; null: not even L0.
              */
             level: ("L0" | "L1" | "L2" | "L3" | "L4") | null;
             /**
              * Reason
-             * @description Why it is no higher.
+             * @description Why the level is not higher.
              */
             reason: string;
         };
         /**
          * Weights
-         * @description What the three terms of the reward are worth against each other.
+         * @description Relative weights of the three terms of the reward.
          */
         Weights: {
             /**
@@ -5030,50 +5028,50 @@ export interface components {
         };
         /**
          * WorkflowPlan
-         * @description A searched plan for tasks that depend on each other, on the nodes that are rented.
+         * @description A plan searched for tasks that depend on each other, on the rented nodes.
          */
         WorkflowPlan: {
             /**
              * Followed
-             * @description Whether it is followed; otherwise HEFT answers, which it could not better.
+             * @description Whether it is followed; otherwise it does not improve on HEFT, which decides.
              */
             followed: boolean;
             /**
              * Made
-             * @description When; a time of the reports.
+             * @description When it was made, on the clock of the reports.
              */
             made: number;
             /**
              * Seconds
-             * @description From then until the last task ends, as planned.
+             * @description Planned time from then until the last task ends.
              */
             seconds: number;
             /**
              * Heft Seconds
-             * @description The same by HEFT.
+             * @description The same for HEFT.
              */
             heft_seconds: number;
             /**
              * Search Seconds
-             * @description What the search took.
+             * @description Duration of the search.
              */
             search_seconds: number;
             /**
              * Because
-             * @description Why it was made.
+             * @description Reason for making it.
              * @example the first one
              * @example t12 ended 40 s later than planned
              */
             because: string;
             /**
              * Tasks
-             * @description How many of its tasks have not ended.
+             * @description Number of its tasks that have not ended.
              */
             tasks: number;
         };
         /**
          * WorkflowSpec
-         * @description A workload of kind ``workflow``: its nodes, objective and limits, and the strategy that answers at first.
+         * @description A workload of kind ``workflow``: its nodes, objective, limits and initial strategy.
          */
         WorkflowSpec: {
             /**
@@ -5103,21 +5101,21 @@ export interface components {
             limits_per_user?: components["schemas"]["Limits"];
             /**
              * Strategy
-             * @description the order in which tasks start while no agent is promoted; `agent`: that of the scheduler that comes with Steward, and sjf should it fail; where tasks depend on each other, that of a plan that is searched for, and heft where none is better
+             * @description order in which tasks start while no agent is promoted; `agent`: that of the scheduler shipped with Steward, with sjf as fallback; for tasks that depend on each other, that of a searched plan, or heft if none is better
              * @default sjf
              * @example resnet18
              */
             strategy?: string;
             /**
              * Backfilling
-             * @description what may overtake a task that must wait
+             * @description what may overtake a waiting task
              * @default easy
              * @enum {string}
              */
             backfilling?: "none" | "rls" | "easy" | "conservative";
             /**
              * Backfill Order
-             * @description the order in which tasks may overtake
+             * @description order in which tasks may overtake
              * @default fcfs
              * @enum {string}
              */
@@ -5125,7 +5123,7 @@ export interface components {
         };
         /**
          * WorkloadListed
-         * @description A registered workload in a list, where one that can't be read stands beside those that can.
+         * @description A registered workload in a list, even if it can't be read.
          */
         WorkloadListed: {
             /**
@@ -5142,31 +5140,31 @@ export interface components {
             kind: string;
             /**
              * Spec
-             * @description The spec as it stands; where it can't be read here, as it is stored.
+             * @description The current spec; if it can't be read, as stored.
              */
             spec: (components["schemas"]["ClusterSpec"] | components["schemas"]["InferenceSpec"] | components["schemas"]["IterativeSpec"] | components["schemas"]["WorkflowSpec"]) | {
                 [key: string]: unknown;
             };
             /**
              * Spec Version
-             * @description Counts from 1; every PATCH that changes something adds 1.
+             * @description Starts at 1; incremented by every PATCH that changes something.
              */
             spec_version: number;
             /**
              * Champion
-             * @description Version of the agent that answers, in the default role; null: a heuristic does.
+             * @description Version of the agent that serves the default role; null: a heuristic.
              */
             champion: number | null;
             /**
              * Champions
-             * @description Versions of the agents that answer, by role; in a role that is not here a heuristic does.
+             * @description Versions of the serving agents, by role; a role not listed is served by a heuristic.
              */
             champions: {
                 [key: string]: number;
             };
             /**
              * Revision
-             * @description Grows with whatever changes the workload's decisions.
+             * @description Grows with every change that affects the workload's decisions.
              */
             revision: number;
             /**
@@ -5176,7 +5174,7 @@ export interface components {
             created_at: string;
             /**
              * Problem
-             * @description Why the spec can't be read here, e.g. its kind isn't installed; null: it can.
+             * @description Why the spec can't be read, e.g. its kind isn't installed; null if it can.
              */
             problem?: string | null;
         };
@@ -5199,29 +5197,29 @@ export interface components {
             kind: string;
             /**
              * Spec
-             * @description The spec as it stands, defaults filled in.
+             * @description The current spec, with defaults filled in.
              */
             spec: components["schemas"]["ClusterSpec"] | components["schemas"]["InferenceSpec"] | components["schemas"]["IterativeSpec"] | components["schemas"]["WorkflowSpec"];
             /**
              * Spec Version
-             * @description Counts from 1; every PATCH that changes something adds 1.
+             * @description Starts at 1; incremented by every PATCH that changes something.
              */
             spec_version: number;
             /**
              * Champion
-             * @description Version of the agent that answers, in the default role; null: a heuristic does.
+             * @description Version of the agent that serves the default role; null: a heuristic.
              */
             champion: number | null;
             /**
              * Champions
-             * @description Versions of the agents that answer, by role; in a role that is not here a heuristic does.
+             * @description Versions of the serving agents, by role; a role not listed is served by a heuristic.
              */
             champions: {
                 [key: string]: number;
             };
             /**
              * Revision
-             * @description Grows with whatever changes the workload's decisions.
+             * @description Grows with every change that affects the workload's decisions.
              */
             revision: number;
             /**
@@ -5232,7 +5230,7 @@ export interface components {
         };
         /**
          * ProblemField
-         * @description One offending field.
+         * @description One invalid field.
          */
         ProblemField: {
             /**
@@ -5243,20 +5241,20 @@ export interface components {
             pointer: string;
             /**
              * Message
-             * @description What would be accepted.
+             * @description What is accepted.
              * @example must be greater than 0
              */
             message: string;
             /**
              * Value
-             * @description What was given.
+             * @description The value given.
              * @default null
              */
             value?: unknown;
         };
         /**
          * Problem
-         * @description An error, RFC 9457.
+         * @description An error, as of RFC 9457.
          */
         Problem: {
             /**
@@ -5289,7 +5287,7 @@ export interface components {
         };
         /**
          * QueueChange
-         * @description What may change of a queue; what is left out stays as it is.
+         * @description Changes to a queue; omitted fields stay as they are.
          */
         QueueChange: {
             /**
@@ -5299,21 +5297,21 @@ export interface components {
             weight?: number | null;
             /**
              * Ageing Seconds
-             * @description null, said so: never
+             * @description explicit null: never
              * @default null
              */
             ageing_seconds?: number | null;
         };
         /**
          * ClusterPatch
-         * @description What may change without a new training; what is left out stays as it is.
+         * @description Changes that need no retraining; omitted fields stay as they are.
          *
-         *     Capacity is no part of it: runs report the nodes that they have.
+         *     Capacity is not part of it: runs report their nodes.
          */
         ClusterPatch: {
             /**
              * Prices
-             * @description New prices per GPU and hour, by class of nodes.
+             * @description New prices per GPU-hour, by node class.
              * @default {}
              * @example {
              *       "a100": 2.5
@@ -5324,7 +5322,7 @@ export interface components {
             };
             /**
              * Weights
-             * @description New weights of the objective's terms; 0 takes one out.
+             * @description New weights of the objective's terms; 0 disables a term.
              * @default {}
              * @example {
              *       "occupied": 0.2
@@ -5335,7 +5333,7 @@ export interface components {
             };
             /**
              * Queues
-             * @description New weights and times of ageing, by queue.
+             * @description New weights and ageing times, by queue.
              * @default {}
              * @example {
              *       "batch": {
@@ -5348,19 +5346,19 @@ export interface components {
             };
             /**
              * Members
-             * @description New list of all members; null: as it is.
+             * @description New list of all members; null: unchanged.
              * @default null
              */
             members?: string[] | null;
         };
         /**
          * InferencePatch
-         * @description What may change without a new training; what is left out stays as it is.
+         * @description Changes that need no retraining; omitted fields stay as they are.
          */
         InferencePatch: {
             /**
              * Prices
-             * @description New prices per server and hour, by class.
+             * @description New prices per server-hour, by class.
              * @default {}
              * @example {
              *       "cpu": 0.3
@@ -5371,7 +5369,7 @@ export interface components {
             };
             /**
              * Weights
-             * @description New weights of the objective's terms; 0 takes one out.
+             * @description New weights of the objective's terms; 0 disables a term.
              * @default {}
              * @example {
              *       "cost": 0.2
@@ -5390,7 +5388,7 @@ export interface components {
             };
             /**
              * Users
-             * @description New weights of users against each other.
+             * @description New relative weights of users.
              * @default {}
              * @example {
              *       "a": 2
@@ -5402,7 +5400,7 @@ export interface components {
         };
         /**
          * IterativePatch
-         * @description What may change without a new training; what is left out stays as it is.
+         * @description Changes that need no retraining; omitted fields stay as they are.
          * @example {
          *       "prices": {
          *         "gpus": 3.1
@@ -5418,7 +5416,7 @@ export interface components {
         IterativePatch: {
             /**
              * Targets
-             * @description New targets by metric; null: no target any more.
+             * @description New targets by metric; null removes a target.
              * @default {}
              * @example {
              *       "iteration_seconds": 1500
@@ -5429,7 +5427,7 @@ export interface components {
             };
             /**
              * Probabilities
-             * @description How sure targets are to be met, by metric; null: as the weights have it. A target that is taken away takes its probability along.
+             * @description Required probabilities of meeting targets, by metric; null: the weights decide. Removing a target removes its probability.
              * @default {}
              * @example {
              *       "iteration_seconds": 0.95
@@ -5440,7 +5438,7 @@ export interface components {
             };
             /**
              * Prices
-             * @description New prices per unit and hour, by resource.
+             * @description New prices per unit-hour, by resource.
              * @default {}
              * @example {
              *       "gpus": 3.1
@@ -5451,7 +5449,7 @@ export interface components {
             };
             /**
              * Weights
-             * @description New weights of the objective's terms; 0 takes one out.
+             * @description New weights of the objective's terms; 0 disables a term.
              * @default {}
              * @example {
              *       "cost": 0.2
@@ -5463,12 +5461,12 @@ export interface components {
         };
         /**
          * WorkflowPatch
-         * @description What may change without a new training; what is left out stays as it is.
+         * @description Changes that need no retraining; omitted fields stay as they are.
          */
         WorkflowPatch: {
             /**
              * Prices
-             * @description New prices per node and hour, by type.
+             * @description New prices per node-hour, by type.
              * @default {}
              * @example {
              *       "large": 0.7
@@ -5479,7 +5477,7 @@ export interface components {
             };
             /**
              * Weights
-             * @description New weights of the objective's terms; 0 takes one out.
+             * @description New weights of the objective's terms; 0 disables a term.
              * @default {}
              * @example {
              *       "cost": 0.2
@@ -5491,7 +5489,7 @@ export interface components {
         };
         /**
          * Interval
-         * @description A prediction: mean, and the bounds that hold with probability `level` for a run not seen yet.
+         * @description A prediction: mean, and the bounds that hold with probability `level` for an unseen run.
          */
         Interval: {
             /** Mean */
@@ -5505,20 +5503,20 @@ export interface components {
         };
         /**
          * LeftPrediction
-         * @description What a model expects a job to gain; losses fall, metrics rise.
+         * @description Expected remaining gain of a job; losses fall, metrics rise.
          */
         LeftPrediction: {
             /**
              * Level
-             * @description Where the job is, without noise.
+             * @description Current level of the job, without noise.
              */
             level: number;
-            /** @description How much better it is at the end than now. */
+            /** @description Improvement from now to the end. */
             gain: components["schemas"]["Interval"];
         };
         /**
          * StepPrediction
-         * @description What a model expects of a step.
+         * @description Prediction for a step.
          */
         StepPrediction: {
             /** Gpus */
@@ -5534,35 +5532,35 @@ export interface components {
             samples_per_second: number;
             /**
              * Slowdown
-             * @description Of what is beside it, contained in the seconds; 1 alone.
+             * @description Slowdown by jobs on the same nodes, included in `seconds`; 1 if alone.
              */
             slowdown: number;
             /**
              * Efficiency
-             * @description What a sample is worth against one of the smallest batch, in the middle of a run; null where no noise scale was measured.
+             * @description Value of a sample relative to one of the smallest batch, in the middle of a run; null if no noise scale was measured.
              */
             efficiency: number | null;
             /**
              * Goodput
-             * @description Samples a second times efficiency.
+             * @description Samples per second × efficiency.
              */
             goodput: number | null;
             /**
              * Measured
-             * @description Whether so many GPUs, and so many samples on each, are within what was measured; of more samples seconds are expected in proportion.
+             * @description Whether the number of GPUs, and of samples on each, is within what was measured; for more samples, seconds grow in proportion.
              */
             measured: boolean;
         };
         /**
          * ClusterPrediction
-         * @description What a model expects of an application.
+         * @description Predictions for an application.
          */
         ClusterPrediction: {
             /** Workload */
             workload: string;
             /**
              * Model
-             * @description Version of the model that answers.
+             * @description Version of the model used.
              */
             model: number;
             /** Application */
@@ -5580,14 +5578,14 @@ export interface components {
         };
         /**
          * BatchPrediction
-         * @description What a model expects of a batch, and of arrivals.
+         * @description Predictions for a batch, and for arrivals.
          */
         BatchPrediction: {
             /** Workload */
             workload: string;
             /**
              * Model
-             * @description Version of the model that answers.
+             * @description Version of the model used.
              */
             model: number;
             /** Variant */
@@ -5596,16 +5594,16 @@ export interface components {
             batch: number;
             /** Server */
             server: string;
-            /** @description Of one batch, from its start to its end. */
+            /** @description From its start to its end. */
             seconds: components["schemas"]["Interval"];
             /**
              * Measured
-             * @description Whether the variant was measured on servers of the class.
+             * @description Whether the variant was measured on this server class.
              */
             measured: boolean;
             /**
              * Arrivals
-             * @description Requests per second by user, in the control interval at `at`; null without it.
+             * @description Requests per second by user, in the control interval at `at`; null if not given.
              * @default null
              */
             arrivals?: {
@@ -5614,14 +5612,14 @@ export interface components {
         };
         /**
          * Prediction
-         * @description What a model expects of one iteration.
+         * @description Prediction for one iteration.
          */
         Prediction: {
             /** Workload */
             workload: string;
             /**
              * Model
-             * @description Version of the model that answers.
+             * @description Version of the model used.
              */
             model: number;
             /** Allocation */
@@ -5636,14 +5634,14 @@ export interface components {
             };
             /**
              * Predicted
-             * @description By metric.
+             * @description Predicted values by metric.
              */
             predicted: {
                 [key: string]: components["schemas"]["Interval"];
             };
             /**
              * Seen
-             * @description Whether allocation and features lie within what the samples hold.
+             * @description Whether allocation and features lie within the range of the samples.
              */
             seen: boolean;
         };
@@ -5659,13 +5657,13 @@ export interface components {
             workload: string;
             /**
              * Shadow
-             * @description Version of an agent that is consulted too: its steps are written down with each decision, and change nothing.
+             * @description Version of an agent to consult as a shadow: its steps are recorded with each decision, without effect.
              * @default null
              */
             shadow?: number | null;
             /**
              * Token
-             * @description Whether to make a token for the run, which can report to it, end it and read it, and do nothing else; for a job that is not to hold a key.
+             * @description Whether to create a token that can only report to, end and read this run; for a job that should not hold a key.
              * @default false
              */
             token?: boolean;
@@ -5682,19 +5680,19 @@ export interface components {
             workload: string;
             /**
              * Shadow
-             * @description Version of an agent that is consulted too: its steps are written down with each decision, and change nothing.
+             * @description Version of an agent to consult as a shadow: its steps are recorded with each decision, without effect.
              * @default null
              */
             shadow?: number | null;
             /**
              * Token
-             * @description Whether to make a token for the run, which can report to it, end it and read it, and do nothing else; for a job that is not to hold a key.
+             * @description Whether to create a token that can only report to, end and read this run; for a job that should not hold a key.
              * @default false
              */
             token?: boolean;
             /**
              * Carried
-             * @description Whether the client decides by itself, with the policy that it has loaded, and reports what it started: the run's decisions then start nothing.
+             * @description Whether the client decides by itself with the policy it has loaded and reports what it started; the run's decisions then start nothing.
              * @default false
              */
             carried?: boolean;
@@ -5711,19 +5709,19 @@ export interface components {
             workload: string;
             /**
              * Shadow
-             * @description Version of an agent that is consulted too: its steps are written down with each decision, and change nothing.
+             * @description Version of an agent to consult as a shadow: its steps are recorded with each decision, without effect.
              * @default null
              */
             shadow?: number | null;
             /**
              * Token
-             * @description Whether to make a token for the run, which can report to it, end it and read it, and do nothing else; for a job that is not to hold a key.
+             * @description Whether to create a token that can only report to, end and read this run; for a job that should not hold a key.
              * @default false
              */
             token?: boolean;
             /**
              * Targets
-             * @description Targets of this run alone, by metric; the workload's hold for the rest.
+             * @description Targets of this run only, by metric; the workload's apply otherwise.
              * @default {}
              */
             targets?: {
@@ -5731,7 +5729,7 @@ export interface components {
             };
             /**
              * Probabilities
-             * @description How sure targets of this run alone are to be met, by metric; null: as the weights have it. The workload's hold for the rest.
+             * @description Required probabilities of meeting targets, for this run only, by metric; null: the weights decide. The workload's apply otherwise.
              * @default {}
              */
             probabilities?: {
@@ -5739,13 +5737,13 @@ export interface components {
             };
             /**
              * First Iteration
-             * @description The first that will be reported, where it is not the workload's first: those before it are over and were not measured, or not by this run. Targets of the whole run are for what is left from here on.
+             * @description First iteration to be reported, if not the workload's first: earlier ones are over and were not measured, or not by this run. Targets of the whole run apply to what is left.
              * @default 0
              */
             first_iteration?: number;
             /**
              * Features
-             * @description Features of the first iteration, if they are known: all of them.
+             * @description Features of the first iteration, if known: all of them.
              * @default null
              */
             features?: {
@@ -5760,7 +5758,7 @@ export interface components {
         };
         /**
          * RunStart
-         * @description Start a live run of a workload; a kind's own model adds what a run of it may be started with.
+         * @description Start a live run of a workload; each kind's own model adds its parameters.
          */
         RunStart: {
             /**
@@ -5770,13 +5768,13 @@ export interface components {
             workload: string;
             /**
              * Shadow
-             * @description Version of an agent that is consulted too: its steps are written down with each decision, and change nothing.
+             * @description Version of an agent to consult as a shadow: its steps are recorded with each decision, without effect.
              * @default null
              */
             shadow?: number | null;
             /**
              * Token
-             * @description Whether to make a token for the run, which can report to it, end it and read it, and do nothing else; for a job that is not to hold a key.
+             * @description Whether to create a token that can only report to, end and read this run; for a job that should not hold a key.
              * @default false
              */
             token?: boolean;
@@ -5808,7 +5806,7 @@ export interface operations {
                     "application/json": components["schemas"]["Health"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -5826,7 +5824,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5840,7 +5838,7 @@ export interface operations {
     readiness: {
         parameters: {
             query?: {
-                /** @description What is not looked at: decisions need neither broker nor worker. */
+                /** @description Checks to skip; decisions need neither `broker` nor `worker`. */
                 exclude?: ("database" | "broker" | "worker")[];
             };
             header?: never;
@@ -5858,7 +5856,7 @@ export interface operations {
                     "application/json": unknown;
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -5876,7 +5874,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not ready. */
+            /** @description A check failed. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5905,7 +5903,7 @@ export interface operations {
                     "text/plain": string;
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5914,7 +5912,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5923,7 +5921,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -5941,7 +5939,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -5950,7 +5948,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -5964,9 +5962,9 @@ export interface operations {
     list_workloads: {
         parameters: {
             query?: {
-                /** @description Most items of one page. */
+                /** @description Maximum items per page. */
                 limit?: number;
-                /** @description Taken from a `next` link. */
+                /** @description Cursor taken from a `next` link. */
                 cursor?: string | null;
             };
             header?: never;
@@ -5984,7 +5982,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_WorkloadListed_"];
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5993,7 +5991,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6002,7 +6000,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -6020,7 +6018,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6029,7 +6027,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6044,7 +6042,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Any text of your own: the same request again under the same key is done once, and answered alike. */
+                /** @description Chosen by the client: a request repeated with the same key runs once and gets the same response. */
                 "Idempotency-Key"?: string | null;
             };
             path?: never;
@@ -6056,7 +6054,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The same spec is registered already. */
+            /** @description The same spec is already registered. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6074,7 +6072,7 @@ export interface operations {
                     "application/json": components["schemas"]["WorkloadRead"];
                 };
             };
-            /** @description The request can't be read. */
+            /** @description Malformed request. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -6083,7 +6081,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6092,7 +6090,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6101,7 +6099,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Another spec is registered under that name. The first request under this `Idempotency-Key` is still in flight: come again after `Retry-After` seconds. */
+            /** @description A different spec is registered under that name. The first request under this `Idempotency-Key` is still in flight: retry after `Retry-After` seconds. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -6128,7 +6126,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -6146,7 +6144,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6155,7 +6153,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6187,7 +6185,7 @@ export interface operations {
                     "application/json": components["schemas"]["WorkloadRead"];
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6196,7 +6194,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6205,7 +6203,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6214,7 +6212,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -6232,7 +6230,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6241,7 +6239,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6255,7 +6253,7 @@ export interface operations {
     delete_workload: {
         parameters: {
             query?: {
-                /** @description Delete it although runs go on or jobs have not ended. */
+                /** @description Delete even if runs are active or jobs have not ended. */
                 force?: boolean;
             };
             header?: never;
@@ -6274,7 +6272,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6283,7 +6281,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6292,7 +6290,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6301,7 +6299,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A run of it goes on, a job has not ended, or another workload has it as a member; they are named. */
+            /** @description A run is active, a job has not ended, or another workload has it as a member; they are named. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -6310,7 +6308,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -6328,7 +6326,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6337,7 +6335,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6373,7 +6371,7 @@ export interface operations {
                     "application/json": components["schemas"]["WorkloadRead"];
                 };
             };
-            /** @description The request can't be read. */
+            /** @description Malformed request. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -6382,7 +6380,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6391,7 +6389,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6400,7 +6398,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6427,7 +6425,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -6445,7 +6443,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6454,7 +6452,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6468,17 +6466,17 @@ export interface operations {
     list_samples: {
         parameters: {
             query?: {
-                /** @description Whether to list every iteration. */
+                /** @description Whether to include every iteration. */
                 reports?: boolean;
-                /** @description Name of one execution; of an uploaded trace, what to call it. */
+                /** @description Name of one execution; for an uploaded trace, the name to give it. */
                 execution?: string | null;
-                /** @description Most items of one page. */
+                /** @description Maximum items per page. */
                 limit?: number;
-                /** @description Taken from a `next` link. */
+                /** @description Cursor taken from a `next` link. */
                 cursor?: string | null;
             };
             header?: {
-                /** @description `text/csv` exports all samples; traces come one by one. */
+                /** @description `text/csv` exports all samples; traces are exported one at a time. */
                 accept?: string;
             };
             path: {
@@ -6513,7 +6511,7 @@ export interface operations {
                     "application/vnd.wfformat+json": string;
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6522,7 +6520,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6531,7 +6529,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6549,7 +6547,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -6567,7 +6565,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6576,7 +6574,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6590,13 +6588,13 @@ export interface operations {
     upload_samples: {
         parameters: {
             query?: {
-                /** @description Name of one execution; of an uploaded trace, what to call it. */
+                /** @description Name of one execution; for an uploaded trace, the name to give it. */
                 execution?: string | null;
-                /** @description Leave out lines of a batch log that can't be right, and tell them, instead of refusing it. */
+                /** @description Skip and report invalid lines of a batch log instead of rejecting it. */
                 skip_bad?: boolean;
             };
             header?: {
-                /** @description Any text of your own: the same request again under the same key is done once, and answered alike. */
+                /** @description Chosen by the client: a request repeated with the same key runs once and gets the same response. */
                 "Idempotency-Key"?: string | null;
             };
             path: {
@@ -6613,45 +6611,45 @@ export interface operations {
                         steps?: {
                             application: string;
                             gpus: number;
-                            /** @description Over which they are spread; as few as they fill, where missing. */
+                            /** @description Number of nodes the GPUs are spread over; default: as few as they fill. */
                             nodes?: number;
-                            /** @description Of the spec; may be missing where that has one. */
+                            /** @description Node class of the spec; optional if there is only one. */
                             node_class?: string;
-                            /** @description Samples of a step, over all GPUs. */
+                            /** @description Samples per step, over all GPUs. */
                             batch: number;
-                            /** @description Of a step. */
+                            /** @description Duration of a step. */
                             seconds: number;
-                            /** @description Seconds of it in which gradients were computed. */
+                            /** @description Part of the step spent computing gradients. */
                             computing?: number;
-                            /** @description Applications of jobs that shared its nodes; none: it had them alone. */
+                            /** @description Applications of jobs that shared its nodes; empty: none. */
                             beside?: string[];
                         }[];
                         curves?: {
                             job: string;
-                            /** @description Learns like others of that name. */
+                            /** @description Jobs of one application are expected to learn alike. */
                             application?: string;
-                            /** @description Epochs or updates done, whatever the application counts. */
+                            /** @description Epochs or updates completed, in the application's own unit. */
                             iteration: number;
-                            /** @description The less, the better. */
+                            /** @description Lower is better. */
                             loss?: number;
-                            /** @description The more, the better. */
+                            /** @description Higher is better. */
                             metric?: number;
-                            /** @description Samples of an update, over all GPUs. */
+                            /** @description Samples per update, over all GPUs. */
                             batch?: number;
-                            /** @description Of the gradient, in samples: its variance over its square. */
+                            /** @description Gradient noise scale, in samples: variance over squared gradient. */
                             noise_scale?: number;
                         }[];
                         arrivals?: {
-                            /** @description Seconds, since 1970 or a start; or RFC 3339, UTC. */
+                            /** @description Seconds since 1970 or another origin, or RFC 3339 in UTC. */
                             time: number | string;
-                            /** @description The least urgent, where missing. */
+                            /** @description Default: the least urgent queue. */
                             queue?: string;
                             application?: string;
-                            /** @description That it asked for. */
+                            /** @description Number of GPUs requested. */
                             gpus: number;
-                            /** @description Size of its data, in one unit for all of an application. */
+                            /** @description Data size, in one unit per application. */
                             data?: number;
-                            /** @description Seconds that it ran on them. */
+                            /** @description Seconds that it ran on those GPUs. */
                             duration?: number;
                         }[];
                     }[];
@@ -6659,18 +6657,18 @@ export interface operations {
                     samples: {
                         execution: string;
                         requests?: {
-                            /** @description Seconds, since 1970 or a start; or RFC 3339, UTC. */
+                            /** @description Seconds since 1970 or another origin, or RFC 3339 in UTC. */
                             time: number | string;
-                            /** @description May be missing where the workload has one. */
+                            /** @description Optional if the workload has only one user. */
                             user?: string;
                             size?: number;
                         }[];
                         batches?: {
                             variant: string;
                             batch: number;
-                            /** @description A server class; may be missing where the workload has one. */
+                            /** @description Server class; optional if the workload has only one. */
                             server?: string;
-                            /** @description Those of the class, where missing. */
+                            /** @description Default: the cores of the server class. */
                             cores?: number;
                             seconds: number;
                         }[];
@@ -6719,7 +6717,7 @@ export interface operations {
                     "application/json": components["schemas"]["UploadRead"];
                 };
             };
-            /** @description The body ended early; what was accepted before is kept. */
+            /** @description The body ended early; executions accepted before that are stored. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -6728,7 +6726,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6737,7 +6735,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6746,7 +6744,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6755,7 +6753,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The first request under this `Idempotency-Key` is still in flight: come again after `Retry-After` seconds. */
+            /** @description The first request under this `Idempotency-Key` is still in flight: retry after `Retry-After` seconds. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -6782,7 +6780,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -6791,7 +6789,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Nothing could be accepted; `errors` names line and field of each refused execution. This `Idempotency-Key` was used with another request. */
+            /** @description Nothing was accepted; `errors` names line and field of each rejected execution. This `Idempotency-Key` was used with another request. */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6800,7 +6798,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6809,7 +6807,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6823,9 +6821,9 @@ export interface operations {
     delete_samples: {
         parameters: {
             query?: {
-                /** @description Name of one execution; of an uploaded trace, what to call it. */
+                /** @description Name of one execution; for an uploaded trace, the name to give it. */
                 execution?: string | null;
-                /** @description All that were stored before this time. */
+                /** @description Delete executions stored before this time. */
                 before?: string | null;
             };
             header?: never;
@@ -6844,7 +6842,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6853,7 +6851,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6862,7 +6860,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6871,7 +6869,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A job that may read them has not ended; it is named. */
+            /** @description A job that may read the samples has not ended; it is named. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -6880,7 +6878,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -6898,7 +6896,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -6907,7 +6905,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6921,15 +6919,15 @@ export interface operations {
     read_exogenous: {
         parameters: {
             query?: {
-                /** @description Rows of times from this one on. */
+                /** @description Start of the time range, inclusive. */
                 since?: string | null;
-                /** @description Rows of times before this one. */
+                /** @description End of the time range, exclusive. */
                 until?: string | null;
-                /** @description Rows of this issue; default: of each time the newest. */
+                /** @description Rows of this issue; default: the newest for each time. */
                 issued_at?: string | null;
-                /** @description Most items of one page. */
+                /** @description Maximum items per page. */
                 limit?: number;
-                /** @description Taken from a `next` link. */
+                /** @description Cursor taken from a `next` link. */
                 cursor?: string | null;
             };
             header?: never;
@@ -6952,7 +6950,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_ExogenousRead_"];
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6961,7 +6959,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6970,7 +6968,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6979,7 +6977,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -6997,7 +6995,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7006,7 +7004,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7044,7 +7042,7 @@ export interface operations {
                     "application/json": components["schemas"]["SeriesRead"];
                 };
             };
-            /** @description The request can't be read. */
+            /** @description Malformed request. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -7053,7 +7051,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7062,7 +7060,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7071,7 +7069,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7080,7 +7078,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The workload would have too many rows. */
+            /** @description The workload would exceed its maximum number of rows. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -7107,7 +7105,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -7125,7 +7123,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7134,7 +7132,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7148,7 +7146,7 @@ export interface operations {
     delete_exogenous: {
         parameters: {
             query?: {
-                /** @description Rows of times before this one alone. */
+                /** @description Delete only rows for times before this one. */
                 before?: string | null;
             };
             header?: never;
@@ -7169,7 +7167,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7178,7 +7176,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7187,7 +7185,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7196,7 +7194,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -7214,7 +7212,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7223,7 +7221,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7237,9 +7235,9 @@ export interface operations {
     list_exogenous: {
         parameters: {
             query?: {
-                /** @description Most items of one page. */
+                /** @description Maximum items per page. */
                 limit?: number;
-                /** @description Taken from a `next` link. */
+                /** @description Cursor taken from a `next` link. */
                 cursor?: string | null;
             };
             header?: never;
@@ -7260,7 +7258,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_SeriesRead_"];
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7269,7 +7267,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7278,7 +7276,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7287,7 +7285,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -7305,7 +7303,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7314,7 +7312,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7328,9 +7326,9 @@ export interface operations {
     list_models: {
         parameters: {
             query?: {
-                /** @description Most items of one page. */
+                /** @description Maximum items per page. */
                 limit?: number;
-                /** @description Taken from a `next` link. */
+                /** @description Cursor taken from a `next` link. */
                 cursor?: string | null;
             };
             header?: never;
@@ -7351,7 +7349,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_ModelRead_"];
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7360,7 +7358,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7369,7 +7367,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7378,7 +7376,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -7396,7 +7394,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7405,7 +7403,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7420,7 +7418,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Any text of your own: the same request again under the same key is done once, and answered alike. */
+                /** @description Chosen by the client: a request repeated with the same key runs once and gets the same response. */
                 "Idempotency-Key"?: string | null;
             };
             path: {
@@ -7444,7 +7442,7 @@ export interface operations {
                     "application/json": components["schemas"]["JobRead"];
                 };
             };
-            /** @description The request can't be read. */
+            /** @description Malformed request. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -7453,7 +7451,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7462,7 +7460,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7471,7 +7469,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7480,7 +7478,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no sample to learn from yet. The first request under this `Idempotency-Key` is still in flight: come again after `Retry-After` seconds. */
+            /** @description There are no samples to learn from yet. The first request under this `Idempotency-Key` is still in flight: retry after `Retry-After` seconds. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -7507,7 +7505,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -7525,7 +7523,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7534,7 +7532,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7552,7 +7550,7 @@ export interface operations {
             path: {
                 /** @description Name (or id) of the workload. */
                 workload: string;
-                /** @description Version, counting from 1. */
+                /** @description Version number, starting at 1. */
                 version: number;
             };
             cookie?: never;
@@ -7568,7 +7566,7 @@ export interface operations {
                     "application/json": components["schemas"]["ModelRead"];
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7577,7 +7575,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7586,7 +7584,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7595,7 +7593,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -7613,7 +7611,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7622,7 +7620,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7640,7 +7638,7 @@ export interface operations {
             path: {
                 /** @description Name (or id) of the workload. */
                 workload: string;
-                /** @description Version, counting from 1. */
+                /** @description Version number, starting at 1. */
                 version: number;
             };
             cookie?: never;
@@ -7654,7 +7652,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7663,7 +7661,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7672,7 +7670,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7681,7 +7679,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Decisions, agents or jobs go by it; they are named. */
+            /** @description Decisions, agents or jobs use it; they are named. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -7690,7 +7688,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -7708,7 +7706,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7717,7 +7715,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7735,7 +7733,7 @@ export interface operations {
             path: {
                 /** @description Name (or id) of the workload. */
                 workload: string;
-                /** @description Version, counting from 1. */
+                /** @description Version number, starting at 1. */
                 version: number;
             };
             cookie?: never;
@@ -7751,7 +7749,7 @@ export interface operations {
                     "application/json": components["schemas"]["Forecast"];
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7760,7 +7758,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7769,7 +7767,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7787,7 +7785,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -7805,7 +7803,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7814,7 +7812,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7829,12 +7827,12 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description Name of an application of the samples.
+                 * @description Name of an application in the samples.
                  * @example resnet50
                  */
                 application?: string;
                 /**
-                 * @description GPUs of a job, at most as many as there are or were measured; with `batch`, what a step takes is told.
+                 * @description GPUs of a job, at most the number available or measured; with `batch`, predicts a step.
                  * @example 8
                  */
                 gpus?: number;
@@ -7844,27 +7842,27 @@ export interface operations {
                  */
                 batch?: number;
                 /**
-                 * @description Over which the GPUs are spread; as few as they fill, where missing.
+                 * @description Number of nodes the GPUs are spread over; default: as few as they fill.
                  * @example 2
                  */
                 nodes?: number;
                 /**
-                 * @description Of the spec; the first, where missing.
+                 * @description Node class of the spec; default: the first.
                  * @example a100
                  */
                 node_class?: string;
                 /**
-                 * @description Applications of jobs that share its nodes, with `;` between them.
+                 * @description Applications of jobs that share its nodes, separated by `;`.
                  * @example bert
                  */
                 beside?: string;
                 /**
-                 * @description A learning curve so far: iterations and losses, four at least unless curves are known; with `until`.
+                 * @description Learning curve so far: iterations and losses, at least four unless curves are known; requires `until`.
                  * @example 1:2.5,2:1.9,3:1.6,4:1.45
                  */
                 loss?: string;
                 /**
-                 * @description The same of what should rise.
+                 * @description The same for a metric that should rise.
                  * @example 1:0.42,2:0.55,3:0.61,4:0.64
                  */
                 metric?: string;
@@ -7879,12 +7877,12 @@ export interface operations {
                  */
                 variant?: string;
                 /**
-                 * @description Name of a server class; may be left out where there is one.
+                 * @description Name of a server class; optional if there is only one.
                  * @example cpu
                  */
                 server?: string;
                 /**
-                 * @description Seconds since 0:00 UTC: arrivals then are told, too.
+                 * @description Time of day, in seconds since 00:00 UTC: adds expected arrivals.
                  * @example 43200
                  */
                 at?: number;
@@ -7912,14 +7910,14 @@ export interface operations {
             path: {
                 /** @description Name (or id) of the workload. */
                 workload: string;
-                /** @description Version, counting from 1. */
+                /** @description Version number, starting at 1. */
                 version: number;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description The answer. */
+            /** @description The prediction. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7928,7 +7926,7 @@ export interface operations {
                     "application/json": components["schemas"]["ClusterPrediction"] | components["schemas"]["BatchPrediction"] | components["schemas"]["Prediction"];
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7937,7 +7935,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7946,7 +7944,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7964,7 +7962,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -7982,7 +7980,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -7991,7 +7989,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8005,9 +8003,9 @@ export interface operations {
     list_agents: {
         parameters: {
             query?: {
-                /** @description Most items of one page. */
+                /** @description Maximum items per page. */
                 limit?: number;
-                /** @description Taken from a `next` link. */
+                /** @description Cursor taken from a `next` link. */
                 cursor?: string | null;
             };
             header?: never;
@@ -8028,7 +8026,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_AgentRead_"];
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8037,7 +8035,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8046,7 +8044,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8055,7 +8053,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -8073,7 +8071,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8082,7 +8080,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8097,7 +8095,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Any text of your own: the same request again under the same key is done once, and answered alike. */
+                /** @description Chosen by the client: a request repeated with the same key runs once and gets the same response. */
                 "Idempotency-Key"?: string | null;
             };
             path: {
@@ -8121,7 +8119,7 @@ export interface operations {
                     "application/json": components["schemas"]["JobRead"];
                 };
             };
-            /** @description The request can't be read. */
+            /** @description Malformed request. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -8130,7 +8128,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8139,7 +8137,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8148,7 +8146,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8157,7 +8155,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no sample or no domain model to train on yet. The first request under this `Idempotency-Key` is still in flight: come again after `Retry-After` seconds. */
+            /** @description There are no samples or no domain model to train on yet. The first request under this `Idempotency-Key` is still in flight: retry after `Retry-After` seconds. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -8184,7 +8182,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -8202,7 +8200,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8211,7 +8209,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8225,9 +8223,9 @@ export interface operations {
     list_promotions: {
         parameters: {
             query?: {
-                /** @description Most items of one page. */
+                /** @description Maximum items per page. */
                 limit?: number;
-                /** @description Taken from a `next` link. */
+                /** @description Cursor taken from a `next` link. */
                 cursor?: string | null;
             };
             header?: never;
@@ -8248,7 +8246,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_PromotionListed_"];
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8257,7 +8255,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8266,7 +8264,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8275,7 +8273,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -8293,7 +8291,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8302,7 +8300,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8320,7 +8318,7 @@ export interface operations {
             path: {
                 /** @description Name (or id) of the workload. */
                 workload: string;
-                /** @description Version, counting from 1. */
+                /** @description Version number, starting at 1. */
                 version: number;
             };
             cookie?: never;
@@ -8336,7 +8334,7 @@ export interface operations {
                     "application/json": components["schemas"]["AgentRead"];
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8345,7 +8343,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8354,7 +8352,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8363,7 +8361,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -8381,7 +8379,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8390,7 +8388,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8408,7 +8406,7 @@ export interface operations {
             path: {
                 /** @description Name (or id) of the workload. */
                 workload: string;
-                /** @description Version, counting from 1. */
+                /** @description Version number, starting at 1. */
                 version: number;
             };
             cookie?: never;
@@ -8422,7 +8420,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8431,7 +8429,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8440,7 +8438,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8449,7 +8447,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It answers, or something live rests on it; that is named. */
+            /** @description It serves decisions, or something active depends on it; the cause is named. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -8458,7 +8456,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -8476,7 +8474,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8485,7 +8483,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8503,7 +8501,7 @@ export interface operations {
             path: {
                 /** @description Name (or id) of the workload. */
                 workload: string;
-                /** @description Version, counting from 1. */
+                /** @description Version number, starting at 1. */
                 version: number;
             };
             cookie?: never;
@@ -8523,7 +8521,7 @@ export interface operations {
                     "application/json": components["schemas"]["PromotionRead"];
                 };
             };
-            /** @description The request can't be read. */
+            /** @description Malformed request. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -8532,7 +8530,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8541,7 +8539,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8550,7 +8548,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8559,7 +8557,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Evidence that is required is missing. */
+            /** @description Required evidence is missing. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -8586,7 +8584,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -8604,7 +8602,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8613,7 +8611,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8631,7 +8629,7 @@ export interface operations {
             path: {
                 /** @description Name (or id) of the workload. */
                 workload: string;
-                /** @description Version, counting from 1. */
+                /** @description Version number, starting at 1. */
                 version: number;
             };
             cookie?: never;
@@ -8651,7 +8649,7 @@ export interface operations {
                     "application/json": components["schemas"]["PromotionRead"];
                 };
             };
-            /** @description The request can't be read. */
+            /** @description Malformed request. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -8660,7 +8658,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8669,7 +8667,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8678,7 +8676,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8714,7 +8712,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -8732,7 +8730,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8741,7 +8739,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8759,7 +8757,7 @@ export interface operations {
             path: {
                 /** @description Name (or id) of the workload. */
                 workload: string;
-                /** @description Version, counting from 1. */
+                /** @description Version number, starting at 1. */
                 version: number;
             };
             cookie?: never;
@@ -8775,7 +8773,7 @@ export interface operations {
                     "application/json": components["schemas"]["ShadowRead"];
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8784,7 +8782,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8793,7 +8791,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8802,7 +8800,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -8820,7 +8818,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8829,7 +8827,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8843,17 +8841,17 @@ export interface operations {
     download_policy: {
         parameters: {
             query?: {
-                /** @description Of policies that were trained together, this role's. */
+                /** @description Role of the policy, if several were trained together. */
                 role?: string | null;
             };
             header?: {
-                /** @description An `ETag` of before. */
+                /** @description `ETag` of an earlier response. */
                 "if-none-match"?: string | null;
             };
             path: {
                 /** @description Name (or id) of the workload. */
                 workload: string;
-                /** @description Version, counting from 1. */
+                /** @description Version number, starting at 1. */
                 version: number;
             };
             cookie?: never;
@@ -8869,14 +8867,14 @@ export interface operations {
                     "application/octet-stream": string;
                 };
             };
-            /** @description It is the one named by `If-None-Match`. */
+            /** @description Unchanged since the `ETag` in `If-None-Match`. */
             304: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8885,7 +8883,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8894,7 +8892,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8903,7 +8901,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -8921,7 +8919,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -8930,7 +8928,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -8962,7 +8960,7 @@ export interface operations {
                     "application/json": components["schemas"]["DriftRead"];
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8971,7 +8969,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8980,7 +8978,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8989,7 +8987,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -9007,7 +9005,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9016,7 +9014,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9052,7 +9050,7 @@ export interface operations {
                     "application/json": components["schemas"]["DriftRead"];
                 };
             };
-            /** @description The request can't be read. */
+            /** @description Malformed request. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -9061,7 +9059,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9070,7 +9068,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9079,7 +9077,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9106,7 +9104,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -9124,7 +9122,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9133,7 +9131,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9165,7 +9163,7 @@ export interface operations {
                     "application/json": components["schemas"]["RetentionRead"];
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9174,7 +9172,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9183,7 +9181,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9192,7 +9190,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -9210,7 +9208,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9219,7 +9217,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9255,7 +9253,7 @@ export interface operations {
                     "application/json": components["schemas"]["RetentionRead"];
                 };
             };
-            /** @description The request can't be read. */
+            /** @description Malformed request. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -9264,7 +9262,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9273,7 +9271,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9282,7 +9280,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9309,7 +9307,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -9327,7 +9325,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9336,7 +9334,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9350,11 +9348,11 @@ export interface operations {
     list_evaluations: {
         parameters: {
             query?: {
-                /** @description Only those of this workload. */
+                /** @description Filter by workload. */
                 workload?: string | null;
-                /** @description Most items of one page. */
+                /** @description Maximum items per page. */
                 limit?: number;
-                /** @description Taken from a `next` link. */
+                /** @description Cursor taken from a `next` link. */
                 cursor?: string | null;
             };
             header?: never;
@@ -9372,7 +9370,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_EvaluationRead_"];
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9381,7 +9379,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9390,7 +9388,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9399,7 +9397,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -9417,7 +9415,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9426,7 +9424,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9441,7 +9439,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Any text of your own: the same request again under the same key is done once, and answered alike. */
+                /** @description Chosen by the client: a request repeated with the same key runs once and gets the same response. */
                 "Idempotency-Key"?: string | null;
             };
             path?: never;
@@ -9462,7 +9460,7 @@ export interface operations {
                     "application/json": components["schemas"]["JobRead"];
                 };
             };
-            /** @description The request can't be read. */
+            /** @description Malformed request. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -9471,7 +9469,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9480,7 +9478,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9489,7 +9487,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9498,7 +9496,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no agent to judge yet, or no champion. The first request under this `Idempotency-Key` is still in flight: come again after `Retry-After` seconds. */
+            /** @description There is no agent to evaluate yet, or no champion. The first request under this `Idempotency-Key` is still in flight: retry after `Retry-After` seconds. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -9525,7 +9523,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -9543,7 +9541,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9552,7 +9550,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9584,7 +9582,7 @@ export interface operations {
                     "application/json": components["schemas"]["EvaluationReport"];
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9593,7 +9591,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9602,7 +9600,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9611,7 +9609,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -9629,7 +9627,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9638,7 +9636,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9668,7 +9666,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9677,7 +9675,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9686,7 +9684,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9695,7 +9693,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -9713,7 +9711,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9722,7 +9720,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9745,7 +9743,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page with tables and plots, which needs nothing from elsewhere. */
+            /** @description A self-contained page with tables and plots. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9754,7 +9752,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9763,7 +9761,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9772,7 +9770,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9781,7 +9779,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -9799,7 +9797,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9808,7 +9806,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9822,13 +9820,13 @@ export interface operations {
     list_jobs: {
         parameters: {
             query?: {
-                /** @description Only those of this workload. */
+                /** @description Filter by workload. */
                 workload?: string | null;
-                /** @description Only those in this state. */
+                /** @description Filter by state. */
                 state?: ("queued" | "running" | "succeeded" | "failed" | "cancelled") | null;
-                /** @description Most items of one page. */
+                /** @description Maximum items per page. */
                 limit?: number;
-                /** @description Taken from a `next` link. */
+                /** @description Cursor taken from a `next` link. */
                 cursor?: string | null;
             };
             header?: never;
@@ -9846,7 +9844,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_JobRead_"];
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9855,7 +9853,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9864,7 +9862,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9873,7 +9871,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -9891,7 +9889,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9900,7 +9898,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -9932,7 +9930,7 @@ export interface operations {
                     "application/json": components["schemas"]["JobRead"];
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9941,7 +9939,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9950,7 +9948,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9959,7 +9957,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -9977,7 +9975,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -9986,7 +9984,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10016,7 +10014,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10025,7 +10023,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10034,7 +10032,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -10043,7 +10041,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It has not ended, or something live rests on it; that is named. */
+            /** @description It has not ended, or something active depends on it; the cause is named. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -10052,7 +10050,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -10070,7 +10068,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -10079,7 +10077,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10111,7 +10109,7 @@ export interface operations {
                     "application/json": components["schemas"]["JobRead"];
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10120,7 +10118,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10129,7 +10127,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -10138,7 +10136,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It contradicts what is already there. */
+            /** @description Conflict with the current state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -10147,7 +10145,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -10165,7 +10163,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -10174,7 +10172,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10200,7 +10198,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Server-sent events, each with an id; ends with the job. `Last-Event-ID` resumes. */
+            /** @description Server-sent events, each with an id, until the job ends. Resume with `Last-Event-ID`. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10209,7 +10207,7 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10218,7 +10216,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10227,7 +10225,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -10236,7 +10234,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -10254,7 +10252,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -10263,7 +10261,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10277,13 +10275,13 @@ export interface operations {
     list_runs: {
         parameters: {
             query?: {
-                /** @description Only those of this workload. */
+                /** @description Filter by workload. */
                 workload?: string | null;
-                /** @description Only those in this state. */
+                /** @description Filter by state. */
                 state?: ("running" | "finished" | "failed") | null;
-                /** @description Most items of one page. */
+                /** @description Maximum items per page. */
                 limit?: number;
-                /** @description Taken from a `next` link. */
+                /** @description Cursor taken from a `next` link. */
                 cursor?: string | null;
             };
             header?: never;
@@ -10301,7 +10299,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_RunListed_"];
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10310,7 +10308,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10319,7 +10317,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -10328,7 +10326,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -10346,7 +10344,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -10355,7 +10353,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10370,7 +10368,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Any text of your own: the same request again under the same key is done once, and answered alike. */
+                /** @description Chosen by the client: a request repeated with the same key runs once and gets the same response. */
                 "Idempotency-Key"?: string | null;
             };
             path?: never;
@@ -10391,7 +10389,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunStarted"];
                 };
             };
-            /** @description The request can't be read. */
+            /** @description Malformed request. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -10400,7 +10398,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10409,7 +10407,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10418,7 +10416,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -10427,7 +10425,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The first request under this `Idempotency-Key` is still in flight: come again after `Retry-After` seconds. */
+            /** @description The first request under this `Idempotency-Key` is still in flight: retry after `Retry-After` seconds. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -10454,7 +10452,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -10472,7 +10470,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -10481,7 +10479,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10513,7 +10511,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunRead"];
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10522,7 +10520,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10531,7 +10529,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -10540,7 +10538,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -10558,7 +10556,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -10567,7 +10565,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10597,7 +10595,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10606,7 +10604,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10615,7 +10613,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -10624,7 +10622,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It goes on, or something live rests on it; that is named. */
+            /** @description It is active, or something active depends on it; the cause is named. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -10633,7 +10631,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -10651,7 +10649,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -10660,7 +10658,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10696,7 +10694,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunRead"];
                 };
             };
-            /** @description The request can't be read. */
+            /** @description Malformed request. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -10705,7 +10703,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10714,7 +10712,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10723,7 +10721,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -10732,7 +10730,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It contradicts what is already there. */
+            /** @description Conflict with the current state. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -10759,7 +10757,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -10777,7 +10775,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -10786,7 +10784,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10800,9 +10798,9 @@ export interface operations {
     list_iterations: {
         parameters: {
             query?: {
-                /** @description Most items of one page. */
+                /** @description Maximum items per page. */
                 limit?: number;
-                /** @description Taken from a `next` link. */
+                /** @description Cursor taken from a `next` link. */
                 cursor?: string | null;
             };
             header?: never;
@@ -10823,7 +10821,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_IterationRead_"];
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10832,7 +10830,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10841,7 +10839,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -10850,7 +10848,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -10868,7 +10866,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -10877,7 +10875,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10891,9 +10889,9 @@ export interface operations {
     list_keys: {
         parameters: {
             query?: {
-                /** @description Most items of one page. */
+                /** @description Maximum items per page. */
                 limit?: number;
-                /** @description Taken from a `next` link. */
+                /** @description Cursor taken from a `next` link. */
                 cursor?: string | null;
             };
             header?: never;
@@ -10911,7 +10909,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_KeyRead_"];
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10920,7 +10918,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10929,7 +10927,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -10947,7 +10945,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -10956,7 +10954,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -10971,7 +10969,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Any text of your own: the same request again under the same key is done once, and answered alike. */
+                /** @description Chosen by the client: a request repeated with the same key runs once and gets the same response. */
                 "Idempotency-Key"?: string | null;
             };
             path?: never;
@@ -10992,7 +10990,7 @@ export interface operations {
                     "application/json": components["schemas"]["KeyMade"];
                 };
             };
-            /** @description The request can't be read. */
+            /** @description Malformed request. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -11001,7 +10999,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11010,7 +11008,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -11019,7 +11017,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The first request under this `Idempotency-Key` is still in flight: come again after `Retry-After` seconds. */
+            /** @description The first request under this `Idempotency-Key` is still in flight: retry after `Retry-After` seconds. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -11046,7 +11044,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -11064,7 +11062,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -11073,7 +11071,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11103,7 +11101,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11112,7 +11110,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -11121,7 +11119,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -11130,7 +11128,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -11148,7 +11146,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -11157,7 +11155,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11171,11 +11169,11 @@ export interface operations {
     list_audit: {
         parameters: {
             query?: {
-                /** @description Only these: `key.create`, or all that begin with `key`. */
+                /** @description Filter by action: `key.create`, or a prefix such as `key`. */
                 action?: string | null;
-                /** @description Most items of one page. */
+                /** @description Maximum items per page. */
                 limit?: number;
-                /** @description Taken from a `next` link. */
+                /** @description Cursor taken from a `next` link. */
                 cursor?: string | null;
             };
             header?: never;
@@ -11184,7 +11182,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Newest first: a page as JSON, or all as CSV or NDJSON, by `Accept`. */
+            /** @description Newest first: one page as JSON, or all records as CSV or NDJSON, depending on `Accept`. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -11195,7 +11193,7 @@ export interface operations {
                     "application/x-ndjson": string;
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11204,7 +11202,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -11213,7 +11211,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -11231,7 +11229,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -11240,7 +11238,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11269,7 +11267,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The same report again: the same decision. */
+            /** @description Repeated report: the same decision. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -11278,7 +11276,7 @@ export interface operations {
                     "application/json": components["schemas"]["ClusterDecision"] | components["schemas"]["InferenceDecision"] | components["schemas"]["Decision"] | components["schemas"]["QueueDecision"];
                 };
             };
-            /** @description The report is kept; this is the next step. */
+            /** @description The report is stored; this is the next step. */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -11287,7 +11285,7 @@ export interface operations {
                     "application/json": components["schemas"]["ClusterDecision"] | components["schemas"]["InferenceDecision"] | components["schemas"]["Decision"] | components["schemas"]["QueueDecision"];
                 };
             };
-            /** @description The request can't be read. */
+            /** @description Malformed request. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -11296,7 +11294,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11305,7 +11303,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -11314,7 +11312,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -11323,7 +11321,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Another report is kept under that number, numbers are left out (the next one is named), or the run has ended. */
+            /** @description Another report has that number, numbers are skipped (the next one is named), or the run has ended. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -11350,7 +11348,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -11368,7 +11366,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -11377,7 +11375,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -11392,7 +11390,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description A run.
+                 * @description The run's id.
                  * @example 5f0c8a4be9f04a0c8f8f9e1f2f3a4b5c
                  */
                 run?: string;
@@ -11407,42 +11405,42 @@ export interface operations {
                  */
                 iteration?: number;
                 /**
-                 * @description What that iteration used: `name:value`.
+                 * @description Allocation used by that iteration: `name:value`.
                  * @example [
                  *       "gpus:4"
                  *     ]
                  */
                 allocation?: string[];
                 /**
-                 * @description What it measured: `name:value`.
+                 * @description Metrics it measured: `name:value`.
                  * @example [
                  *       "iteration_seconds:31.5"
                  *     ]
                  */
                 metric?: string[];
                 /**
-                 * @description Under which features: `name:value`.
+                 * @description Features of that iteration: `name:value`.
                  * @example [
                  *       "batch:128"
                  *     ]
                  */
                 feature?: string[];
                 /**
-                 * @description Sums over the run so far: `name:value`.
+                 * @description Totals over the run so far: `name:value`.
                  * @example [
                  *       "iteration_seconds:380"
                  *     ]
                  */
                 total?: string[];
                 /**
-                 * @description Targets other than the workload's.
+                 * @description Targets that override the workload's.
                  * @example [
                  *       "iteration_seconds:1500"
                  *     ]
                  */
                 target?: string[];
                 /**
-                 * @description How sure targets are to be met.
+                 * @description Required probabilities of meeting targets.
                  * @example [
                  *       "iteration_seconds:0.95"
                  *     ]
@@ -11455,7 +11453,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The decision; not to be stored by caches. */
+            /** @description The decision; caches must not store it. */
             200: {
                 headers: {
                     "Cache-Control"?: "no-store";
@@ -11465,7 +11463,7 @@ export interface operations {
                     "application/json": components["schemas"]["ClusterDecision"] | components["schemas"]["InferenceDecision"] | components["schemas"]["Decision"] | components["schemas"]["QueueDecision"];
                 };
             };
-            /** @description No key was given, or none that is valid. */
+            /** @description Missing or invalid key. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11474,7 +11472,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The key may not do this, or a page of another origin has asked for it. */
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -11483,7 +11481,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No such thing under that name. */
+            /** @description Not found. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -11492,7 +11490,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request names a host that is not this service's. */
+            /** @description The request names a host that this service does not serve. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -11510,7 +11508,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests, jobs or executions of this key or tenant. Try again after `Retry-After` seconds. */
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -11519,7 +11517,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Away for the moment; nothing was written. Try again after `Retry-After` seconds. */
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
             503: {
                 headers: {
                     [name: string]: unknown;

@@ -34,40 +34,40 @@ Seconds = Annotated[float, Field(ge=SHORTEST, le=LARGEST, allow_inf_nan=False)]
 
 
 class Submitted(Strict):
-    """A job that came, or that is there."""
+    """A job that was submitted or is present."""
 
     job: Id
-    gpus: Gpus = Field(description="that its owner asked for")
-    queue: Id | None = Field(default=None, description="null: the least urgent")
-    minimum: Gpus | None = Field(default=None, description="null: the spec's, or what was asked for where that is less")
-    maximum: Gpus | None = Field(default=None, description="null: the spec's, or what was asked for where that is more")
-    at: Moment | None = Field(default=None, description="when it came; null: the moment of the report")
+    gpus: Gpus = Field(description="GPUs requested by its owner")
+    queue: Id | None = Field(default=None, description="null: the least urgent queue")
+    minimum: Gpus | None = Field(default=None, description="null: the spec's, or the GPUs requested if lower")
+    maximum: Gpus | None = Field(default=None, description="null: the spec's, or the GPUs requested if higher")
+    at: Moment | None = Field(default=None, description="arrival time; null: the time of the report")
     application: Id | None = Field(
-        default=None, description="what it trains: jobs of one application are expected to be as fast as each other"
+        default=None, description="what it trains: jobs of one application are expected to run at the same speed"
     )
-    batch: Samples | None = Field(default=None, description="samples of a step, over all its GPUs")
-    data: Positive | None = Field(default=None, description="size of its data, in one unit for all of an application")
+    batch: Samples | None = Field(default=None, description="samples per step, over all its GPUs")
+    data: Positive | None = Field(default=None, description="data size, in one unit per application")
     iterations: Positive | None = Field(
-        default=None, description="until it is finished, epochs or updates, whatever it counts; null: unknown"
+        default=None, description="epochs or updates until it is finished, in its own unit; null: unknown"
     )
 
 
 class Progressed(Strict):
-    """How far a job is, and what was measured of it on the way; that says on what, for the samples of the run."""
+    """Progress of a job and its recent measurements, with the conditions they were taken under."""
 
     job: Id
-    iteration: NonNegative = Field(description="done so far; fewer than before: it went on from a checkpoint")
-    loss: Finite | None = Field(default=None, description="the less the better; or `metric`")
-    metric: Finite | None = Field(default=None, description="the more the better; or `loss`")
-    seconds: Seconds | None = Field(default=None, description="of one step, as measured lately")
-    computing: Positive | None = Field(default=None, description="of those, what is no waiting for other GPUs")
-    gpus: Gpus | None = Field(default=None, description="on which that was measured; null: on what it has")
-    nodes: Gpus | None = Field(default=None, description="over which these were spread; null: as few as they fill")
+    iteration: NonNegative = Field(description="completed so far; fewer than before: it resumed from a checkpoint")
+    loss: Finite | None = Field(default=None, description="lower is better; or `metric`")
+    metric: Finite | None = Field(default=None, description="higher is better; or `loss`")
+    seconds: Seconds | None = Field(default=None, description="recent duration of one step")
+    computing: Positive | None = Field(default=None, description="part of the step not spent waiting for other GPUs")
+    gpus: Gpus | None = Field(default=None, description="GPUs it was measured on; null: its current ones")
+    nodes: Gpus | None = Field(default=None, description="nodes these were spread over; null: as few as they fill")
     beside: Annotated[tuple[Id, ...], Field(max_length=MOST_BESIDE)] = Field(
-        default=(), description="applications of jobs that shared its nodes then; none: it had them alone"
+        default=(), description="applications of jobs that shared its nodes then; empty: none"
     )
-    batch: Samples | None = Field(default=None, description="samples of a step then, over all GPUs; null: as submitted")
-    noise_scale: NonNegative | None = Field(default=None, description="of its gradient, in samples")
+    batch: Samples | None = Field(default=None, description="samples per step then, over all GPUs; null: as submitted")
+    noise_scale: NonNegative | None = Field(default=None, description="gradient noise scale, in samples")
 
     @model_validator(mode="after")
     def _one_value(self) -> Self:
@@ -77,28 +77,28 @@ class Progressed(Strict):
 
 
 class Ended(Strict):
-    """A job that is finished, or has failed: it leaves."""
+    """A job that has finished or failed, and leaves."""
 
     job: Id
     state: Literal["finished", "failed"] = "finished"
 
 
 class NodeChange(Strict):
-    """How many GPUs a node has now; 0: it is lost."""
+    """Current number of GPUs of a node; 0: it is lost."""
 
-    node: Id = Field(description="A class and a number from 0.", examples=["a100-0"])
+    node: Id = Field(description="Class and index, starting at 0.", examples=["a100-0"])
     gpus: Annotated[int, Field(ge=0, le=64)]
 
 
 class ClusterReport(Strict):
-    """What has happened since the last report, or, where it is ``whole``, all that is there."""
+    """Changes since the last report or, if ``whole``, the full state."""
 
     kind: Literal["cluster"] = "cluster"
-    at: Moment = Field(description="The moment of the report.")
+    at: Moment = Field(description="Time of the report, in seconds since the run's start.")
     whole: bool = Field(
         default=False,
-        description="Whether `submitted` and `nodes` tell all: jobs that are not in it have left, nodes that are not "
-        "in it have the GPUs that the spec says. Jobs that were there keep what is known of them.",
+        description="Whether `submitted` and `nodes` are complete: jobs not listed have left, nodes not listed have "
+        "the GPUs of the spec. What is known of listed jobs is kept.",
     )
     submitted: Annotated[tuple[Submitted, ...], Field(max_length=LARGEST_REPORT)] = ()
     progressed: Annotated[tuple[Progressed, ...], Field(max_length=LARGEST_REPORT)] = ()

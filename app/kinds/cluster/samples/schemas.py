@@ -19,51 +19,54 @@ _STEP: dict[str, Any] = {
     "properties": {
         "application": _NAME,
         "gpus": _COUNT,
-        "nodes": {**_COUNT, "description": "Over which they are spread; as few as they fill, where missing."},
-        "node_class": {"type": "string", "description": "Of the spec; may be missing where that has one."},
-        "batch": {**_POSITIVE, "description": "Samples of a step, over all GPUs."},
-        "seconds": {**_POSITIVE, "description": "Of a step."},
-        "computing": {**_POSITIVE, "description": "Seconds of it in which gradients were computed."},
+        "nodes": {**_COUNT, "description": "Number of nodes the GPUs are spread over; default: as few as they fill."},
+        "node_class": {"type": "string", "description": "Node class of the spec; optional if there is only one."},
+        "batch": {**_POSITIVE, "description": "Samples per step, over all GPUs."},
+        "seconds": {**_POSITIVE, "description": "Duration of a step."},
+        "computing": {**_POSITIVE, "description": "Part of the step spent computing gradients."},
         "beside": {
             "type": "array",
             "items": _NAME,
             "maxItems": 4,
-            "description": "Applications of jobs that shared its nodes; none: it had them alone.",
+            "description": "Applications of jobs that shared its nodes; empty: none.",
         },
     },
 }
 _POINT: dict[str, Any] = {
     "type": "object",
     "required": ["job", "iteration"],
-    "description": "With `loss` or `metric`.",
+    "description": "Requires `loss` or `metric`.",
     "properties": {
         "job": _NAME,
-        "application": {**_NAME, "description": "Learns like others of that name."},
-        "iteration": {**_AMOUNT, "description": "Epochs or updates done, whatever the application counts."},
-        "loss": {"type": "number", "description": "The less, the better."},
-        "metric": {"type": "number", "description": "The more, the better."},
-        "batch": {**_POSITIVE, "description": "Samples of an update, over all GPUs."},
-        "noise_scale": {**_AMOUNT, "description": "Of the gradient, in samples: its variance over its square."},
+        "application": {**_NAME, "description": "Jobs of one application are expected to learn alike."},
+        "iteration": {**_AMOUNT, "description": "Epochs or updates completed, in the application's own unit."},
+        "loss": {"type": "number", "description": "Lower is better."},
+        "metric": {"type": "number", "description": "Higher is better."},
+        "batch": {**_POSITIVE, "description": "Samples per update, over all GPUs."},
+        "noise_scale": {**_AMOUNT, "description": "Gradient noise scale, in samples: variance over squared gradient."},
     },
 }
 _ARRIVAL: dict[str, Any] = {
     "type": "object",
     "required": ["time", "gpus"],
     "properties": {
-        "time": {"type": ["number", "string"], "description": "Seconds, since 1970 or a start; or RFC 3339, UTC."},
-        "queue": {"type": "string", "description": "The least urgent, where missing."},
+        "time": {
+            "type": ["number", "string"],
+            "description": "Seconds since 1970 or another origin, or RFC 3339 in UTC.",
+        },
+        "queue": {"type": "string", "description": "Default: the least urgent queue."},
         "application": _NAME,
-        "gpus": {**_COUNT, "description": "That it asked for."},
-        "data": {**_AMOUNT, "description": "Size of its data, in one unit for all of an application."},
-        "duration": {**_AMOUNT, "description": "Seconds that it ran on them."},
+        "gpus": {**_COUNT, "description": "Number of GPUs requested."},
+        "data": {**_AMOUNT, "description": "Data size, in one unit per application."},
+        "duration": {**_AMOUNT, "description": "Seconds that it ran on those GPUs."},
     },
 }
 NDJSON_SCHEMA: dict[str, Any] = {
     **FILE,
-    "description": "Kind `cluster`: one execution, a measured step (`application`, `gpus`, `nodes`, `node_class`, "
-    "`batch`, `seconds`, `computing`, `beside`), a point of a learning curve (`job`, `application`, `iteration`, "
-    "`loss` or `metric`, `batch`, `noise_scale`) or a job that came (`time`, `queue`, `application`, `gpus`, `data`, "
-    "`duration`) per line; the same as columns in CSV, the names of `beside` with `;` between them.",
+    "description": "Kind `cluster`: one execution; each line is a measured step (`application`, `gpus`, `nodes`, "
+    "`node_class`, `batch`, `seconds`, `computing`, `beside`), a point of a learning curve (`job`, `application`, "
+    "`iteration`, `loss` or `metric`, `batch`, `noise_scale`) or a submitted job (`time`, `queue`, `application`, "
+    "`gpus`, `data`, `duration`). CSV has the same columns, with `;` between the names of `beside`.",
 }
 JSON_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -87,35 +90,35 @@ JSON_SCHEMA: dict[str, Any] = {
 
 
 class StepsRead(BaseModel):
-    """What measured steps come to."""
+    """Summary of measured steps."""
 
     count: int
-    seconds: float = Field(description="Sum of what they took.")
+    seconds: float = Field(description="Sum of their durations.")
 
 
 class CurvesRead(BaseModel):
-    """What learning curves come to."""
+    """Summary of learning curves."""
 
     jobs: int
     points: int
 
 
 class ArrivalsRead(BaseModel):
-    """What a log of jobs comes to."""
+    """Summary of a job log."""
 
     count: int
-    of_queues: dict[str, int] = Field(description="How many of each queue.")
-    start: float = Field(description="When the first came: seconds since 1970, UTC, or since a start of its own.")
-    span_seconds: float = Field(description="From the first to the last.")
-    mean_gpus: float = Field(description="That they asked for.")
-    mean_duration: float | None = Field(description="Seconds; null where none is known.")
+    of_queues: dict[str, int] = Field(description="Number of jobs by queue.")
+    start: float = Field(description="Time of the first: seconds since 1970 UTC, or since the log's own origin.")
+    span_seconds: float = Field(description="From first to last.")
+    mean_gpus: float = Field(description="Mean number of GPUs requested.")
+    mean_duration: float | None = Field(description="Null if no duration is known.")
 
 
 class ClusterExecution(ExecutionBase):
-    """A stored execution; iterations count its rows, seconds those of steps and the span of its log of jobs."""
+    """A stored execution; `iterations` counts its rows, `seconds` sums steps and the span of its job log."""
 
     kind: Literal["cluster"]
-    applications: list[str] = Field(description="That it names; at most the first hundred.")
-    steps: StepsRead | None = Field(default=None, description="Its measured steps; null: it has none.")
-    curves: CurvesRead | None = Field(default=None, description="Its learning curves; null: it has none.")
-    arrivals: ArrivalsRead | None = Field(default=None, description="Its log of jobs; null: it has none.")
+    applications: list[str] = Field(description="Applications it contains, at most the first 100.")
+    steps: StepsRead | None = Field(default=None, description="Its measured steps, if any.")
+    curves: CurvesRead | None = Field(default=None, description="Its learning curves, if any.")
+    arrivals: ArrivalsRead | None = Field(default=None, description="Its job log, if any.")

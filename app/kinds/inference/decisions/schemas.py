@@ -74,18 +74,18 @@ class EncodedDecision(msgspec.Struct, frozen=True):
 
 
 class BatchStart(BaseModel):
-    """A batch that is to be started now: the user's oldest requests."""
+    """A batch to start now, of the user's oldest requests."""
 
-    server: str = Field(description="A class and a number from 0.", examples=["cpu-0"])
+    server: str = Field(description="Class and index, starting at 0.", examples=["cpu-0"])
     user: str
     variant: str
-    batch: int = Field(description="The size that was chosen; the smallest takes fewer requests, too.")
-    requests: list[str] = Field(description="By name; those that came without have a number, as in `#17`.")
-    expected_seconds: float | None = Field(description="Loading of the variant included; null without a domain model.")
+    batch: int = Field(description="Chosen batch size; the smallest also takes fewer requests.")
+    requests: list[str] = Field(description="Names; unnamed requests have a number, such as `#17`.")
+    expected_seconds: float | None = Field(description="Includes loading the variant; null without a domain model.")
 
 
 class Drop(BaseModel):
-    """Requests that are to be given up."""
+    """Requests to drop."""
 
     user: str
     requests: list[str]
@@ -93,32 +93,32 @@ class Drop(BaseModel):
 
 
 class ShadowStarts(BaseModel):
-    """What another agent would have started; it is written down, and changes nothing."""
+    """What another agent would have started; recorded, without effect."""
 
     agent: int = Field(description="Version of the shadow.")
     start: list[BatchStart]
-    agrees: bool = Field(description="Whether it would have started and turned what was decided.")
-    gain: float | None = Field(description="Null: nothing tells at once what other starts would have been worth.")
-    problem: str | None = Field(description="What failed, if something did.")
+    agrees: bool = Field(description="Whether its decision would have been the same.")
+    gain: float | None = Field(description="Always null: the value of other starts is unknown.")
+    problem: str | None = Field(description="What failed, if anything.")
 
 
 class InferenceDecision(DecisionBase):
-    """All that is to be started now, on which servers, what is given up, and how many servers are to be on."""
+    """Batches to start now and on which servers, requests to drop, and how many servers to run."""
 
     kind: Literal["inference"]
-    at: float = Field(description="The moment of the report, in seconds since the run's start.")
+    at: float = Field(description="Time of the report, in seconds since the run's start.")
     start: list[BatchStart]
     drop: list[Drop]
-    servers: dict[str, int] = Field(description="How many of each class are to be on; those that start are.")
-    wake_at: float | None = Field(description="When to report again at the latest; null: at the next event.")
-    waiting: dict[str, int] = Field(description="Requests of each user that wait, after all this.")
-    quality: dict[str, float] = Field(description="Mean response quality of each user lately; 1 before an answer.")
+    servers: dict[str, int] = Field(description="Number of servers to run per class, including those starting.")
+    wake_at: float | None = Field(description="Latest time for the next report; null: at the next event.")
+    waiting: dict[str, int] = Field(description="Waiting requests by user, after this decision.")
+    quality: dict[str, float] = Field(description="Recent mean response quality by user; 1 before the first answer.")
     expected: dict[str, dict[str, list[float]]] | None = Field(
         default=None,
-        description="Seconds that batches are expected to take, by class of servers, variant and size, for a client "
-        "that decides by itself: in the first decision of a carried run, where there is a domain model.",
+        description="Expected seconds per batch, by server class, variant and size, for clients that decide by "
+        "themselves: in the first decision of a carried run, if there is a domain model.",
     )
-    shadow: ShadowStarts | None = Field(default=None, description="The run's shadow, if it has one.")
+    shadow: ShadowStarts | None = Field(default=None, description="Decision of the run's shadow, if any.")
 
 
 class InferenceStart(RunStart):
@@ -126,6 +126,6 @@ class InferenceStart(RunStart):
 
     carried: bool = Field(
         default=False,
-        description="Whether the client decides by itself, with the policy that it has loaded, and reports what it "
-        "started: the run's decisions then start nothing.",
+        description="Whether the client decides by itself with the policy it has loaded and reports what it started; "
+        "the run's decisions then start nothing.",
     )

@@ -26,33 +26,33 @@ ServerState = Literal["starting", "up", "down"]
 
 
 class Arrived(Strict):
-    """A request that came."""
+    """A request that arrived."""
 
     user: Id
     at: Moment
-    id: RequestId | None = Field(default=None, description="null: it is given a number; a name must not begin with `#`")
+    id: RequestId | None = Field(default=None, description="null: a number is assigned; a name must not begin with `#`")
 
 
 class Finished(Strict):
-    """The end of a batch; what it was is told for the samples of the run, which know reports alone."""
+    """The end of a batch; its details are used for the run's samples, which are made from reports only."""
 
-    server: Id = Field(description="A class and a number from 0.", examples=["cpu-0"])
+    server: Id = Field(description="Class and index, starting at 0.", examples=["cpu-0"])
     at: Moment
     variant: Id | None = None
     batch: BatchSize | None = None
-    seconds: Took | None = Field(default=None, description="that the batch took, as measured")
+    seconds: Took | None = Field(default=None, description="measured duration of the batch")
 
 
 class ServerChange(Strict):
-    """What has become of a server. Requests of a batch on one that is down wait again."""
+    """A change of a server's state. If it goes down, the requests of its batch wait again."""
 
     server: Id
     state: ServerState
-    at: Moment | None = Field(default=None, description="null: the moment of the report")
+    at: Moment | None = Field(default=None, description="null: the time of the report")
 
 
 class Started(Strict):
-    """A batch that the client itself started, of the user's oldest requests: in carried runs alone."""
+    """A batch of the user's oldest requests that the client itself started; only in carried runs."""
 
     server: Id
     user: Id
@@ -62,10 +62,10 @@ class Started(Strict):
 
 
 class InferenceReport(Strict):
-    """What has happened since the last report, in order of time within each list."""
+    """Events since the last report, in order of time within each list."""
 
     kind: Literal["inference"] = "inference"
-    at: Moment = Field(description="The moment of the report.")
+    at: Moment = Field(description="Time of the report, in seconds since the run's start.")
     arrived: Annotated[tuple[Arrived, ...], Field(max_length=LARGEST_REPORT)] = ()
     finished: Annotated[tuple[Finished, ...], Field(max_length=LARGEST_REPORT)] = ()
     servers: Annotated[tuple[ServerChange, ...], Field(max_length=LARGEST_REPORT)] = ()

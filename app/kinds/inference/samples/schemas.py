@@ -13,8 +13,11 @@ _REQUEST: dict[str, Any] = {
     "type": "object",
     "required": ["time"],
     "properties": {
-        "time": {"type": ["number", "string"], "description": "Seconds, since 1970 or a start; or RFC 3339, UTC."},
-        "user": {"type": "string", "description": "May be missing where the workload has one."},
+        "time": {
+            "type": ["number", "string"],
+            "description": "Seconds since 1970 or another origin, or RFC 3339 in UTC.",
+        },
+        "user": {"type": "string", "description": "Optional if the workload has only one user."},
         "size": {"type": "number", "minimum": 0},
     },
 }
@@ -24,15 +27,15 @@ _BATCH: dict[str, Any] = {
     "properties": {
         "variant": {"type": "string"},
         "batch": {"type": "integer", "minimum": 1},
-        "server": {"type": "string", "description": "A server class; may be missing where the workload has one."},
-        "cores": {"type": "number", "exclusiveMinimum": 0, "description": "Those of the class, where missing."},
+        "server": {"type": "string", "description": "Server class; optional if the workload has only one."},
+        "cores": {"type": "number", "exclusiveMinimum": 0, "description": "Default: the cores of the server class."},
         "seconds": {"type": "number", "exclusiveMinimum": 0},
     },
 }
 NDJSON_SCHEMA: dict[str, Any] = {
     **FILE,
-    "description": "Kind `inference`: one execution, a request (`time`, `user`, `size`) or a measured batch "
-    "(`variant`, `batch`, `server`, `cores`, `seconds`) per line; the same as columns in CSV.",
+    "description": "Kind `inference`: one execution; each line is a request (`time`, `user`, `size`) or a measured "
+    "batch (`variant`, `batch`, `server`, `cores`, `seconds`). CSV has the same columns.",
 }
 JSON_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -55,25 +58,25 @@ JSON_SCHEMA: dict[str, Any] = {
 
 
 class RequestsRead(BaseModel):
-    """What a log of requests comes to."""
+    """Summary of a request log."""
 
     count: int
-    of_users: dict[str, int] = Field(description="How many of each user.")
-    start: float = Field(description="When the first came: seconds since 1970, UTC, or since a start of its own.")
-    span_seconds: float = Field(description="From the first to the last.")
-    mean_size: float | None = Field(description="Null where sizes are not known.")
+    of_users: dict[str, int] = Field(description="Number of requests by user.")
+    start: float = Field(description="Time of the first: seconds since 1970 UTC, or since the log's own origin.")
+    span_seconds: float = Field(description="From first to last.")
+    mean_size: float | None = Field(description="Null if sizes are unknown.")
 
 
 class BatchesRead(BaseModel):
-    """What measured batches come to."""
+    """Summary of measured batches."""
 
     count: int
-    seconds: float = Field(description="Sum of what they took.")
+    seconds: float = Field(description="Sum of their durations.")
 
 
 class InferenceExecution(ExecutionBase):
-    """A stored execution; iterations count requests and batches, seconds those of batches and the span of requests."""
+    """A stored execution; `iterations` counts requests and batches, `seconds` sums batches and the span of requests."""
 
     kind: Literal["inference"]
-    requests: RequestsRead | None = Field(default=None, description="Its log of requests; null: it has none.")
-    batches: BatchesRead | None = Field(default=None, description="Its measured batches; null: it has none.")
+    requests: RequestsRead | None = Field(default=None, description="Its request log, if any.")
+    batches: BatchesRead | None = Field(default=None, description="Its measured batches, if any.")

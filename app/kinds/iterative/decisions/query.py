@@ -30,12 +30,12 @@ _PAIRS: dict[str, Any] = {"type": "array", "items": {"type": "string", "pattern"
 _NUMBER: dict[str, Any] = {"type": "integer", "minimum": 0, "maximum": LARGEST_ITERATION}
 PARAMETERS = (
     Parameter("iteration", "The reported iteration.", _NUMBER, 11),
-    Parameter("allocation", "What that iteration used: `name:value`.", _PAIRS, ["gpus:4"]),
-    Parameter("metric", "What it measured: `name:value`.", _PAIRS, ["iteration_seconds:31.5"]),
-    Parameter("feature", "Under which features: `name:value`.", _PAIRS, ["batch:128"]),
-    Parameter("total", "Sums over the run so far: `name:value`.", _PAIRS, ["iteration_seconds:380"]),
-    Parameter("target", "Targets other than the workload's.", _PAIRS, ["iteration_seconds:1500"]),
-    Parameter("probability", "How sure targets are to be met.", _PAIRS, ["iteration_seconds:0.95"]),
+    Parameter("allocation", "Allocation used by that iteration: `name:value`.", _PAIRS, ["gpus:4"]),
+    Parameter("metric", "Metrics it measured: `name:value`.", _PAIRS, ["iteration_seconds:31.5"]),
+    Parameter("feature", "Features of that iteration: `name:value`.", _PAIRS, ["batch:128"]),
+    Parameter("total", "Totals over the run so far: `name:value`.", _PAIRS, ["iteration_seconds:380"]),
+    Parameter("target", "Targets that override the workload's.", _PAIRS, ["iteration_seconds:1500"]),
+    Parameter("probability", "Required probabilities of meeting targets.", _PAIRS, ["iteration_seconds:0.95"]),
 )
 
 QUERIED = ("/query/target", "/query/probability")

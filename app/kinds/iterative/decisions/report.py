@@ -13,7 +13,7 @@ from app.kinds.iterative.upcoming import MOST_UPCOMING
 
 
 class UpcomingIteration(BaseModel):
-    """What is known beforehand of one iteration."""
+    """What is known in advance about one iteration."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -33,8 +33,8 @@ class IterationReport(BaseModel):
         default=None,
         exclude_if=lambda value: value is None,
         max_length=MOST_UPCOMING,
-        description="The iterations right after this one, in order, as far as they are known: at most as many as are "
-        "left. It replaces what was announced before, an empty list withdraws it; without it that still holds.",
+        description="The iterations right after this one, in order, as far as known: at most as many as are left. "
+        "Replaces what was announced before; an empty list withdraws it; if omitted, it still holds.",
         examples=[[{"features": {"batch": 128}}, {"features": {"batch": 256}}]],
     )
 

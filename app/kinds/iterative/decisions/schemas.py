@@ -61,7 +61,7 @@ class EncodedDecision(msgspec.Struct, frozen=True):
 
 
 class DecisionReason(BaseModel):
-    """Why: a stable code, and the same for people."""
+    """Reason as a stable code and as text."""
 
     code: str = Field(examples=["deadline_at_risk"])
     text: str = Field(
@@ -70,7 +70,7 @@ class DecisionReason(BaseModel):
 
 
 class PredictedMetric(BaseModel):
-    """What a metric is expected to be in the next iteration, with an interval for the share `level` of cases."""
+    """Expected value of a metric in the next iteration, with an interval of probability `level`."""
 
     mean: float
     low: float
@@ -79,44 +79,46 @@ class PredictedMetric(BaseModel):
 
 
 class ShadowStep(BaseModel):
-    """What another agent would have decided; it is written down, and changes nothing."""
+    """What another agent would have decided; recorded, without effect."""
 
     agent: int = Field(description="Version of the shadow.")
-    allocation: dict[str, float] | None = Field(description="What it would allocate; null when it failed.")
-    agrees: bool = Field(description="Whether it is the step that was decided.")
+    allocation: dict[str, float] | None = Field(description="Allocation it would choose; null if it failed.")
+    agrees: bool = Field(description="Whether its step matches the one decided.")
     gain: float | None = Field(
-        description="Expected return of its step less that of the decided one under the domain model, each allocation "
-        "then held: the regret of not having followed it."
+        description="Expected return of its step minus that of the decided one under the domain model, each allocation "
+        "then held: the regret of not following it."
     )
-    problem: str | None = Field(description="What failed, if something did.")
+    problem: str | None = Field(description="What failed, if anything.")
 
 
 class Decision(BaseModel):
     """The next resource step."""
 
-    run: str | None = Field(description="The run; null when the state was given in full.")
+    run: str | None = Field(description="The run; null if the state was given in full.")
     workload: str
     kind: Literal["iterative"]
-    reported: int | None = Field(description="The last iteration that was reported; null before the first.")
-    iteration: int = Field(description="The iteration that this allocation is for.")
-    allocation: dict[str, float] = Field(description="What to allocate, by resource.", examples=[{"gpus": 6}])
-    delta: dict[str, float] = Field(description="Change against the reported allocation.", examples=[{"gpus": 2}])
+    reported: int | None = Field(description="Last reported iteration; null before the first.")
+    iteration: int = Field(description="Iteration that this allocation is for.")
+    allocation: dict[str, float] = Field(description="Allocation by resource.", examples=[{"gpus": 6}])
+    delta: dict[str, float] = Field(description="Change from the reported allocation.", examples=[{"gpus": 2}])
     noop: bool = Field(description="Whether nothing changes.")
     source: Source = Field(
-        description="Who answered: the promoted agent, a heuristic in its stead, a guard that replaced the policy's "
-        "step, or a fallback because something failed."
+        description="What decided: the promoted agent, a heuristic in its place, a guard that replaced the policy's "
+        "step, or a fallback after a failure."
     )
-    agent: int | None = Field(description="Version of the promoted agent, if there is one.")
-    policy: str = Field(description="What the answering policy is called.", examples=["dueling_double_dqn"])
+    agent: int | None = Field(description="Version of the promoted agent, if any.")
+    policy: str = Field(description="Name of the deciding policy.", examples=["dueling_double_dqn"])
     reason: DecisionReason
-    predicted: dict[str, PredictedMetric] = Field(description="The next iteration's metrics at this allocation.")
+    predicted: dict[str, PredictedMetric] = Field(
+        description="Predicted metrics of the next iteration at this allocation."
+    )
     chances: dict[str, float] = Field(
         default={},
-        description="How likely each target is to be met at this allocation: a run's at its end, if the allocation is "
-        "held; an iteration's in the next one. None before the first model, and of set points.",
+        description="Probability of meeting each target at this allocation: run targets by the end of the run if it is "
+        "held, iteration targets in the next iteration. None before the first model or for set points.",
         examples=[{"iteration_seconds": 0.97}],
     )
-    valid_for_iterations: int = Field(description="For how many iterations it holds; 0 once the run is complete.")
+    valid_for_iterations: int = Field(description="Number of iterations it is valid for; 0 once the run is complete.")
     decided_at: datetime
     drift: Drifts = None
-    shadow: ShadowStep | None = Field(default=None, description="The run's shadow, if it has one.")
+    shadow: ShadowStep | None = Field(default=None, description="Decision of the run's shadow, if any.")

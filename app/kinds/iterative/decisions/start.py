@@ -17,23 +17,23 @@ class IterationRunStart(RunStart):
     """Start a live run of iterations."""
 
     targets: dict[Name, Target] = Field(
-        default={}, description="Targets of this run alone, by metric; the workload's hold for the rest.", max_length=16
+        default={}, description="Targets of this run only, by metric; the workload's apply otherwise.", max_length=16
     )
     probabilities: dict[Name, Probability | None] = Field(
         default={},
-        description="How sure targets of this run alone are to be met, by metric; null: as the weights have it. The "
-        "workload's hold for the rest.",
+        description="Required probabilities of meeting targets, for this run only, by metric; null: the weights "
+        "decide. The workload's apply otherwise.",
         max_length=16,
     )
     first_iteration: int = Field(
         default=0,
         ge=0,
         le=2**31 - 1,
-        description="The first that will be reported, where it is not the workload's first: those before it are over "
-        "and were not measured, or not by this run. Targets of the whole run are for what is left from here on.",
+        description="First iteration to be reported, if not the workload's first: earlier ones are over and were not "
+        "measured, or not by this run. Targets of the whole run apply to what is left.",
     )
     features: dict[Name, Finite] | None = Field(
-        default=None, description="Features of the first iteration, if they are known: all of them.", max_length=8
+        default=None, description="Features of the first iteration, if known: all of them.", max_length=8
     )
     upcoming: list[UpcomingIteration] = Field(
         default=[], max_length=MOST_UPCOMING, description="The iterations after the first, in order, as in a report."

@@ -55,4 +55,4 @@ class ExecutionRead(ExecutionBase):
     """A stored execution of iterations."""
 
     kind: Literal["iterative"]
-    reports: list[Report] | None = Field(default=None, description="With `reports=true`: every iteration.")
+    reports: list[Report] | None = Field(default=None, description="Every iteration, if `reports=true`.")

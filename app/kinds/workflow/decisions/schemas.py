@@ -113,78 +113,78 @@ class EncodedQueueDecision(msgspec.Struct, frozen=True):
 
 
 class Placement(BaseModel):
-    """A task that is to start."""
+    """A task to start."""
 
     task: str
-    node: str = Field(description="A type's name and a number from 0.", examples=["large-0"])
-    start: float = Field(description="When: the report's `now`.")
+    node: str = Field(description="Node type and index, starting at 0.", examples=["large-0"])
+    start: float = Field(description="Start time: the report's `now`.")
 
 
 class NodeSteps(BaseModel):
-    """Nodes to order and to give back."""
+    """Nodes to order and to release."""
 
     start: list[str]
     release: list[str]
 
 
 class Scored(BaseModel):
-    """A task and its score; the smallest is the most urgent."""
+    """A task and its score; the lowest is the most urgent."""
 
     task: str
     score: float
 
 
 class BackfillWindow(BaseModel):
-    """What waits, until when, and what may overtake it: tasks that are expected to end by then, and under `easy` those
-    that need no more than the spare processors, or start on other nodes."""
+    """The waiting task, when it will start, and what may overtake it: tasks expected to end by then, and under `easy`
+    those that need no more than the spare processors, or start on other nodes."""
 
-    task: str = Field(description="The task that waits.")
-    node: str | None = Field(description="Where it will start; null when no rented node can hold it.")
-    until: float | None = Field(description="When, if running tasks end as expected; null when that is unknown.")
-    spare_processors: int = Field(description="What it leaves free there.")
-    overtook: list[str] = Field(description="Tasks that start before it now.")
+    task: str = Field(description="The waiting task.")
+    node: str | None = Field(description="Node it will start on; null if no rented node can hold it.")
+    until: float | None = Field(description="Start time if running tasks end as expected; null if unknown.")
+    spare_processors: int = Field(description="Processors it leaves free on that node.")
+    overtook: list[str] = Field(description="Tasks that start ahead of it now.")
 
 
 class WorkflowPlan(BaseModel):
-    """A searched plan for tasks that depend on each other, on the nodes that are rented."""
+    """A plan searched for tasks that depend on each other, on the rented nodes."""
 
-    followed: bool = Field(description="Whether it is followed; otherwise HEFT answers, which it could not better.")
-    made: float = Field(description="When; a time of the reports.")
-    seconds: float = Field(description="From then until the last task ends, as planned.")
-    heft_seconds: float = Field(description="The same by HEFT.")
-    search_seconds: float = Field(description="What the search took.")
+    followed: bool = Field(description="Whether it is followed; otherwise it does not improve on HEFT, which decides.")
+    made: float = Field(description="When it was made, on the clock of the reports.")
+    seconds: float = Field(description="Planned time from then until the last task ends.")
+    heft_seconds: float = Field(description="The same for HEFT.")
+    search_seconds: float = Field(description="Duration of the search.")
     because: str = Field(
-        description="Why it was made.", examples=["the first one", "t12 ended 40 s later than planned"]
+        description="Reason for making it.", examples=["the first one", "t12 ended 40 s later than planned"]
     )
-    tasks: int = Field(description="How many of its tasks have not ended.")
+    tasks: int = Field(description="Number of its tasks that have not ended.")
 
 
 class QueueReason(BaseModel):
-    """Why: a stable code, the same for people, and the numbers that it rests on."""
+    """Reason as a stable code and as text, with the figures behind it."""
 
     code: str = Field(examples=["started"])
     text: str
-    strategy: str = Field(description="Whose order was followed.", examples=["sjf"])
-    backfilling: str = Field(description="The mechanism.", examples=["easy"])
+    strategy: str = Field(description="Strategy whose order was followed.", examples=["sjf"])
+    backfilling: str = Field(description="Backfilling mechanism.", examples=["easy"])
     first: Scored | None = Field(default=None, description="The most urgent task.")
-    runner_up: Scored | None = Field(default=None, description="The next one.")
+    runner_up: Scored | None = Field(default=None, description="The next most urgent task.")
     window: BackfillWindow | None = None
-    plan: WorkflowPlan | None = Field(default=None, description="Of workflows, where an agent is wanted.")
+    plan: WorkflowPlan | None = Field(default=None, description="For workflows, if an agent is requested.")
 
 
 class QueueShadow(BaseModel):
-    """What another agent would have decided; it is written down, and changes nothing."""
+    """What another agent would have decided; recorded, without effect."""
 
     agent: int
     strategy: str | None
     placements: list[Placement]
     agrees: bool = Field(description="Whether the same tasks start on the same nodes.")
-    gain: float | None = Field(description="Null: nothing tells at once what another start would have been worth.")
+    gain: float | None = Field(description="Always null: the value of other starts is unknown.")
     problem: str | None
 
 
 class ReportWarning(BaseModel):
-    """What looks wrong in a report that was taken nevertheless, with the values that look so."""
+    """What looks wrong in an accepted report, with the values concerned."""
 
     pointer: str
     message: str
@@ -192,26 +192,26 @@ class ReportWarning(BaseModel):
 
 
 class QueueDecision(BaseModel):
-    """Which ready tasks start now, where, and which nodes to order or give back."""
+    """Ready tasks to start now and where, and nodes to order or release."""
 
     run: str | None
     workload: str
     kind: Literal["workflow"]
-    reported: int | None = Field(description="The last report; null before the first.")
+    reported: int | None = Field(description="Last report; null before the first.")
     iteration: int = Field(description="The number of the next report.")
-    now: float | None = Field(description="The report's time.")
+    now: float | None = Field(description="Time of the report.")
     placements: list[Placement]
     nodes: NodeSteps
-    noop: bool = Field(description="Whether nothing starts, and no node is ordered or given back.")
+    noop: bool = Field(description="Whether nothing starts and no node is ordered or released.")
     source: Source
-    agent: int | None = Field(description="Version of the promoted agent, if there is one.")
-    policy: str = Field(description="What the answering policy is called.", examples=["sjf+easy"])
+    agent: int | None = Field(description="Version of the promoted agent, if any.")
+    policy: str = Field(description="Name of the deciding policy.", examples=["sjf+easy"])
     reason: QueueReason
     warnings: list[ReportWarning]
-    valid_for_iterations: int = Field(description="Until the next report: 1.")
+    valid_for_iterations: int = Field(description="Always 1: until the next report.")
     decided_at: datetime
     drift: Drifts = None
     shadow: QueueShadow | None = None
-    waiting: int | None = Field(default=None, description="Tasks that wait, after all this; null: not counted then.")
-    running: int | None = Field(default=None, description="Tasks that run, those that start included.")
-    busy_processors: int | None = Field(default=None, description="Processors that these have.")
+    waiting: int | None = Field(default=None, description="Waiting tasks after this decision; null if not counted.")
+    running: int | None = Field(default=None, description="Running tasks, including those that start.")
+    busy_processors: int | None = Field(default=None, description="Processors used by running tasks.")

@@ -17,39 +17,37 @@ LARGEST_REPORT = 100_000
 
 
 class Parent(Strict):
-    """A task that must have ended first."""
+    """A task that must end first."""
 
     task: Id
-    bytes: NonNegative = Field(default=0.0, description="how much of its output is read")
+    bytes: NonNegative = Field(default=0.0, description="size of the output that is read")
 
 
 class QueuedTask(Strict):
-    """A task that waits. A task that ran and waits again (its node failed) is listed here too."""
+    """A waiting task, or one that waits again because its node failed."""
 
     id: Id
     processors: Annotated[int, Field(ge=1, le=10_000_000)] | None = Field(
-        default=None, description="needed when the task is named for the first time"
+        default=None, description="required when the task is first named"
     )
-    submit: Moment | None = Field(default=None, description="when it was submitted; null: now, or when it started")
-    estimate: Positive | None = Field(default=None, description="seconds that its user asked for, at speed 1")
+    submit: Moment | None = Field(default=None, description="submission time; null: now, or its start")
+    estimate: Positive | None = Field(default=None, description="seconds requested by its user, at speed 1")
     memory_gb: NonNegative | None = None
     user: Annotated[str, Field(max_length=255)] | None = None
-    deadline: Finite | None = Field(default=None, description="by when it should have ended")
-    workflow: Annotated[str, Field(max_length=255)] | None = Field(
-        default=None, description="the workflow that it belongs to"
-    )
+    deadline: Finite | None = Field(default=None, description="time by which it should have ended")
+    workflow: Annotated[str, Field(max_length=255)] | None = Field(default=None, description="workflow it belongs to")
     parents: Annotated[tuple[Id | Parent, ...], Field(max_length=10_000)] = ()
 
 
 class RunningTask(QueuedTask):
-    """A task that runs; node and start are needed when it is first reported as running."""
+    """A running task; node and start are required when it is first reported as running."""
 
-    node: Id | None = Field(default=None, description="as placed: a type's name and a number from 0", examples=["a-0"])
+    node: Id | None = Field(default=None, description="as placed: node type and index, starting at 0", examples=["a-0"])
     start: Moment | None = None
 
 
 class FinishedTask(Strict):
-    """A task that has ended; one that started since the last report says when and where, too."""
+    """A finished task; if it started since the last report, with start and node."""
 
     id: Id
     end: Moment
@@ -58,25 +56,25 @@ class FinishedTask(Strict):
 
 
 class NodeReport(Strict):
-    """What has become of a node."""
+    """A change of a node's state."""
 
     name: Id
     state: NodeState
-    since: Moment | None = Field(default=None, description="when it was ordered, or is rented from; null: now")
+    since: Moment | None = Field(default=None, description="when it was ordered or rented; null: now")
 
 
 class QueueReport(Strict):
-    """A queue at a moment."""
+    """State of a queue at one moment."""
 
     kind: Literal["workflow"] = "workflow"
     now: Moment
-    delta: bool = Field(default=False, description="whether only what has changed is listed")
+    delta: bool = Field(default=False, description="whether only changes are listed")
     queued: Annotated[tuple[QueuedTask, ...], Field(max_length=LARGEST_REPORT)] = ()
     running: Annotated[tuple[RunningTask, ...], Field(max_length=LARGEST_REPORT)] = ()
     finished: Annotated[tuple[FinishedTask, ...], Field(max_length=LARGEST_REPORT)] = ()
     withdrawn: Annotated[tuple[Id, ...], Field(max_length=LARGEST_REPORT)] = Field(
-        default=(), description="tasks that were taken out of the queue; in a whole report, those left out are"
+        default=(), description="tasks removed from the queue; in a full report, tasks not listed are removed too"
     )
     nodes: Annotated[tuple[NodeReport, ...], Field(max_length=LARGEST_REPORT)] | None = Field(
-        default=None, description="nodes whose state has changed; in a whole report, those left out are off"
+        default=None, description="nodes whose state has changed; in a full report, nodes not listed are off"
     )

@@ -25,7 +25,7 @@ WFFORMAT_SCHEMA: dict[str, Any] = {
 
 
 class Spread(BaseModel):
-    """How values are spread."""
+    """Distribution of values."""
 
     smallest: float
     median: float
@@ -34,25 +34,25 @@ class Spread(BaseModel):
 
 
 class TraceRead(BaseModel):
-    """What a trace comes to; times are seconds."""
+    """Summary of a trace; times are in seconds."""
 
     tasks: int
-    edges: int = Field(description="Pairs of parent and child.")
+    edges: int = Field(description="Number of parent-child pairs.")
     users: int
-    workflows: int = Field(description="Workflows that tasks belong to; 0: jobs by themselves.")
-    with_run_time: int = Field(description="Tasks whose run time is known.")
-    with_estimate: int = Field(description="Tasks whose user gave an estimate.")
-    with_memory: int = Field(description="Tasks whose memory is known.")
+    workflows: int = Field(description="Number of workflows; 0: independent jobs.")
+    with_run_time: int = Field(description="Tasks with a known run time.")
+    with_estimate: int = Field(description="Tasks with an estimate by their user.")
+    with_memory: int = Field(description="Tasks with known memory.")
     span_seconds: float = Field(description="From the first submission to the last.")
-    critical_path_seconds: float | None = Field(description="Longest way through the edges; null: there are none.")
-    processor_seconds: float = Field(description="Sum of run times times processors.")
+    critical_path_seconds: float | None = Field(description="Longest path through the edges; null if there are none.")
+    processor_seconds: float = Field(description="Sum of run time × processors.")
     run_time_seconds: Spread | None
     processors: Spread | None
-    edge_bytes: float = Field(description="Bytes that go along all edges together.")
+    edge_bytes: float = Field(description="Bytes transferred along all edges.")
 
 
 class TraceExecution(ExecutionBase):
     """A stored trace."""
 
     kind: Literal["workflow"]
-    trace: TraceRead | None = Field(default=None, description="What it comes to.")
+    trace: TraceRead | None = Field(default=None, description="Summary of the trace.")

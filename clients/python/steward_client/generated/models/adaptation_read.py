@@ -19,22 +19,22 @@ T = TypeVar("T", bound="AdaptationRead")
 
 @_attrs_define
 class AdaptationRead:
-    """What was done about a drift."""
+    """The response to one drift."""
 
     id: str
     state: AdaptationReadState
     run: str
-    """ The run that noticed it. """
+    """ The run that detected it. """
     notice: DriftNotice
-    """ A quantity that has left what the domain model says of it. """
+    """ A quantity that deviates from the domain model. """
     job: None | str
-    """ The fit or the training that was queued last. """
+    """ The most recent fit or training job. """
     model: int | None
-    """ Version of the domain model that was fitted. """
+    """ Version of the fitted domain model. """
     agent: int | None
-    """ Version of the agent that was trained. """
+    """ Version of the trained agent. """
     predecessor: int | None
-    """ Version of the agent that answered before; null for a heuristic. """
+    """ Version of the agent that served before; null: a heuristic. """
     steps: list[DriftStep]
     created_at: datetime.datetime
     finished_at: datetime.datetime | None

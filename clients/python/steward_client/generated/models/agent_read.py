@@ -28,13 +28,12 @@ class AgentRead:
     algorithm: str
     seed: int
     champion: bool
-    """ Whether it answers now, in whatever role. """
+    """ Whether it serves decisions now, in any role. """
     promoted: bool
-    """ Whether it has ever been the one that answers. """
+    """ Whether it has ever served decisions. """
     report: AgentReadReport
-    """ Return with interval and by term, every heuristic's beside it, the exact optimum where there is one, and in
-    `reason` why it was promoted or not. Of some kinds also `pictures` of what it did beside others; lists leave
-    them out. """
+    """ Return with interval and by term, the same for every heuristic, the exact optimum if known, and in `reason`
+    why it was promoted or not. For some kinds also `pictures` of its behaviour; omitted in lists. """
     created_at: datetime.datetime
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 

@@ -11,8 +11,8 @@ T = TypeVar("T", bound="AgentReadReport")
 
 @_attrs_define
 class AgentReadReport:
-    """Return with interval and by term, every heuristic's beside it, the exact optimum where there is one, and in `reason`
-    why it was promoted or not. Of some kinds also `pictures` of what it did beside others; lists leave them out.
+    """Return with interval and by term, the same for every heuristic, the exact optimum if known, and in `reason` why it
+    was promoted or not. For some kinds also `pictures` of its behaviour; omitted in lists.
 
     """
 

@@ -15,19 +15,19 @@ T = TypeVar("T", bound="ArrivalsRead")
 
 @_attrs_define
 class ArrivalsRead:
-    """What a log of jobs comes to."""
+    """Summary of a job log."""
 
     count: int
     of_queues: ArrivalsReadOfQueues
-    """ How many of each queue. """
+    """ Number of jobs by queue. """
     start: float
-    """ When the first came: seconds since 1970, UTC, or since a start of its own. """
+    """ Time of the first: seconds since 1970 UTC, or since the log's own origin. """
     span_seconds: float
-    """ From the first to the last. """
+    """ From first to last. """
     mean_gpus: float
-    """ That they asked for. """
+    """ Mean number of GPUs requested. """
     mean_duration: float | None
-    """ Seconds; null where none is known. """
+    """ Null if no duration is known. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ T = TypeVar("T", bound="ArrivalsReadOfQueues")
 
 @_attrs_define
 class ArrivalsReadOfQueues:
-    """How many of each queue."""
+    """Number of jobs by queue."""
 
     additional_properties: dict[str, int] = _attrs_field(init=False, factory=dict)
 

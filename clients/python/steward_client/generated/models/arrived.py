@@ -12,12 +12,12 @@ T = TypeVar("T", bound="Arrived")
 
 @_attrs_define
 class Arrived:
-    """A request that came."""
+    """A request that arrived."""
 
     user: str
     at: float
     id: None | str | Unset = UNSET
-    """ null: it is given a number; a name must not begin with `#` """
+    """ null: a number is assigned; a name must not begin with `#` """
 
     def to_dict(self) -> dict[str, Any]:
         user = self.user

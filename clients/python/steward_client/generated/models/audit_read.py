@@ -16,18 +16,18 @@ T = TypeVar("T", bound="AuditRead")
 
 @_attrs_define
 class AuditRead:
-    """One change."""
+    """One audit record."""
 
     id: str
     at: datetime.datetime
     tenant: str
     actor: str
-    """ `key:<id>`, `subject:<name>` of an identity provider, `anybody` where no keys are asked for, or `steward`:
-    its own command line or workers. """
+    """ `key:<id>`, `subject:<name>` of an identity provider, `anybody` if no keys are required, or `steward` for
+    its own command line and workers. """
     action: str
     target: str
     address: None | str
-    """ From where the request came. """
+    """ Address that the request came from. """
     detail: AuditReadDetailType0 | None
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 

@@ -11,21 +11,21 @@ T = TypeVar("T", bound="BackfillWindow")
 
 @_attrs_define
 class BackfillWindow:
-    """What waits, until when, and what may overtake it: tasks that are expected to end by then, and under `easy` those
-    that need no more than the spare processors, or start on other nodes.
+    """The waiting task, when it will start, and what may overtake it: tasks expected to end by then, and under `easy`
+    those that need no more than the spare processors, or start on other nodes.
 
     """
 
     task: str
-    """ The task that waits. """
+    """ The waiting task. """
     node: None | str
-    """ Where it will start; null when no rented node can hold it. """
+    """ Node it will start on; null if no rented node can hold it. """
     until: float | None
-    """ When, if running tasks end as expected; null when that is unknown. """
+    """ Start time if running tasks end as expected; null if unknown. """
     spare_processors: int
-    """ What it leaves free there. """
+    """ Processors it leaves free on that node. """
     overtook: list[str]
-    """ Tasks that start before it now. """
+    """ Tasks that start ahead of it now. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -18,20 +18,20 @@ T = TypeVar("T", bound="BatchPrediction")
 
 @_attrs_define
 class BatchPrediction:
-    """What a model expects of a batch, and of arrivals."""
+    """Predictions for a batch, and for arrivals."""
 
     workload: str
     model: int
-    """ Version of the model that answers. """
+    """ Version of the model used. """
     variant: str
     batch: int
     server: str
     seconds: Interval
-    """ A prediction: mean, and the bounds that hold with probability `level` for a run not seen yet. """
+    """ A prediction: mean, and the bounds that hold with probability `level` for an unseen run. """
     measured: bool
-    """ Whether the variant was measured on servers of the class. """
+    """ Whether the variant was measured on this server class. """
     arrivals: BatchPredictionArrivalsType0 | None | Unset = UNSET
-    """ Requests per second by user, in the control interval at `at`; null without it. """
+    """ Requests per second by user, in the control interval at `at`; null if not given. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -11,18 +11,18 @@ T = TypeVar("T", bound="BatchStart")
 
 @_attrs_define
 class BatchStart:
-    """A batch that is to be started now: the user's oldest requests."""
+    """A batch to start now, of the user's oldest requests."""
 
     server: str
-    """ A class and a number from 0. """
+    """ Class and index, starting at 0. """
     user: str
     variant: str
     batch: int
-    """ The size that was chosen; the smallest takes fewer requests, too. """
+    """ Chosen batch size; the smallest also takes fewer requests. """
     requests: list[str]
-    """ By name; those that came without have a number, as in `#17`. """
+    """ Names; unnamed requests have a number, such as `#17`. """
     expected_seconds: float | None
-    """ Loading of the variant included; null without a domain model. """
+    """ Includes loading the variant; null without a domain model. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

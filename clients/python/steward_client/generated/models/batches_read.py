@@ -11,11 +11,11 @@ T = TypeVar("T", bound="BatchesRead")
 
 @_attrs_define
 class BatchesRead:
-    """What measured batches come to."""
+    """Summary of measured batches."""
 
     count: int
     seconds: float
-    """ Sum of what they took. """
+    """ Sum of their durations. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -28,47 +28,47 @@ T = TypeVar("T", bound="ClusterDecision")
 
 @_attrs_define
 class ClusterDecision:
-    """Who gets how many GPUs, and on which nodes, from now on; jobs that aren't named keep what they have."""
+    """GPUs and nodes of each job from now on; jobs not listed keep what they have."""
 
     run: None | str
-    """ The run; null when the state was given in full. """
+    """ The run; null if the state was given in full. """
     workload: str
     reported: int | None
-    """ The last iteration that was reported; null before the first. """
+    """ Last reported iteration; null before the first. """
     iteration: int
-    """ The iteration that this decision is for. """
+    """ Iteration that this decision is for. """
     noop: bool
     """ Whether nothing changes. """
     source: ClusterDecisionSource
-    """ Who answered: the promoted agent, a heuristic in its stead, a guard that replaced the policy's step, or a
-    fallback because something failed. """
+    """ What decided: the promoted agent, a heuristic in its place, a guard that replaced the policy's step, or a
+    fallback after a failure. """
     agent: int | None
-    """ Version of the promoted agent, if there is one. """
+    """ Version of the promoted agent, if any. """
     policy: str
-    """ What the answering policy is called. """
+    """ Name of the deciding policy. """
     reason: Reason
-    """ Why: a stable code, and the same for people. """
+    """ Reason as a stable code and as text. """
     valid_for_iterations: int
-    """ For how many iterations it holds; 0 once the run is complete. """
+    """ Number of iterations it is valid for; 0 once the run is complete. """
     decided_at: datetime.datetime
     kind: Literal["cluster"]
     at: float
-    """ The moment of the report, in seconds since the run's start. """
+    """ Time of the report, in seconds since the run's start. """
     changes: list[JobChange]
     running: int
     """ Jobs that have GPUs. """
     waiting: int
-    """ Jobs that have none. """
+    """ Jobs that have no GPUs. """
     free: int
-    """ GPUs that nobody has. """
+    """ Unassigned GPUs. """
     wake_at: float | None
-    """ When to report again at the latest; null: no job is there. """
+    """ Latest time for the next report; null if there are no jobs. """
     rule: str
-    """ By which GPUs were given: the heuristic's, or `weighed`, by an agent. """
+    """ Rule that assigned the GPUs: the heuristic's, or `weighed`, by an agent. """
     drift: list[DriftNotice] | None | Unset = UNSET
-    """ What was found to have drifted by the report that this answers; told once. """
+    """ Drift detected by this report; returned once. """
     shadow: None | ShadowRule | Unset = UNSET
-    """ The run's shadow, if it has one. """
+    """ Decision of the run's shadow, if any. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -26,26 +26,26 @@ T = TypeVar("T", bound="ClusterExecution")
 
 @_attrs_define
 class ClusterExecution:
-    """A stored execution; iterations count its rows, seconds those of steps and the span of its log of jobs."""
+    """A stored execution; `iterations` counts its rows, `seconds` sums steps and the span of its job log."""
 
     execution: str
     """ The caller's identifier, or the run's. """
     source: str
     """ `upload` or `run`. """
     iterations: int
-    """ Its iterations; of a trace, its tasks. """
+    """ Number of iterations; for a trace, of tasks. """
     seconds: float
-    """ Sum of `iteration_seconds`; of a trace, of run times. """
+    """ Sum of `iteration_seconds`; for a trace, of run times. """
     created_at: datetime.datetime
     kind: Literal["cluster"]
     applications: list[str]
-    """ That it names; at most the first hundred. """
+    """ Applications it contains, at most the first 100. """
     steps: None | StepsRead | Unset = UNSET
-    """ Its measured steps; null: it has none. """
+    """ Its measured steps, if any. """
     curves: CurvesRead | None | Unset = UNSET
-    """ Its learning curves; null: it has none. """
+    """ Its learning curves, if any. """
     arrivals: ArrivalsRead | None | Unset = UNSET
-    """ Its log of jobs; null: it has none. """
+    """ Its job log, if any. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -18,20 +18,20 @@ T = TypeVar("T", bound="ClusterPatch")
 
 @_attrs_define
 class ClusterPatch:
-    """What may change without a new training; what is left out stays as it is.
+    """Changes that need no retraining; omitted fields stay as they are.
 
-    Capacity is no part of it: runs report the nodes that they have.
+    Capacity is not part of it: runs report their nodes.
 
     """
 
     prices: ClusterPatchPrices | Unset = UNSET
-    """ New prices per GPU and hour, by class of nodes. """
+    """ New prices per GPU-hour, by node class. """
     weights: ClusterPatchWeights | Unset = UNSET
-    """ New weights of the objective's terms; 0 takes one out. """
+    """ New weights of the objective's terms; 0 disables a term. """
     queues: ClusterPatchQueues | Unset = UNSET
-    """ New weights and times of ageing, by queue. """
+    """ New weights and ageing times, by queue. """
     members: list[str] | None | Unset = UNSET
-    """ New list of all members; null: as it is. """
+    """ New list of all members; null: unchanged. """
 
     def to_dict(self) -> dict[str, Any]:
         prices: dict[str, Any] | Unset = UNSET

@@ -11,7 +11,7 @@ T = TypeVar("T", bound="ClusterPatchPrices")
 
 @_attrs_define
 class ClusterPatchPrices:
-    """New prices per GPU and hour, by class of nodes."""
+    """New prices per GPU-hour, by node class."""
 
     additional_properties: dict[str, float] = _attrs_field(init=False, factory=dict)
 

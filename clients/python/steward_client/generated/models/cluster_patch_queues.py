@@ -15,7 +15,7 @@ T = TypeVar("T", bound="ClusterPatchQueues")
 
 @_attrs_define
 class ClusterPatchQueues:
-    """New weights and times of ageing, by queue."""
+    """New weights and ageing times, by queue."""
 
     additional_properties: dict[str, QueueChange] = _attrs_field(init=False, factory=dict)
 

@@ -18,11 +18,11 @@ T = TypeVar("T", bound="ClusterPrediction")
 
 @_attrs_define
 class ClusterPrediction:
-    """What a model expects of an application."""
+    """Predictions for an application."""
 
     workload: str
     model: int
-    """ Version of the model that answers. """
+    """ Version of the model used. """
     application: str
     step: None | StepPrediction | Unset = UNSET
     """ Null without `gpus` and `batch`. """

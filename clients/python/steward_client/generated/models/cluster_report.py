@@ -25,14 +25,14 @@ T = TypeVar("T", bound="ClusterReport")
 
 @_attrs_define
 class ClusterReport:
-    """What has happened since the last report, or, where it is ``whole``, all that is there."""
+    """Changes since the last report or, if ``whole``, the full state."""
 
     at: float
-    """ The moment of the report. """
+    """ Time of the report, in seconds since the run's start. """
     kind: Literal["cluster"] | Unset = "cluster"
     whole: bool | Unset = False
-    """ Whether `submitted` and `nodes` tell all: jobs that are not in it have left, nodes that are not in it have
-    the GPUs that the spec says. Jobs that were there keep what is known of them. """
+    """ Whether `submitted` and `nodes` are complete: jobs not listed have left, nodes not listed have the GPUs of
+    the spec. What is known of listed jobs is kept. """
     submitted: list[Submitted] | Unset = UNSET
     progressed: list[Progressed] | Unset = UNSET
     ended: list[Ended] | Unset = UNSET

@@ -32,30 +32,31 @@ class ClusterSpec:
     nodes: list[NodeClass]
     queues: list[JobQueue] | Unset = UNSET
     minimum: int | Unset = 1
-    """ GPUs of a job, unless it says otherwise """
+    """ minimum GPUs of a job, unless it sets its own """
     maximum: int | None | Unset = UNSET
-    """ null: all there are """
+    """ maximum GPUs of a job; null: all """
     data_power: float | Unset = 0.0
-    """ of a job's data over the usual of its application, by which its completion time counts more. With 1, larger
-    data has more GPUs, and the mean completion time is longer; 0: short jobs first """
+    """ exponent of a job's data size, relative to its application's usual size, in the weight of its completion
+    time. At 1, larger data gets more GPUs and the mean completion time rises; at 0, short jobs go first """
     patience_seconds: float | Unset = 86400.0
-    """ of waiting, after which a job comes before all others: nobody waits for ever """
+    """ waiting time after which a job goes before all others, so that none starves """
     restart_seconds: float | Unset = 30.0
-    """ that a job loses when its nodes change """
+    """ time a job loses when its nodes change """
     interval_seconds: float | Unset = 60.0
-    """ between decisions, where nothing else happens """
+    """ time between decisions when nothing else happens """
     demotion_gpu_hours: float | Unset = 16.0
-    """ of service after which the rule of least attained service counts a job as less urgent """
+    """ service after which the least-attained-service rule ranks a job as less urgent """
     episode_intervals: int | Unset = 120
-    """ of an episode, in which agents learn and are judged """
+    """ intervals per episode in training and evaluation """
     members: list[str] | Unset = UNSET
-    """ Registered workloads that take whole GPUs. A job whose `application` is the name of one is a run of it: as
-    fast as its domain model says, as long as its iterations, and wanted by its targets for `iteration_seconds`. """
+    """ Registered workloads that use whole GPUs. A job whose `application` names one is a run of it: its speed
+    follows from the domain model, its length from the iterations, its deadline from the targets for
+    `iteration_seconds`. """
     convergence: Convergence | None | Unset = UNSET
-    """ Jobs that have little left to gain give GPUs back, down to their minimum; null: none does. It is for jobs
-    that say how many iterations they have. """
+    """ Jobs with little left to gain give GPUs back, down to their minimum; null: disabled. Applies to jobs that
+    state their number of iterations. """
     weights: ClusterWeights | Unset = UNSET
-    """ What the terms of the objective are worth against each other. """
+    """ Relative weights of the objective's terms. """
 
     def to_dict(self) -> dict[str, Any]:
         from ..models.convergence import Convergence  # noqa: PLC0415

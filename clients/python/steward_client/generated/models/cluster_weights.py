@@ -12,18 +12,18 @@ T = TypeVar("T", bound="ClusterWeights")
 
 @_attrs_define
 class ClusterWeights:
-    """What the terms of the objective are worth against each other."""
+    """Relative weights of the objective's terms."""
 
     completion: float | Unset = 1.0
-    """ completion times over those on a cluster of one's own """
+    """ completion times relative to a dedicated cluster """
     occupied: float | Unset = 0.0
     """ GPU-hours """
     accuracy: float | Unset = 0.0
-    """ what jobs' metrics lack of their last ones, over time """
+    """ gap between jobs' metrics and their final values, over time """
     fairness: float | Unset = 0.0
-    """ Jain's index of the jobs' slow-downs, less 1 """
+    """ Jain's index of the jobs' slowdowns, minus 1 """
     deadlines: float | Unset = 1.0
-    """ targets of members that are missed; 1: one that is met is worth as much as the speed of all jobs """
+    """ missed targets of members; at 1, meeting one is worth as much as the speed of all jobs """
     changes: float | Unset = 0.01
     """ restarts """
 

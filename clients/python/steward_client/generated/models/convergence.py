@@ -12,14 +12,14 @@ T = TypeVar("T", bound="Convergence")
 
 @_attrs_define
 class Convergence:
-    """When a job that tells its loss or metric has little left to gain: it is halved then, window by window."""
+    """When a job that reports its loss or metric has little left to gain; its GPUs are then halved by window."""
 
     tolerance: float | Unset = 0.015
-    """ part of what a job has reached below which it is little """
+    """ share of the level reached below which the remaining gain is little """
     doubt: float | Unset = 0.5
-    """ half 90 % intervals that are added to what is left to gain """
+    """ half-widths of the 90 % interval added to the remaining gain """
     window_seconds: float | Unset = 3600.0
-    """ from one halving to the next """
+    """ time between halvings """
 
     def to_dict(self) -> dict[str, Any]:
         tolerance = self.tolerance

@@ -12,7 +12,7 @@ T = TypeVar("T", bound="Count")
 
 @_attrs_define
 class Count:
-    """What came in one interval of a series."""
+    """Count in one interval of a series."""
 
     series: str
     time: datetime.datetime

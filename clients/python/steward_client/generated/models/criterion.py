@@ -12,7 +12,7 @@ T = TypeVar("T", bound="Criterion")
 
 @_attrs_define
 class Criterion:
-    """How long one simulated iteration may take: the lesser of a duration and a share of the real iteration."""
+    """Limit on one simulated iteration: the lesser of a duration and a share of the real iteration."""
 
     max_seconds: float | Unset = 0.001
     max_fraction: float | Unset = 0.001

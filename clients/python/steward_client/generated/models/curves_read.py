@@ -11,7 +11,7 @@ T = TypeVar("T", bound="CurvesRead")
 
 @_attrs_define
 class CurvesRead:
-    """What learning curves come to."""
+    """Summary of learning curves."""
 
     jobs: int
     points: int

@@ -34,40 +34,40 @@ class Decision:
     """The next resource step."""
 
     run: None | str
-    """ The run; null when the state was given in full. """
+    """ The run; null if the state was given in full. """
     workload: str
     kind: Literal["iterative"]
     reported: int | None
-    """ The last iteration that was reported; null before the first. """
+    """ Last reported iteration; null before the first. """
     iteration: int
-    """ The iteration that this allocation is for. """
+    """ Iteration that this allocation is for. """
     allocation: DecisionAllocation
-    """ What to allocate, by resource. """
+    """ Allocation by resource. """
     delta: DecisionDelta
-    """ Change against the reported allocation. """
+    """ Change from the reported allocation. """
     noop: bool
     """ Whether nothing changes. """
     source: DecisionSource
-    """ Who answered: the promoted agent, a heuristic in its stead, a guard that replaced the policy's step, or a
-    fallback because something failed. """
+    """ What decided: the promoted agent, a heuristic in its place, a guard that replaced the policy's step, or a
+    fallback after a failure. """
     agent: int | None
-    """ Version of the promoted agent, if there is one. """
+    """ Version of the promoted agent, if any. """
     policy: str
-    """ What the answering policy is called. """
+    """ Name of the deciding policy. """
     reason: DecisionReason
-    """ Why: a stable code, and the same for people. """
+    """ Reason as a stable code and as text. """
     predicted: DecisionPredicted
-    """ The next iteration's metrics at this allocation. """
+    """ Predicted metrics of the next iteration at this allocation. """
     valid_for_iterations: int
-    """ For how many iterations it holds; 0 once the run is complete. """
+    """ Number of iterations it is valid for; 0 once the run is complete. """
     decided_at: datetime.datetime
     chances: DecisionChances | Unset = UNSET
-    """ How likely each target is to be met at this allocation: a run's at its end, if the allocation is held; an
-    iteration's in the next one. None before the first model, and of set points. """
+    """ Probability of meeting each target at this allocation: run targets by the end of the run if it is held,
+    iteration targets in the next iteration. None before the first model or for set points. """
     drift: list[DriftNotice] | None | Unset = UNSET
-    """ What was found to have drifted by the report that this answers; told once. """
+    """ Drift detected by this report; returned once. """
     shadow: None | ShadowStep | Unset = UNSET
-    """ The run's shadow, if it has one. """
+    """ Decision of the run's shadow, if any. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

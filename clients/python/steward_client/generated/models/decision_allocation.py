@@ -11,7 +11,7 @@ T = TypeVar("T", bound="DecisionAllocation")
 
 @_attrs_define
 class DecisionAllocation:
-    """What to allocate, by resource."""
+    """Allocation by resource."""
 
     additional_properties: dict[str, float] = _attrs_field(init=False, factory=dict)
 

@@ -11,8 +11,8 @@ T = TypeVar("T", bound="DecisionChances")
 
 @_attrs_define
 class DecisionChances:
-    """How likely each target is to be met at this allocation: a run's at its end, if the allocation is held; an
-    iteration's in the next one. None before the first model, and of set points.
+    """Probability of meeting each target at this allocation: run targets by the end of the run if it is held, iteration
+    targets in the next iteration. None before the first model or for set points.
 
     """
 

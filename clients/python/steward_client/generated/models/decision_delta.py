@@ -11,7 +11,7 @@ T = TypeVar("T", bound="DecisionDelta")
 
 @_attrs_define
 class DecisionDelta:
-    """Change against the reported allocation."""
+    """Change from the reported allocation."""
 
     additional_properties: dict[str, float] = _attrs_field(init=False, factory=dict)
 

@@ -15,7 +15,7 @@ T = TypeVar("T", bound="DecisionPredicted")
 
 @_attrs_define
 class DecisionPredicted:
-    """The next iteration's metrics at this allocation."""
+    """Predicted metrics of the next iteration at this allocation."""
 
     additional_properties: dict[str, PredictedMetric] = _attrs_field(init=False, factory=dict)
 

@@ -17,10 +17,10 @@ T = TypeVar("T", bound="Disturbances")
 
 @_attrs_define
 class Disturbances:
-    """What is to be expected of runs beside what past executions show: agents learn with it, and are judged with it.
+    """Disturbances to expect in runs beyond what past executions show; agents are trained and evaluated with them.
 
-    When it happens is drawn uniformly over a run's iterations. It is seen as a live run would show it: by what is
-    measured, and by a reported allocation that is less than what was decided.
+    The iteration at which one begins is drawn uniformly over the run. As in a live run, it shows only in what is
+    measured, and in a reported allocation that is less than the decided one.
 
     """
 

@@ -14,24 +14,24 @@ T = TypeVar("T", bound="DriftNotice")
 
 @_attrs_define
 class DriftNotice:
-    """A quantity that has left what the domain model says of it."""
+    """A quantity that deviates from the domain model."""
 
     stream: str
-    """ What has drifted, as the kind calls it. """
+    """ Name of the drifting quantity, as defined by the kind. """
     direction: DriftNoticeDirection
     factor: float
-    """ What was measured since it began over what the domain model expects. """
+    """ Measurements since it began over the domain model's expectation. """
     iteration: int
-    """ The report that told it. """
+    """ Report that revealed it. """
     since: int
-    """ The iteration at which it began, about. """
+    """ Approximate iteration at which it began. """
     at: datetime.datetime
     statistic: float
-    """ Of the sequential test, which has reached the threshold. """
+    """ Statistic of the sequential test, which has reached the threshold. """
     threshold: float
-    """ Over the number of streams, the fewest reports between two false alarms. """
+    """ Divided by the number of streams: minimum mean number of reports between false alarms. """
     model: int | None
-    """ Version of the domain model that was left. """
+    """ Version of the domain model it deviates from. """
     text: str
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 

@@ -16,11 +16,11 @@ T = TypeVar("T", bound="DriftRead")
 
 @_attrs_define
 class DriftRead:
-    """How a workload answers drifts, and what was done about the last ones, newest first."""
+    """How a workload responds to drift, and its latest adaptations, newest first."""
 
     workload: str
     response: DriftResponse
-    """ How a workload answers drifts; they are noticed in any case. """
+    """ How a workload responds to drift, which is detected in any case. """
     adaptations: list[AdaptationRead]
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 

@@ -14,26 +14,26 @@ T = TypeVar("T", bound="DriftResponse")
 
 @_attrs_define
 class DriftResponse:
-    """How a workload answers drifts; they are noticed in any case."""
+    """How a workload responds to drift, which is detected in any case."""
 
     respond: DriftResponseRespond | Unset = DriftResponseRespond.OFF
-    """ `retrain`: fit a model to what runs have reported since, train an agent on it, have it decide as a shadow,
-    promote it if it is as good, and take it back if it disappoints. """
+    """ `retrain`: fit a model to what runs have reported since, train an agent on it, run it as a shadow, promote
+    it if it is as good, and roll it back if it underperforms. """
     algorithm: DriftResponseAlgorithmType0 | None | Unset = UNSET
-    """ Of the training; null: the champion's, or `auto`. """
+    """ Training algorithm; null: the champion's, or `auto`. """
     budget: int | None | Unset = UNSET
-    """ Environment steps of the training; null: as for any training. """
+    """ Environment steps of the training; null: the default of trainings. """
     seed: int | Unset = 0
-    """ Same seed, same samples: the same result. """
+    """ The same seed and samples give the same result. """
     shadow_decisions: int | Unset = 200
-    """ Decisions as a shadow, without a failure, before the agent may answer. """
+    """ Shadow decisions required, without a failure, before the agent may be promoted. """
     window_reports: int | Unset = 500
-    """ Reports after the promotion by which the agent is held against the one before. """
+    """ Reports after the promotion over which the agent is compared with its predecessor. """
     equivalence_margin: float | Unset = 0.01
-    """ Margin of practical equivalence, a share of the best heuristic's return: a loss within it fails nobody, a
-    gain within it promotes nobody. """
+    """ Margin of practical equivalence, as a share of the best heuristic's return: a loss within it fails no agent,
+    a gain within it promotes none. """
     pause_seconds: float | Unset = 3600.0
-    """ After one drift was answered, others are left alone for so long. """
+    """ Time after a response in which further drift is ignored. """
 
     def to_dict(self) -> dict[str, Any]:
         respond: str | Unset = UNSET

@@ -22,7 +22,7 @@ class DriftStep:
 
     at: datetime.datetime
     state: DriftStepState
-    """ What it is in from then on. """
+    """ State that this step leads to. """
     why: str
     figures: DriftStepFigures
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)

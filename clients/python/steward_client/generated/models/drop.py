@@ -11,7 +11,7 @@ T = TypeVar("T", bound="Drop")
 
 @_attrs_define
 class Drop:
-    """Requests that are to be given up."""
+    """Requests to drop."""
 
     user: str
     requests: list[str]

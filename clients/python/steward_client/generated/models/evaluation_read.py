@@ -22,11 +22,11 @@ class EvaluationRead:
     id: str
     workload: str
     spec_version: int
-    """ Version of the spec that was judged under. """
+    """ Version of the spec used in the evaluation. """
     model_version: int
-    """ Version of the domain model that was judged under. """
+    """ Version of the domain model used in the evaluation. """
     request: EvaluationReadRequest
-    """ As asked for, with agents and model as versions. """
+    """ The request, with agents and model resolved to versions. """
     verdicts: list[Verdict]
     created_at: datetime.datetime
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)

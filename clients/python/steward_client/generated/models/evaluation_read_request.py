@@ -11,7 +11,7 @@ T = TypeVar("T", bound="EvaluationReadRequest")
 
 @_attrs_define
 class EvaluationReadRequest:
-    """As asked for, with agents and model as versions."""
+    """The request, with agents and model resolved to versions."""
 
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 

@@ -20,31 +20,29 @@ T = TypeVar("T", bound="EvaluationRequest")
 
 @_attrs_define
 class EvaluationRequest:
-    """What is to be judged, and how thoroughly."""
+    """What to evaluate, and how thoroughly."""
 
     workload: str
     """ Name of the workload. """
     agents: list[EvaluationRequestAgentsItemType1 | int] | Unset = UNSET
-    """ Versions, `champion` or `newest`; one of them may stand without a list. """
+    """ Versions, `champion` or `newest`; a single one needs no list. """
     level: EvaluationRequestLevel | Unset = EvaluationRequestLevel.L4
-    """ Highest level; those below it are judged first. """
+    """ Highest level; lower ones are evaluated first. """
     seeds: int | Unset = 5
-    """ Independent worlds of each level. """
+    """ Independent simulated worlds per level. """
     episodes: int | Unset = 256
     """ Runs per seed and level. """
     seed: int | Unset = 0
-    """ Same seed, same samples: the same result. """
+    """ The same seed and samples give the same result. """
     model: int | None | Unset = UNSET
-    """ Version of the domain model to judge under; default: the newest. """
+    """ Version of the domain model to evaluate under; default: the newest. """
     equivalence_margin: float | Unset = 0.01
-    """ Margin of practical equivalence, a share of the best heuristic's return: a loss within it fails nobody, a
-    gain within it promotes nobody. """
+    """ Margin of practical equivalence, as a share of the best heuristic's return: a loss within it fails no agent,
+    a gain within it promotes none. """
     held_out: HeldOut | Unset = UNSET
-    """ What level L3 keeps back: executions that its domain model is fitted on, or another part of the workload.
-    """
+    """ What level L3 holds out: executions to fit its domain model on, or another part of the workload. """
     priority: int | Unset = 0
-    """ Of the tenant's jobs that wait, those of a higher priority begin first; whose turn it is among tenants does
-    not go by it. """
+    """ A tenant's waiting jobs start in order of priority, highest first; the order among tenants ignores it. """
 
     def to_dict(self) -> dict[str, Any]:
         workload = self.workload

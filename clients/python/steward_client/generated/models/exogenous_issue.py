@@ -15,12 +15,12 @@ T = TypeVar("T", bound="ExogenousIssue")
 
 @_attrs_define
 class ExogenousIssue:
-    """One issue of a series: what was known of it at one moment."""
+    """One issue of a series: what was known at one moment."""
 
     issued_at: datetime.datetime
-    """ When this was known; the same issue again replaces its rows. """
+    """ When this was known; repeating an issue replaces its rows. """
     rows: list[ExogenousPoint]
-    """ Each time once; more rows: in several requests. """
+    """ Each time at most once; send more rows in several requests. """
 
     def to_dict(self) -> dict[str, Any]:
         issued_at = self.issued_at.isoformat()

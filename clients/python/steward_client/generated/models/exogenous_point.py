@@ -13,12 +13,12 @@ T = TypeVar("T", bound="ExogenousPoint")
 
 @_attrs_define
 class ExogenousPoint:
-    """What is expected at one time, with the interval that it is expected in."""
+    """Expected value at one time, with its interval."""
 
     time: datetime.datetime
     mean: float
     low: float | None | Unset = UNSET
-    """ Default: the mean, as of what is known for sure. """
+    """ Default: the mean, for values known for certain. """
     high: float | None | Unset = UNSET
     """ Default: the mean. """
 

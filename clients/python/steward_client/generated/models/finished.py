@@ -12,15 +12,15 @@ T = TypeVar("T", bound="Finished")
 
 @_attrs_define
 class Finished:
-    """The end of a batch; what it was is told for the samples of the run, which know reports alone."""
+    """The end of a batch; its details are used for the run's samples, which are made from reports only."""
 
     server: str
-    """ A class and a number from 0. """
+    """ Class and index, starting at 0. """
     at: float
     variant: None | str | Unset = UNSET
     batch: int | None | Unset = UNSET
     seconds: float | None | Unset = UNSET
-    """ that the batch took, as measured """
+    """ measured duration of the batch """
 
     def to_dict(self) -> dict[str, Any]:
         server = self.server

@@ -12,7 +12,7 @@ T = TypeVar("T", bound="FinishedTask")
 
 @_attrs_define
 class FinishedTask:
-    """A task that has ended; one that started since the last report says when and where, too."""
+    """A finished task; if it started since the last report, with start and node."""
 
     id: str
     end: float

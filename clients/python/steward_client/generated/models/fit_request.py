@@ -16,15 +16,14 @@ T = TypeVar("T", bound="FitRequest")
 
 @_attrs_define
 class FitRequest:
-    """What may be said about a fit; all of it is optional."""
+    """Options of a fit; all are optional."""
 
     seed: int | Unset = 0
-    """ Same seed, same samples: the same result. """
+    """ The same seed and samples give the same result. """
     drift: None | Shift | Unset = UNSET
-    """ Bring what older executions say to where it is now, as far as the kind can. """
+    """ Rescale older executions to current conditions, as far as the kind supports it. """
     priority: int | Unset = 0
-    """ Of the tenant's jobs that wait, those of a higher priority begin first; whose turn it is among tenants does
-    not go by it. """
+    """ A tenant's waiting jobs start in order of priority, highest first; the order among tenants ignores it. """
 
     def to_dict(self) -> dict[str, Any]:
         from ..models.shift import Shift  # noqa: PLC0415

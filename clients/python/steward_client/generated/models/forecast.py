@@ -18,17 +18,17 @@ T = TypeVar("T", bound="Forecast")
 
 @_attrs_define
 class Forecast:
-    """What is expected to come, as counts by interval."""
+    """Expected counts by interval."""
 
     workload: str
     model: int
-    """ Version of the model that answers. """
+    """ Version of the model used. """
     recent: list[Count]
-    """ The last of what is known, at most 200 intervals of each series. """
+    """ The latest known counts, at most 200 intervals of each series. """
     rows: list[ForecastRow]
-    """ By series, then by horizon. """
+    """ Ordered by series, then by horizon. """
     level: float | Unset = 0.9
-    """ How probably a count is between `low` and `high`. """
+    """ Probability that a count lies between `low` and `high`. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -12,21 +12,21 @@ T = TypeVar("T", bound="ForecastRow")
 
 @_attrs_define
 class ForecastRow:
-    """What is expected to come in one interval of a series."""
+    """Forecast for one interval of a series."""
 
     series: str
     time: datetime.datetime
-    """ When the interval begins. """
+    """ Start of the interval. """
     horizon_seconds: float
-    """ From the last that is known to the interval's end. """
+    """ From the end of the known data to the end of the interval. """
     family: str
-    """ What forecasts, as the model's report names it. """
+    """ Forecaster, as named in the model's report. """
     interval_seconds: float
-    """ Of which everything is counted. """
+    """ Length of the interval. """
     mean: float
-    """ Of what may come. """
+    """ Mean of the forecast. """
     median: float
-    """ What errs least absolutely. """
+    """ Forecast with the least absolute error. """
     low: float
     high: float
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)

@@ -12,13 +12,13 @@ T = TypeVar("T", bound="HeldOut")
 
 @_attrs_define
 class HeldOut:
-    """What level L3 keeps back: executions that its domain model is fitted on, or another part of the workload."""
+    """What level L3 holds out: executions to fit its domain model on, or another part of the workload."""
 
     share: float | Unset = 0.25
-    """ Share of the executions; those that came after the agents' model are taken first. """
+    """ Share of the executions; those newer than the agents' model are taken first. """
     of: str | Unset = "executions"
-    """ Of what a share is kept back: `executions`, or what else the workload's kind can hold out (`users` of kind
-    `inference`). """
+    """ What to hold out a share of: `executions`, or another unit that the workload's kind supports (`users` for
+    kind `inference`). """
     executions: list[str] | None | Unset = UNSET
     """ Names of executions, instead of a share. """
 

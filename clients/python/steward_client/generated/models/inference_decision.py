@@ -33,49 +33,49 @@ T = TypeVar("T", bound="InferenceDecision")
 
 @_attrs_define
 class InferenceDecision:
-    """All that is to be started now, on which servers, what is given up, and how many servers are to be on."""
+    """Batches to start now and on which servers, requests to drop, and how many servers to run."""
 
     run: None | str
-    """ The run; null when the state was given in full. """
+    """ The run; null if the state was given in full. """
     workload: str
     reported: int | None
-    """ The last iteration that was reported; null before the first. """
+    """ Last reported iteration; null before the first. """
     iteration: int
-    """ The iteration that this decision is for. """
+    """ Iteration that this decision is for. """
     noop: bool
     """ Whether nothing changes. """
     source: InferenceDecisionSource
-    """ Who answered: the promoted agent, a heuristic in its stead, a guard that replaced the policy's step, or a
-    fallback because something failed. """
+    """ What decided: the promoted agent, a heuristic in its place, a guard that replaced the policy's step, or a
+    fallback after a failure. """
     agent: int | None
-    """ Version of the promoted agent, if there is one. """
+    """ Version of the promoted agent, if any. """
     policy: str
-    """ What the answering policy is called. """
+    """ Name of the deciding policy. """
     reason: Reason
-    """ Why: a stable code, and the same for people. """
+    """ Reason as a stable code and as text. """
     valid_for_iterations: int
-    """ For how many iterations it holds; 0 once the run is complete. """
+    """ Number of iterations it is valid for; 0 once the run is complete. """
     decided_at: datetime.datetime
     kind: Literal["inference"]
     at: float
-    """ The moment of the report, in seconds since the run's start. """
+    """ Time of the report, in seconds since the run's start. """
     start: list[BatchStart]
     drop: list[Drop]
     servers: InferenceDecisionServers
-    """ How many of each class are to be on; those that start are. """
+    """ Number of servers to run per class, including those starting. """
     wake_at: float | None
-    """ When to report again at the latest; null: at the next event. """
+    """ Latest time for the next report; null: at the next event. """
     waiting: InferenceDecisionWaiting
-    """ Requests of each user that wait, after all this. """
+    """ Waiting requests by user, after this decision. """
     quality: InferenceDecisionQuality
-    """ Mean response quality of each user lately; 1 before an answer. """
+    """ Recent mean response quality by user; 1 before the first answer. """
     drift: list[DriftNotice] | None | Unset = UNSET
-    """ What was found to have drifted by the report that this answers; told once. """
+    """ Drift detected by this report; returned once. """
     expected: InferenceDecisionExpectedType0 | None | Unset = UNSET
-    """ Seconds that batches are expected to take, by class of servers, variant and size, for a client that decides
-    by itself: in the first decision of a carried run, where there is a domain model. """
+    """ Expected seconds per batch, by server class, variant and size, for clients that decide by themselves: in the
+    first decision of a carried run, if there is a domain model. """
     shadow: None | ShadowStarts | Unset = UNSET
-    """ The run's shadow, if it has one. """
+    """ Decision of the run's shadow, if any. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ T = TypeVar("T", bound="InferenceDecisionQuality")
 
 @_attrs_define
 class InferenceDecisionQuality:
-    """Mean response quality of each user lately; 1 before an answer."""
+    """Recent mean response quality by user; 1 before the first answer."""
 
     additional_properties: dict[str, float] = _attrs_field(init=False, factory=dict)
 

@@ -11,7 +11,7 @@ T = TypeVar("T", bound="InferenceDecisionServers")
 
 @_attrs_define
 class InferenceDecisionServers:
-    """How many of each class are to be on; those that start are."""
+    """Number of servers to run per class, including those starting."""
 
     additional_properties: dict[str, int] = _attrs_field(init=False, factory=dict)
 

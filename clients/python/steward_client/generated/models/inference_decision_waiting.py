@@ -11,7 +11,7 @@ T = TypeVar("T", bound="InferenceDecisionWaiting")
 
 @_attrs_define
 class InferenceDecisionWaiting:
-    """Requests of each user that wait, after all this."""
+    """Waiting requests by user, after this decision."""
 
     additional_properties: dict[str, int] = _attrs_field(init=False, factory=dict)
 

@@ -25,22 +25,22 @@ T = TypeVar("T", bound="InferenceExecution")
 
 @_attrs_define
 class InferenceExecution:
-    """A stored execution; iterations count requests and batches, seconds those of batches and the span of requests."""
+    """A stored execution; `iterations` counts requests and batches, `seconds` sums batches and the span of requests."""
 
     execution: str
     """ The caller's identifier, or the run's. """
     source: str
     """ `upload` or `run`. """
     iterations: int
-    """ Its iterations; of a trace, its tasks. """
+    """ Number of iterations; for a trace, of tasks. """
     seconds: float
-    """ Sum of `iteration_seconds`; of a trace, of run times. """
+    """ Sum of `iteration_seconds`; for a trace, of run times. """
     created_at: datetime.datetime
     kind: Literal["inference"]
     requests: None | RequestsRead | Unset = UNSET
-    """ Its log of requests; null: it has none. """
+    """ Its request log, if any. """
     batches: BatchesRead | None | Unset = UNSET
-    """ Its measured batches; null: it has none. """
+    """ Its measured batches, if any. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

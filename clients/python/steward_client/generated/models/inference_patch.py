@@ -19,16 +19,16 @@ T = TypeVar("T", bound="InferencePatch")
 
 @_attrs_define
 class InferencePatch:
-    """What may change without a new training; what is left out stays as it is."""
+    """Changes that need no retraining; omitted fields stay as they are."""
 
     prices: InferencePatchPrices | Unset = UNSET
-    """ New prices per server and hour, by class. """
+    """ New prices per server-hour, by class. """
     weights: InferencePatchWeights | Unset = UNSET
-    """ New weights of the objective's terms; 0 takes one out. """
+    """ New weights of the objective's terms; 0 disables a term. """
     qualities: InferencePatchQualities | Unset = UNSET
     """ New response qualities, by user. """
     users: InferencePatchUsers | Unset = UNSET
-    """ New weights of users against each other. """
+    """ New relative weights of users. """
 
     def to_dict(self) -> dict[str, Any]:
         prices: dict[str, Any] | Unset = UNSET

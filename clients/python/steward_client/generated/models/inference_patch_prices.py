@@ -11,7 +11,7 @@ T = TypeVar("T", bound="InferencePatchPrices")
 
 @_attrs_define
 class InferencePatchPrices:
-    """New prices per server and hour, by class."""
+    """New prices per server-hour, by class."""
 
     additional_properties: dict[str, float] = _attrs_field(init=False, factory=dict)
 

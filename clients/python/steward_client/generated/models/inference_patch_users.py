@@ -11,7 +11,7 @@ T = TypeVar("T", bound="InferencePatchUsers")
 
 @_attrs_define
 class InferencePatchUsers:
-    """New weights of users against each other."""
+    """New relative weights of users."""
 
     additional_properties: dict[str, float] = _attrs_field(init=False, factory=dict)
 

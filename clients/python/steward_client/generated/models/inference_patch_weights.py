@@ -11,7 +11,7 @@ T = TypeVar("T", bound="InferencePatchWeights")
 
 @_attrs_define
 class InferencePatchWeights:
-    """New weights of the objective's terms; 0 takes one out."""
+    """New weights of the objective's terms; 0 disables a term."""
 
     additional_properties: dict[str, float] = _attrs_field(init=False, factory=dict)
 

@@ -25,10 +25,10 @@ T = TypeVar("T", bound="InferenceReport")
 
 @_attrs_define
 class InferenceReport:
-    """What has happened since the last report, in order of time within each list."""
+    """Events since the last report, in order of time within each list."""
 
     at: float
-    """ The moment of the report. """
+    """ Time of the report, in seconds since the run's start. """
     kind: Literal["inference"] | Unset = "inference"
     arrived: list[Arrived] | Unset = UNSET
     finished: list[Finished] | Unset = UNSET

@@ -34,17 +34,17 @@ class InferenceSpec:
     servers: list[ServerClass]
     users: list[User]
     batches: list[int] | Unset = UNSET
-    """ sizes that a batch may have; the smallest also takes fewer """
+    """ allowed batch sizes; the smallest also takes fewer requests """
     queue_limit: int | Unset = 100
-    """ requests of a user that wait; one more drops the oldest """
+    """ maximum waiting requests per user; one more drops the oldest """
     control_seconds: float | Unset = 10.0
-    """ between two decisions on how many servers are on """
+    """ time between decisions on how many servers are on """
     episode_seconds: float | Unset = 120.0
-    """ of a simulated episode; at most 10,000 times control_seconds """
+    """ length of a simulated episode; at most 10,000 times control_seconds """
     weights: InferenceWeights | Unset = UNSET
-    """ What the terms of the objective are worth against each other. """
+    """ Relative weights of the objective's terms. """
     policies: InferenceSpecPolicies | Unset = InferenceSpecPolicies.ONE
-    """ `one` for all users, or one for each: a role by the name of the user """
+    """ `one` for all users, or one for each, with the user's name as role """
 
     def to_dict(self) -> dict[str, Any]:
         name = self.name

@@ -17,14 +17,13 @@ class InferenceStart:
     workload: str
     """ Name of the workload. """
     shadow: int | None | Unset = UNSET
-    """ Version of an agent that is consulted too: its steps are written down with each decision, and change
-    nothing. """
+    """ Version of an agent to consult as a shadow: its steps are recorded with each decision, without effect. """
     token: bool | Unset = False
-    """ Whether to make a token for the run, which can report to it, end it and read it, and do nothing else; for a
-    job that is not to hold a key. """
+    """ Whether to create a token that can only report to, end and read this run; for a job that should not hold a
+    key. """
     carried: bool | Unset = False
-    """ Whether the client decides by itself, with the policy that it has loaded, and reports what it started: the
-    run's decisions then start nothing. """
+    """ Whether the client decides by itself with the policy it has loaded and reports what it started; the run's
+    decisions then start nothing. """
 
     def to_dict(self) -> dict[str, Any]:
         workload = self.workload

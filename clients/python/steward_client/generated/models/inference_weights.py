@@ -12,14 +12,14 @@ T = TypeVar("T", bound="InferenceWeights")
 
 @_attrs_define
 class InferenceWeights:
-    """What the terms of the objective are worth against each other."""
+    """Relative weights of the objective's terms."""
 
     quality: float | Unset = 1.0
-    """ weighted mean response quality, less 1 """
+    """ weighted mean response quality, minus 1 """
     fairness: float | Unset = 0.0
-    """ Jain's index of the users' mean qualities, less 1 """
+    """ Jain's index of the users' mean qualities, minus 1 """
     cost: float | Unset = 0.1
-    """ cost, over that of every server on all the time """
+    """ cost relative to running every server all the time """
     switching: float | Unset = 0.01
     """ changes of a server's variant or power, per request """
 

@@ -27,14 +27,14 @@ T = TypeVar("T", bound="IterationRead")
 
 @_attrs_define
 class IterationRead:
-    """A reported iteration and what it was answered with; what can't be read here is given as it is stored."""
+    """A reported iteration and its decision; what can't be read is returned as stored."""
 
     iteration: int
     report: ClusterReport | InferenceReport | IterationReadReportType1 | IterationReport | QueueReport
     decision: ClusterDecision | Decision | InferenceDecision | IterationReadDecisionType1 | QueueDecision
     reported_at: datetime.datetime
     problem: None | str | Unset = UNSET
-    """ Why report or decision can't be read here, e.g. their kind isn't installed. """
+    """ Why the report or decision can't be read, e.g. its kind isn't installed. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

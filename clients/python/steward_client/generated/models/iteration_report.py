@@ -32,8 +32,8 @@ class IterationReport:
     kind: Literal["iterative"] | Unset = "iterative"
     features: IterationReportFeatures | Unset = UNSET
     upcoming: list[UpcomingIteration] | None | Unset = UNSET
-    """ The iterations right after this one, in order, as far as they are known: at most as many as are left. It
-    replaces what was announced before, an empty list withdraws it; without it that still holds. """
+    """ The iterations right after this one, in order, as far as known: at most as many as are left. Replaces what
+    was announced before; an empty list withdraws it; if omitted, it still holds. """
 
     def to_dict(self) -> dict[str, Any]:
         allocation = self.allocation.to_dict()

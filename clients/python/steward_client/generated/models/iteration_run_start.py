@@ -26,21 +26,20 @@ class IterationRunStart:
     workload: str
     """ Name of the workload. """
     shadow: int | None | Unset = UNSET
-    """ Version of an agent that is consulted too: its steps are written down with each decision, and change
-    nothing. """
+    """ Version of an agent to consult as a shadow: its steps are recorded with each decision, without effect. """
     token: bool | Unset = False
-    """ Whether to make a token for the run, which can report to it, end it and read it, and do nothing else; for a
-    job that is not to hold a key. """
+    """ Whether to create a token that can only report to, end and read this run; for a job that should not hold a
+    key. """
     targets: IterationRunStartTargets | Unset = UNSET
-    """ Targets of this run alone, by metric; the workload's hold for the rest. """
+    """ Targets of this run only, by metric; the workload's apply otherwise. """
     probabilities: IterationRunStartProbabilities | Unset = UNSET
-    """ How sure targets of this run alone are to be met, by metric; null: as the weights have it. The workload's
-    hold for the rest. """
+    """ Required probabilities of meeting targets, for this run only, by metric; null: the weights decide. The
+    workload's apply otherwise. """
     first_iteration: int | Unset = 0
-    """ The first that will be reported, where it is not the workload's first: those before it are over and were not
-    measured, or not by this run. Targets of the whole run are for what is left from here on. """
+    """ First iteration to be reported, if not the workload's first: earlier ones are over and were not measured, or
+    not by this run. Targets of the whole run apply to what is left. """
     features: IterationRunStartFeaturesType0 | None | Unset = UNSET
-    """ Features of the first iteration, if they are known: all of them. """
+    """ Features of the first iteration, if known: all of them. """
     upcoming: list[UpcomingIteration] | Unset = UNSET
     """ The iterations after the first, in order, as in a report. """
 

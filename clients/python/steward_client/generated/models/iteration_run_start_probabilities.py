@@ -11,8 +11,8 @@ T = TypeVar("T", bound="IterationRunStartProbabilities")
 
 @_attrs_define
 class IterationRunStartProbabilities:
-    """How sure targets of this run alone are to be met, by metric; null: as the weights have it. The workload's hold for
-    the rest.
+    """Required probabilities of meeting targets, for this run only, by metric; null: the weights decide. The workload's
+    apply otherwise.
 
     """
 

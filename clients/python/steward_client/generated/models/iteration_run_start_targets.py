@@ -11,7 +11,7 @@ T = TypeVar("T", bound="IterationRunStartTargets")
 
 @_attrs_define
 class IterationRunStartTargets:
-    """Targets of this run alone, by metric; the workload's hold for the rest."""
+    """Targets of this run only, by metric; the workload's apply otherwise."""
 
     additional_properties: dict[str, float] = _attrs_field(init=False, factory=dict)
 

@@ -19,17 +19,17 @@ T = TypeVar("T", bound="IterativePatch")
 
 @_attrs_define
 class IterativePatch:
-    """What may change without a new training; what is left out stays as it is."""
+    """Changes that need no retraining; omitted fields stay as they are."""
 
     targets: IterativePatchTargets | Unset = UNSET
-    """ New targets by metric; null: no target any more. """
+    """ New targets by metric; null removes a target. """
     probabilities: IterativePatchProbabilities | Unset = UNSET
-    """ How sure targets are to be met, by metric; null: as the weights have it. A target that is taken away takes
-    its probability along. """
+    """ Required probabilities of meeting targets, by metric; null: the weights decide. Removing a target removes
+    its probability. """
     prices: IterativePatchPrices | Unset = UNSET
-    """ New prices per unit and hour, by resource. """
+    """ New prices per unit-hour, by resource. """
     weights: IterativePatchWeights | Unset = UNSET
-    """ New weights of the objective's terms; 0 takes one out. """
+    """ New weights of the objective's terms; 0 disables a term. """
 
     def to_dict(self) -> dict[str, Any]:
         targets: dict[str, Any] | Unset = UNSET

@@ -11,7 +11,7 @@ T = TypeVar("T", bound="IterativePatchPrices")
 
 @_attrs_define
 class IterativePatchPrices:
-    """New prices per unit and hour, by resource."""
+    """New prices per unit-hour, by resource."""
 
     additional_properties: dict[str, float] = _attrs_field(init=False, factory=dict)
 

@@ -11,8 +11,8 @@ T = TypeVar("T", bound="IterativePatchProbabilities")
 
 @_attrs_define
 class IterativePatchProbabilities:
-    """How sure targets are to be met, by metric; null: as the weights have it. A target that is taken away takes its
-    probability along.
+    """Required probabilities of meeting targets, by metric; null: the weights decide. Removing a target removes its
+    probability.
 
     """
 

@@ -11,7 +11,7 @@ T = TypeVar("T", bound="IterativePatchTargets")
 
 @_attrs_define
 class IterativePatchTargets:
-    """New targets by metric; null: no target any more."""
+    """New targets by metric; null removes a target."""
 
     additional_properties: dict[str, float | None] = _attrs_field(init=False, factory=dict)
 

@@ -36,15 +36,14 @@ class IterativeSpec:
     metrics: list[Metric] | Unset = UNSET
     features: list[Feature] | Unset = UNSET
     weights: Weights | Unset = UNSET
-    """ What the three terms of the reward are worth against each other. """
+    """ Relative weights of the three terms of the reward. """
     criterion: Criterion | Unset = UNSET
-    """ How long one simulated iteration may take: the lesser of a duration and a share of the real iteration. """
+    """ Limit on one simulated iteration: the lesser of a duration and a share of the real iteration. """
     disturbances: Disturbances | Unset = UNSET
-    """ What is to be expected of runs beside what past executions show: agents learn with it, and are judged with
-    it.
+    """ Disturbances to expect in runs beyond what past executions show; agents are trained and evaluated with them.
 
-    When it happens is drawn uniformly over a run's iterations. It is seen as a live run would show it: by what is
-    measured, and by a reported allocation that is less than what was decided. """
+    The iteration at which one begins is drawn uniformly over the run. As in a live run, it shows only in what is
+    measured, and in a reported allocation that is less than the decided one. """
 
     def to_dict(self) -> dict[str, Any]:
         name = self.name

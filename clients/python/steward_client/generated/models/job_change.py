@@ -18,28 +18,28 @@ T = TypeVar("T", bound="JobChange")
 
 @_attrs_define
 class JobChange:
-    """What becomes of one job, and why."""
+    """Change of one job, and why."""
 
     job: str
     before: int
-    """ GPUs that it had. """
+    """ GPUs before this decision. """
     gpus: int
-    """ GPUs that it has from now on; 0: it waits. """
+    """ GPUs from now on; 0: it waits. """
     nodes: JobChangeNodes
-    """ Those GPUs by node. """
+    """ Its GPUs from now on, by node. """
     code: str
     """ `started`, `grown`, `shrunk`, `moved` or `preempted`. """
     text: str
     trades: JobChangeTrades
-    """ GPUs by the other job: that it has more and others gave up, or has fewer and others took. """
+    """ GPUs by the other job: gained from it, or lost to it. """
     seconds_left_before: float | None
-    """ Until it would be finished on what it had, by the domain model; null without one, or without GPUs. """
+    """ Expected time to completion on its previous GPUs; null without a domain model or GPUs. """
     seconds_left: float | None
-    """ The same on what it has from now on, a restart included. """
+    """ The same on its GPUs from now on, including a restart. """
     seconds_wanted: float | None | Unset = UNSET
-    """ Until it should be finished, by the targets of the member it is a run of, if any. """
+    """ Time until it should be finished, by the targets of its member workload, if any. """
     ceiling: int | None | Unset = UNSET
-    """ GPUs at most from now on, since it has little left to gain; null: no limit is new. """
+    """ New maximum of GPUs, since it has little left to gain; null: no new limit. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

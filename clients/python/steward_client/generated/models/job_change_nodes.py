@@ -11,7 +11,7 @@ T = TypeVar("T", bound="JobChangeNodes")
 
 @_attrs_define
 class JobChangeNodes:
-    """Those GPUs by node."""
+    """Its GPUs from now on, by node."""
 
     additional_properties: dict[str, int] = _attrs_field(init=False, factory=dict)
 

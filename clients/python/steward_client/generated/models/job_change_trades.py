@@ -11,7 +11,7 @@ T = TypeVar("T", bound="JobChangeTrades")
 
 @_attrs_define
 class JobChangeTrades:
-    """GPUs by the other job: that it has more and others gave up, or has fewer and others took."""
+    """GPUs by the other job: gained from it, or lost to it."""
 
     additional_properties: dict[str, int] = _attrs_field(init=False, factory=dict)
 

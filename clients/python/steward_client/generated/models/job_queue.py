@@ -16,9 +16,9 @@ class JobQueue:
 
     name: str
     weight: float | Unset = 1.0
-    """ of a job's completion time against those of other queues """
+    """ relative weight of its jobs' completion times """
     ageing_seconds: float | None | Unset = UNSET
-    """ of waiting, after which a job counts as of the queue before; null: never """
+    """ waiting time after which a job counts as of the next more urgent queue; null: never """
 
     def to_dict(self) -> dict[str, Any]:
         name = self.name

@@ -28,13 +28,12 @@ class JobRead:
     """ Name of the workload. """
     state: JobReadState
     priority: int
-    """ Of the tenant's jobs that wait, those of a higher priority begin first; whose turn it is among tenants does
-    not go by it. """
+    """ A tenant's waiting jobs start in order of priority, highest first; the order among tenants ignores it. """
     progress: float
     eta_seconds: float | None
-    """ Seconds until it is done, as far as one can tell. """
+    """ Estimated seconds until it is done. """
     attempts: int
-    """ How many times a worker has taken it up. """
+    """ Number of times a worker has started it. """
     error: JobReadErrorType0 | None
     """ Problem document of a failed job. """
     result: JobReadResultType0 | None
@@ -43,7 +42,7 @@ class JobRead:
     started_at: datetime.datetime | None
     finished_at: datetime.datetime | None
     not_before: datetime.datetime | None
-    """ When it goes on, where it waits for its next window. """
+    """ When it resumes, if it waits for its next window. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

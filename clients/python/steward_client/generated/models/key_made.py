@@ -14,7 +14,7 @@ T = TypeVar("T", bound="KeyMade")
 
 @_attrs_define
 class KeyMade:
-    """A key that was just made: the one time that it is shown."""
+    """A new key, shown only this once."""
 
     id: str
     tenant: str
@@ -25,7 +25,7 @@ class KeyMade:
     expires_at: datetime.datetime | None
     revoked_at: datetime.datetime | None
     key: None | str
-    """ To be sent as `Authorization: Bearer …`; null in a repeated answer. """
+    """ Send as `Authorization: Bearer …`; null in a repeated response. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -14,14 +14,14 @@ T = TypeVar("T", bound="KeyRequest")
 
 @_attrs_define
 class KeyRequest:
-    """A key to be made, of the caller's own tenant."""
+    """A key to create for the caller's tenant."""
 
     name: str | Unset = ""
-    """ What it is for; free text. """
+    """ Purpose of the key, as free text. """
     scopes: list[KeyRequestScopesItem] | Unset = UNSET
-    """ What it may do; `admin` stands for all. """
+    """ Permissions of the key; `admin` includes all. """
     expires_at: datetime.datetime | None | Unset = UNSET
-    """ When it stops working; null: never. """
+    """ Expiry time; null: never. """
 
     def to_dict(self) -> dict[str, Any]:
         name = self.name

@@ -15,12 +15,12 @@ T = TypeVar("T", bound="LeftPrediction")
 
 @_attrs_define
 class LeftPrediction:
-    """What a model expects a job to gain; losses fall, metrics rise."""
+    """Expected remaining gain of a job; losses fall, metrics rise."""
 
     level: float
-    """ Where the job is, without noise. """
+    """ Current level of the job, without noise. """
     gain: Interval
-    """ A prediction: mean, and the bounds that hold with probability `level` for a run not seen yet. """
+    """ A prediction: mean, and the bounds that hold with probability `level` for an unseen run. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ T = TypeVar("T", bound="Limits")
 
 @_attrs_define
 class Limits:
-    """What one user may have at a time; null: as much as there is."""
+    """Limits per user at a time; null: unlimited."""
 
     running_tasks: int | None | Unset = UNSET
     processors: int | None | Unset = UNSET

@@ -12,12 +12,12 @@ T = TypeVar("T", bound="LostCapacity")
 
 @_attrs_define
 class LostCapacity:
-    """From some iteration of a run on, a part of the resources can't be had any more."""
+    """From some iteration on, a part of the resources is unavailable."""
 
     probability: float
     """ share of runs in which it happens """
     left: list[float] | Unset = UNSET
-    """ lowest and highest share of each resource's range above its minimum that stays """
+    """ lowest and highest remaining share of each resource's range above its minimum """
 
     def to_dict(self) -> dict[str, Any]:
         probability = self.probability

@@ -14,7 +14,7 @@ T = TypeVar("T", bound="Metric")
 
 @_attrs_define
 class Metric:
-    """Something that each iteration is measured by; without a target it is recorded and predicted only."""
+    """A quantity measured in each iteration; without a target it is only recorded and predicted."""
 
     name: str
     unit: str | Unset = ""
@@ -24,8 +24,8 @@ class Metric:
     """ whether the target holds for each iteration, or for the sum over the run """
     weight: float | Unset = 1.0
     probability: float | None | Unset = UNSET
-    """ How sure the target is to be met: then the smallest cost at which the model gives that chance is taken,
-    however small a miss would be. Where no allocation gives it, the weights decide. """
+    """ Required probability of meeting the target: the cheapest allocation that reaches it under the model is
+    chosen, however small a miss would be. If none does, the weights decide. """
 
     def to_dict(self) -> dict[str, Any]:
         name = self.name

@@ -10,10 +10,10 @@ T = TypeVar("T", bound="NodeChange")
 
 @_attrs_define
 class NodeChange:
-    """How many GPUs a node has now; 0: it is lost."""
+    """Current number of GPUs of a node; 0: it is lost."""
 
     node: str
-    """ A class and a number from 0. """
+    """ Class and index, starting at 0. """
     gpus: int
 
     def to_dict(self) -> dict[str, Any]:

@@ -12,16 +12,16 @@ T = TypeVar("T", bound="NodeClass")
 
 @_attrs_define
 class NodeClass:
-    """Equal nodes."""
+    """Identical nodes."""
 
     name: str
     count: int
     gpus: int
-    """ of one node """
+    """ GPUs per node """
     speed: float | Unset = 1.0
-    """ of a GPU, against the others' """
+    """ relative speed of a GPU """
     price_per_hour: float | Unset = 0.0
-    """ of a GPU that is used """
+    """ price of a GPU in use """
 
     def to_dict(self) -> dict[str, Any]:
         name = self.name

@@ -13,12 +13,12 @@ T = TypeVar("T", bound="NodeReport")
 
 @_attrs_define
 class NodeReport:
-    """What has become of a node."""
+    """A change of a node's state."""
 
     name: str
     state: NodeReportState
     since: float | None | Unset = UNSET
-    """ when it was ordered, or is rented from; null: now """
+    """ when it was ordered or rented; null: now """
 
     def to_dict(self) -> dict[str, Any]:
         name = self.name

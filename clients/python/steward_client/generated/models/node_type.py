@@ -12,10 +12,10 @@ T = TypeVar("T", bound="NodeType")
 
 @_attrs_define
 class NodeType:
-    """Equal nodes, of which between ``minimum`` and ``maximum`` are rented at a time.
+    """Identical nodes, of which ``minimum`` to ``maximum`` are rented at a time.
 
-    A task runs on one node, beside others as long as processors and memory last; a batch machine on which jobs span
-    its hosts is one node with all of its processors.
+    A task runs on one node and shares it while processors and memory last; a batch machine whose jobs span hosts is
+    one node with all of its processors.
 
     """
 
@@ -27,11 +27,11 @@ class NodeType:
     speed: float | Unset = 1.0
     """ a task that takes t seconds at speed 1 takes t / speed """
     price_per_hour: float | Unset = 0.0
-    """ of one node, while it is rented """
+    """ price of one node while rented """
     billing_seconds: float | Unset = 1.0
     """ rented time is billed in whole multiples of this """
     startup_seconds: float | Unset = 0.0
-    """ from the order to the first task """
+    """ time from ordering a node to its first task """
     minimum: int | Unset = 0
     bandwidth_mbps: float | None | Unset = UNSET
     """ megabytes per second to and from other nodes; null: transfers take no time """

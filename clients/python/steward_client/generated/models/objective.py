@@ -12,20 +12,20 @@ T = TypeVar("T", bound="Objective")
 
 @_attrs_define
 class Objective:
-    """What the terms of the objective are worth against each other; each is made comparable by its reference."""
+    """Relative weights of the objective's terms, each normalised by its reference."""
 
     slowdown: float | Unset = 1.0
-    """ mean bounded slowdown, less 1 """
+    """ mean bounded slowdown, minus 1 """
     wait: float | Unset = 0.0
     """ mean wait, in hours """
     makespan: float | Unset = 0.0
-    """ makespan over its lower bound, less 1 """
+    """ makespan over its lower bound, minus 1 """
     deadline: float | Unset = 0.0
     """ share of tasks that end after their deadline """
     utilisation: float | Unset = 0.0
     """ share of rented processor time that is idle """
     cost: float | Unset = 0.0
-    """ cost, over that of the work alone on the cheapest nodes """
+    """ cost relative to the work alone on the cheapest nodes """
 
     def to_dict(self) -> dict[str, Any]:
         slowdown = self.slowdown

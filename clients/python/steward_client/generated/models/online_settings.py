@@ -12,14 +12,14 @@ T = TypeVar("T", bound="OnlineSettings")
 
 @_attrs_define
 class OnlineSettings:
-    """How a training goes on with algorithm `online`."""
+    """Options of algorithm `online`."""
 
     window_seconds: float | Unset = 300.0
-    """ After each of which it learns from what runs have reported in it, and is judged. """
+    """ Length of a window, after which it learns from what runs reported in it and is evaluated. """
     steps: int | Unset = 50000
-    """ Environment steps after each window. """
+    """ Environment steps per window. """
     windows: int | None | Unset = UNSET
-    """ After how many it ends; default: it goes on until it is cancelled. """
+    """ Number of windows; default: until cancelled. """
 
     def to_dict(self) -> dict[str, Any]:
         window_seconds = self.window_seconds

@@ -12,7 +12,7 @@ T = TypeVar("T", bound="PaceShift")
 
 @_attrs_define
 class PaceShift:
-    """From some iteration of a run on, everything that is measured is another by a factor."""
+    """From some iteration on, all measurements change by a factor."""
 
     probability: float
     """ share of runs in which it happens """

@@ -17,7 +17,7 @@ T = TypeVar("T", bound="PageJobRead")
 class PageJobRead:
     items: list[JobRead]
     next_: None | str
-    """ Link to the next page, to be followed as it is; null on the last page. """
+    """ Link to the next page, to be used as is; null on the last page. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -12,11 +12,11 @@ T = TypeVar("T", bound="Parent")
 
 @_attrs_define
 class Parent:
-    """A task that must have ended first."""
+    """A task that must end first."""
 
     task: str
     bytes_: float | Unset = 0.0
-    """ how much of its output is read """
+    """ size of the output that is read """
 
     def to_dict(self) -> dict[str, Any]:
         task = self.task

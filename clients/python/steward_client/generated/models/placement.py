@@ -11,13 +11,13 @@ T = TypeVar("T", bound="Placement")
 
 @_attrs_define
 class Placement:
-    """A task that is to start."""
+    """A task to start."""
 
     task: str
     node: str
-    """ A type's name and a number from 0. """
+    """ Node type and index, starting at 0. """
     start: float
-    """ When: the report's `now`. """
+    """ Start time: the report's `now`. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

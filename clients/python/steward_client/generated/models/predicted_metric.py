@@ -11,7 +11,7 @@ T = TypeVar("T", bound="PredictedMetric")
 
 @_attrs_define
 class PredictedMetric:
-    """What a metric is expected to be in the next iteration, with an interval for the share `level` of cases."""
+    """Expected value of a metric in the next iteration, with an interval of probability `level`."""
 
     mean: float
     low: float

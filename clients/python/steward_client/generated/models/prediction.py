@@ -17,18 +17,18 @@ T = TypeVar("T", bound="Prediction")
 
 @_attrs_define
 class Prediction:
-    """What a model expects of one iteration."""
+    """Prediction for one iteration."""
 
     workload: str
     model: int
-    """ Version of the model that answers. """
+    """ Version of the model used. """
     allocation: PredictionAllocation
     iteration: int
     features: PredictionFeatures
     predicted: PredictionPredicted
-    """ By metric. """
+    """ Predicted values by metric. """
     seen: bool
-    """ Whether allocation and features lie within what the samples hold. """
+    """ Whether allocation and features lie within the range of the samples. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

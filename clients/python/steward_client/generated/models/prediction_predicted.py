@@ -15,7 +15,7 @@ T = TypeVar("T", bound="PredictionPredicted")
 
 @_attrs_define
 class PredictionPredicted:
-    """By metric."""
+    """Predicted values by metric."""
 
     additional_properties: dict[str, Interval] = _attrs_field(init=False, factory=dict)
 

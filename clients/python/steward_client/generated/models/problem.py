@@ -17,7 +17,7 @@ T = TypeVar("T", bound="Problem")
 
 @_attrs_define
 class Problem:
-    """An error, RFC 9457."""
+    """An error, as of RFC 9457."""
 
     type_: str
     title: str

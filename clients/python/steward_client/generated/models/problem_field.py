@@ -13,14 +13,14 @@ T = TypeVar("T", bound="ProblemField")
 
 @_attrs_define
 class ProblemField:
-    """One offending field."""
+    """One invalid field."""
 
     pointer: str
     """ JSON pointer into the body, or `/query/<name>`. """
     message: str
-    """ What would be accepted. """
+    """ What is accepted. """
     value: Any | Unset = UNSET
-    """ What was given. """
+    """ The value given. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -12,29 +12,29 @@ T = TypeVar("T", bound="Progressed")
 
 @_attrs_define
 class Progressed:
-    """How far a job is, and what was measured of it on the way; that says on what, for the samples of the run."""
+    """Progress of a job and its recent measurements, with the conditions they were taken under."""
 
     job: str
     iteration: float
-    """ done so far; fewer than before: it went on from a checkpoint """
+    """ completed so far; fewer than before: it resumed from a checkpoint """
     loss: float | None | Unset = UNSET
-    """ the less the better; or `metric` """
+    """ lower is better; or `metric` """
     metric: float | None | Unset = UNSET
-    """ the more the better; or `loss` """
+    """ higher is better; or `loss` """
     seconds: float | None | Unset = UNSET
-    """ of one step, as measured lately """
+    """ recent duration of one step """
     computing: float | None | Unset = UNSET
-    """ of those, what is no waiting for other GPUs """
+    """ part of the step not spent waiting for other GPUs """
     gpus: int | None | Unset = UNSET
-    """ on which that was measured; null: on what it has """
+    """ GPUs it was measured on; null: its current ones """
     nodes: int | None | Unset = UNSET
-    """ over which these were spread; null: as few as they fill """
+    """ nodes these were spread over; null: as few as they fill """
     beside: list[str] | Unset = UNSET
-    """ applications of jobs that shared its nodes then; none: it had them alone """
+    """ applications of jobs that shared its nodes then; empty: none """
     batch: int | None | Unset = UNSET
-    """ samples of a step then, over all GPUs; null: as submitted """
+    """ samples per step then, over all GPUs; null: as submitted """
     noise_scale: float | None | Unset = UNSET
-    """ of its gradient, in samples """
+    """ gradient noise scale, in samples """
 
     def to_dict(self) -> dict[str, Any]:
         job = self.job

@@ -16,18 +16,18 @@ T = TypeVar("T", bound="PromotionListed")
 
 @_attrs_define
 class PromotionListed:
-    """A change of who answers in a role; null versions stand for the heuristics."""
+    """A change of champion in a role; null versions stand for the heuristics."""
 
     role: str
     champion: int | None
-    """ Who answers from then on. """
+    """ Version that serves from then on. """
     rollback_to: int | None
-    """ Who answers when it is taken back. """
+    """ Version that serves after a rollback. """
     reason: str
     made_by: str
     """ `request`, `training` or `drift`. """
     figures: None | PromotionListedFiguresType0
-    """ What it rests on, where it was made by no person. """
+    """ Figures behind an automatic change. """
     created_at: datetime.datetime
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 

@@ -11,13 +11,13 @@ T = TypeVar("T", bound="PromotionRead")
 
 @_attrs_define
 class PromotionRead:
-    """Which agent answers after a promotion or rollback; null stands for the heuristics."""
+    """The champion after a promotion or rollback; null stands for the heuristics."""
 
     workload: str
     role: str
     champion: int | None
     previous: int | None
-    """ The one that answered before. """
+    """ Version that served before. """
     reason: str
     revision: int
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)

@@ -13,14 +13,14 @@ T = TypeVar("T", bound="PromotionRequest")
 
 @_attrs_define
 class PromotionRequest:
-    """Why the champion is changed."""
+    """Reason for changing the champion."""
 
     reason: str | Unset = ""
     require: list[PromotionRequestRequireItem] | Unset = UNSET
-    """ Evidence that a promotion needs: `shadow`, runs beside which it decided without a loss under the domain
-    model; `off_policy`, an evaluation that scored it on logged runs without a loss. """
+    """ Evidence required for a promotion: `shadow`, runs it shadowed without a loss under the domain model;
+    `off_policy`, an evaluation that scored it on logged runs without a loss. """
     role: str | Unset = "default"
-    """ Which of the workload's policies, where it has several. """
+    """ Role of the policy, if the workload has several. """
 
     def to_dict(self) -> dict[str, Any]:
         reason = self.reason

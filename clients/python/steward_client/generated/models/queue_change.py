@@ -12,11 +12,11 @@ T = TypeVar("T", bound="QueueChange")
 
 @_attrs_define
 class QueueChange:
-    """What may change of a queue; what is left out stays as it is."""
+    """Changes to a queue; omitted fields stay as they are."""
 
     weight: float | None | Unset = UNSET
     ageing_seconds: float | None | Unset = UNSET
-    """ null, said so: never """
+    """ explicit null: never """
 
     def to_dict(self) -> dict[str, Any]:
         weight: float | None | Unset

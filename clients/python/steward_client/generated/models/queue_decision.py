@@ -30,42 +30,42 @@ T = TypeVar("T", bound="QueueDecision")
 
 @_attrs_define
 class QueueDecision:
-    """Which ready tasks start now, where, and which nodes to order or give back."""
+    """Ready tasks to start now and where, and nodes to order or release."""
 
     run: None | str
     workload: str
     kind: Literal["workflow"]
     reported: int | None
-    """ The last report; null before the first. """
+    """ Last report; null before the first. """
     iteration: int
     """ The number of the next report. """
     now: float | None
-    """ The report's time. """
+    """ Time of the report. """
     placements: list[Placement]
     nodes: NodeSteps
-    """ Nodes to order and to give back. """
+    """ Nodes to order and to release. """
     noop: bool
-    """ Whether nothing starts, and no node is ordered or given back. """
+    """ Whether nothing starts and no node is ordered or released. """
     source: QueueDecisionSource
     agent: int | None
-    """ Version of the promoted agent, if there is one. """
+    """ Version of the promoted agent, if any. """
     policy: str
-    """ What the answering policy is called. """
+    """ Name of the deciding policy. """
     reason: QueueReason
-    """ Why: a stable code, the same for people, and the numbers that it rests on. """
+    """ Reason as a stable code and as text, with the figures behind it. """
     warnings: list[ReportWarning]
     valid_for_iterations: int
-    """ Until the next report: 1. """
+    """ Always 1: until the next report. """
     decided_at: datetime.datetime
     drift: list[DriftNotice] | None | Unset = UNSET
-    """ What was found to have drifted by the report that this answers; told once. """
+    """ Drift detected by this report; returned once. """
     shadow: None | QueueShadow | Unset = UNSET
     waiting: int | None | Unset = UNSET
-    """ Tasks that wait, after all this; null: not counted then. """
+    """ Waiting tasks after this decision; null if not counted. """
     running: int | None | Unset = UNSET
-    """ Tasks that run, those that start included. """
+    """ Running tasks, including those that start. """
     busy_processors: int | None | Unset = UNSET
-    """ Processors that these have. """
+    """ Processors used by running tasks. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -19,21 +19,21 @@ T = TypeVar("T", bound="QueueReason")
 
 @_attrs_define
 class QueueReason:
-    """Why: a stable code, the same for people, and the numbers that it rests on."""
+    """Reason as a stable code and as text, with the figures behind it."""
 
     code: str
     text: str
     strategy: str
-    """ Whose order was followed. """
+    """ Strategy whose order was followed. """
     backfilling: str
-    """ The mechanism. """
+    """ Backfilling mechanism. """
     first: None | Scored | Unset = UNSET
     """ The most urgent task. """
     runner_up: None | Scored | Unset = UNSET
-    """ The next one. """
+    """ The next most urgent task. """
     window: BackfillWindow | None | Unset = UNSET
     plan: None | Unset | WorkflowPlan = UNSET
-    """ Of workflows, where an agent is wanted. """
+    """ For workflows, if an agent is requested. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

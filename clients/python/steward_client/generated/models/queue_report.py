@@ -25,19 +25,19 @@ T = TypeVar("T", bound="QueueReport")
 
 @_attrs_define
 class QueueReport:
-    """A queue at a moment."""
+    """State of a queue at one moment."""
 
     now: float
     kind: Literal["workflow"] | Unset = "workflow"
     delta: bool | Unset = False
-    """ whether only what has changed is listed """
+    """ whether only changes are listed """
     queued: list[QueuedTask] | Unset = UNSET
     running: list[RunningTask] | Unset = UNSET
     finished: list[FinishedTask] | Unset = UNSET
     withdrawn: list[str] | Unset = UNSET
-    """ tasks that were taken out of the queue; in a whole report, those left out are """
+    """ tasks removed from the queue; in a full report, tasks not listed are removed too """
     nodes: list[NodeReport] | None | Unset = UNSET
-    """ nodes whose state has changed; in a whole report, those left out are off """
+    """ nodes whose state has changed; in a full report, nodes not listed are off """
 
     def to_dict(self) -> dict[str, Any]:
         now = self.now

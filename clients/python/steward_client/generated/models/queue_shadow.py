@@ -15,7 +15,7 @@ T = TypeVar("T", bound="QueueShadow")
 
 @_attrs_define
 class QueueShadow:
-    """What another agent would have decided; it is written down, and changes nothing."""
+    """What another agent would have decided; recorded, without effect."""
 
     agent: int
     strategy: None | str
@@ -23,7 +23,7 @@ class QueueShadow:
     agrees: bool
     """ Whether the same tasks start on the same nodes. """
     gain: float | None
-    """ Null: nothing tells at once what another start would have been worth. """
+    """ Always null: the value of other starts is unknown. """
     problem: None | str
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 

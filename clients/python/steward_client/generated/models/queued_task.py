@@ -16,21 +16,21 @@ T = TypeVar("T", bound="QueuedTask")
 
 @_attrs_define
 class QueuedTask:
-    """A task that waits. A task that ran and waits again (its node failed) is listed here too."""
+    """A waiting task, or one that waits again because its node failed."""
 
     id: str
     processors: int | None | Unset = UNSET
-    """ needed when the task is named for the first time """
+    """ required when the task is first named """
     submit: float | None | Unset = UNSET
-    """ when it was submitted; null: now, or when it started """
+    """ submission time; null: now, or its start """
     estimate: float | None | Unset = UNSET
-    """ seconds that its user asked for, at speed 1 """
+    """ seconds requested by its user, at speed 1 """
     memory_gb: float | None | Unset = UNSET
     user: None | str | Unset = UNSET
     deadline: float | None | Unset = UNSET
-    """ by when it should have ended """
+    """ time by which it should have ended """
     workflow: None | str | Unset = UNSET
-    """ the workflow that it belongs to """
+    """ workflow it belongs to """
     parents: list[Parent | str] | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:

@@ -11,13 +11,13 @@ T = TypeVar("T", bound="Readiness")
 
 @_attrs_define
 class Readiness:
-    """Whether everything that the service needs is there; each check is `ok`, `excluded`, or says what is missing."""
+    """Whether everything the service needs is available; each check is `ok`, `excluded`, or the problem found."""
 
     ready: bool
     database: str
     broker: str
     worker: str
-    """ Whether a worker was seen lately. """
+    """ Whether a worker was seen recently. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ T = TypeVar("T", bound="Reason")
 
 @_attrs_define
 class Reason:
-    """Why: a stable code, and the same for people."""
+    """Reason as a stable code and as text."""
 
     code: str
     text: str

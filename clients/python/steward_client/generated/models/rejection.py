@@ -13,11 +13,11 @@ T = TypeVar("T", bound="Rejection")
 
 @_attrs_define
 class Rejection:
-    """An execution of which nothing was kept, and why."""
+    """A rejected execution, and why."""
 
     execution: str
     line: int
-    """ Line of the file, counting from 1; with application/json the number of the sample. """
+    """ Line of the file, counting from 1; for application/json the number of the sample. """
     field: str
     """ JSON pointer into the report. """
     reason: str

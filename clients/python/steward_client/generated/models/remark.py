@@ -13,7 +13,7 @@ T = TypeVar("T", bound="Remark")
 
 @_attrs_define
 class Remark:
-    """Something in a trace that looks wrong, or was mended."""
+    """Something in a trace that looks wrong or was repaired."""
 
     execution: str
     pointer: str

@@ -11,7 +11,7 @@ T = TypeVar("T", bound="ReportWarning")
 
 @_attrs_define
 class ReportWarning:
-    """What looks wrong in a report that was taken nevertheless, with the values that look so."""
+    """What looks wrong in an accepted report, with the values concerned."""
 
     pointer: str
     message: str

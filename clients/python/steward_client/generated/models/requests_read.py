@@ -15,17 +15,17 @@ T = TypeVar("T", bound="RequestsRead")
 
 @_attrs_define
 class RequestsRead:
-    """What a log of requests comes to."""
+    """Summary of a request log."""
 
     count: int
     of_users: RequestsReadOfUsers
-    """ How many of each user. """
+    """ Number of requests by user. """
     start: float
-    """ When the first came: seconds since 1970, UTC, or since a start of its own. """
+    """ Time of the first: seconds since 1970 UTC, or since the log's own origin. """
     span_seconds: float
-    """ From the first to the last. """
+    """ From first to last. """
     mean_size: float | None
-    """ Null where sizes are not known. """
+    """ Null if sizes are unknown. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ T = TypeVar("T", bound="RequestsReadOfUsers")
 
 @_attrs_define
 class RequestsReadOfUsers:
-    """How many of each user."""
+    """Number of requests by user."""
 
     additional_properties: dict[str, int] = _attrs_field(init=False, factory=dict)
 

@@ -13,7 +13,7 @@ T = TypeVar("T", bound="ResponseQuality")
 
 @_attrs_define
 class ResponseQuality:
-    """What an answer is worth by its delay: all until ``full_until``, nothing from ``zero_at`` seconds on."""
+    """Value of an answer by its delay: full until ``full_until``, zero from ``zero_at`` seconds on."""
 
     full_until: float
     zero_at: float

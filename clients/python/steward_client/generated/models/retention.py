@@ -12,24 +12,24 @@ T = TypeVar("T", bound="Retention")
 
 @_attrs_define
 class Retention:
-    """For how many days what hangs on a workload is kept; then it is archived and deleted.
+    """How many days a workload's data is kept before it is archived and deleted.
 
-    Nothing is deleted that goes on, or that something live rests on, however old it is.
+    What is active, or what something active depends on, is never deleted.
 
     """
 
     iterations_days: float | None | Unset = UNSET
-    """ Iterations, after their run has ended; its last one stays. """
+    """ Iterations, after the end of their run; the last one is kept. """
     runs_days: float | None | Unset = UNSET
-    """ Runs with all that is left of them, after they have ended. """
+    """ Runs with all their remaining data, after their end. """
     jobs_days: float | None | Unset = UNSET
-    """ Jobs with their events and trials, after they have ended. """
+    """ Jobs with their events and trials, after their end. """
     events_days: float | None | Unset = UNSET
-    """ Events of jobs, after these have ended; the last one stays. """
+    """ Events of jobs, after the job's end; the last one is kept. """
     evaluations_days: float | None | Unset = UNSET
     """ Evaluations. """
     artifacts_days: float | None | Unset = UNSET
-    """ Agents and models that others have superseded; the newest stays. """
+    """ Superseded agents and models; the newest is kept. """
 
     def to_dict(self) -> dict[str, Any]:
         iterations_days: float | None | Unset

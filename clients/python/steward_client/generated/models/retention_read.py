@@ -15,17 +15,17 @@ T = TypeVar("T", bound="RetentionRead")
 
 @_attrs_define
 class RetentionRead:
-    """How long what hangs on a workload is kept."""
+    """How long a workload's data is kept."""
 
     workload: str
     given: Retention
-    """ For how many days what hangs on a workload is kept; then it is archived and deleted.
+    """ How many days a workload's data is kept before it is archived and deleted.
 
-    Nothing is deleted that goes on, or that something live rests on, however old it is. """
+    What is active, or what something active depends on, is never deleted. """
     effective: Retention
-    """ For how many days what hangs on a workload is kept; then it is archived and deleted.
+    """ How many days a workload's data is kept before it is archived and deleted.
 
-    Nothing is deleted that goes on, or that something live rests on, however old it is. """
+    What is active, or what something active depends on, is never deleted. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

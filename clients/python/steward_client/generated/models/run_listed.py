@@ -25,7 +25,7 @@ T = TypeVar("T", bound="RunListed")
 
 @_attrs_define
 class RunListed:
-    """A run in a list, where one whose decision can't be read stands beside those whose can."""
+    """A run in a list, even if its decision can't be read."""
 
     id: str
     workload: str
@@ -35,17 +35,17 @@ class RunListed:
     agent: int | None
     """ Version of the agent when the run started. """
     start: RunListedStart
-    """ What it was started with, beside workload and shadow. """
+    """ Start parameters other than workload and shadow. """
     iterations: int
-    """ The number of the next iteration: how many are reported, with those before the run's first. """
+    """ Number of the next iteration: those reported, plus those before the run's first. """
     decision: ClusterDecision | Decision | InferenceDecision | QueueDecision | RunListedDecisionType1
     drift: list[DriftNotice]
-    """ What was found to have drifted, oldest first. """
+    """ Detected drift, oldest first. """
     created_at: datetime.datetime
     finished_at: datetime.datetime | None
     problem: None | str
     shadow: int | None | Unset = UNSET
-    """ Version of the agent that is consulted too. """
+    """ Version of the agent consulted as a shadow. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

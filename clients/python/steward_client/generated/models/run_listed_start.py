@@ -11,7 +11,7 @@ T = TypeVar("T", bound="RunListedStart")
 
 @_attrs_define
 class RunListedStart:
-    """What it was started with, beside workload and shadow."""
+    """Start parameters other than workload and shadow."""
 
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 

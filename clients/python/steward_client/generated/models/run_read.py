@@ -34,17 +34,17 @@ class RunRead:
     agent: int | None
     """ Version of the agent when the run started. """
     start: RunReadStart
-    """ What it was started with, beside workload and shadow. """
+    """ Start parameters other than workload and shadow. """
     iterations: int
-    """ The number of the next iteration: how many are reported, with those before the run's first. """
+    """ Number of the next iteration: those reported, plus those before the run's first. """
     decision: ClusterDecision | Decision | InferenceDecision | QueueDecision
     """ The last decision. """
     drift: list[DriftNotice]
-    """ What was found to have drifted, oldest first. """
+    """ Detected drift, oldest first. """
     created_at: datetime.datetime
     finished_at: datetime.datetime | None
     shadow: int | None | Unset = UNSET
-    """ Version of the agent that is consulted too. """
+    """ Version of the agent consulted as a shadow. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

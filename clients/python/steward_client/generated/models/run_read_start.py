@@ -11,7 +11,7 @@ T = TypeVar("T", bound="RunReadStart")
 
 @_attrs_define
 class RunReadStart:
-    """What it was started with, beside workload and shadow."""
+    """Start parameters other than workload and shadow."""
 
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 

@@ -12,16 +12,15 @@ T = TypeVar("T", bound="RunStart")
 
 @_attrs_define
 class RunStart:
-    """Start a live run of a workload; a kind's own model adds what a run of it may be started with."""
+    """Start a live run of a workload; each kind's own model adds its parameters."""
 
     workload: str
     """ Name of the workload. """
     shadow: int | None | Unset = UNSET
-    """ Version of an agent that is consulted too: its steps are written down with each decision, and change
-    nothing. """
+    """ Version of an agent to consult as a shadow: its steps are recorded with each decision, without effect. """
     token: bool | Unset = False
-    """ Whether to make a token for the run, which can report to it, end it and read it, and do nothing else; for a
-    job that is not to hold a key. """
+    """ Whether to create a token that can only report to, end and read this run; for a job that should not hold a
+    key. """
 
     def to_dict(self) -> dict[str, Any]:
         workload = self.workload

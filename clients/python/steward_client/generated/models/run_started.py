@@ -20,15 +20,15 @@ T = TypeVar("T", bound="RunStarted")
 
 @_attrs_define
 class RunStarted:
-    """A run that has begun, with its first decision."""
+    """A started run, with its first decision."""
 
     id: str
     workload: str
     agent: int | None
-    """ Version of the agent that answers; null for a heuristic. """
+    """ Version of the agent that serves; null: a heuristic. """
     decision: ClusterDecision | Decision | InferenceDecision | QueueDecision
     token: None | str | Unset = UNSET
-    """ The run's own token, to be sent as `Authorization: Bearer …`, where one was asked for. """
+    """ The run's own token, sent as `Authorization: Bearer …`, if one was requested. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

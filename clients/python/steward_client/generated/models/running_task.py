@@ -16,24 +16,24 @@ T = TypeVar("T", bound="RunningTask")
 
 @_attrs_define
 class RunningTask:
-    """A task that runs; node and start are needed when it is first reported as running."""
+    """A running task; node and start are required when it is first reported as running."""
 
     id: str
     processors: int | None | Unset = UNSET
-    """ needed when the task is named for the first time """
+    """ required when the task is first named """
     submit: float | None | Unset = UNSET
-    """ when it was submitted; null: now, or when it started """
+    """ submission time; null: now, or its start """
     estimate: float | None | Unset = UNSET
-    """ seconds that its user asked for, at speed 1 """
+    """ seconds requested by its user, at speed 1 """
     memory_gb: float | None | Unset = UNSET
     user: None | str | Unset = UNSET
     deadline: float | None | Unset = UNSET
-    """ by when it should have ended """
+    """ time by which it should have ended """
     workflow: None | str | Unset = UNSET
-    """ the workflow that it belongs to """
+    """ workflow it belongs to """
     parents: list[Parent | str] | Unset = UNSET
     node: None | str | Unset = UNSET
-    """ as placed: a type's name and a number from 0 """
+    """ as placed: node type and index, starting at 0 """
     start: float | None | Unset = UNSET
 
     def to_dict(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ T = TypeVar("T", bound="Scored")
 
 @_attrs_define
 class Scored:
-    """A task and its score; the smallest is the most urgent."""
+    """A task and its score; the lowest is the most urgent."""
 
     task: str
     score: float

@@ -12,16 +12,16 @@ T = TypeVar("T", bound="SeriesRead")
 
 @_attrs_define
 class SeriesRead:
-    """A series in short."""
+    """Summary of a series."""
 
     workload: str
     series: str
     rows: int
-    """ Of all issues. """
+    """ Number of rows of all issues. """
     since: datetime.datetime
-    """ Its first time. """
+    """ Its earliest time. """
     until: datetime.datetime
-    """ Its last time. """
+    """ Its latest time. """
     issued_at: datetime.datetime
     """ Its newest issue. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)

@@ -13,12 +13,12 @@ T = TypeVar("T", bound="ServerChange")
 
 @_attrs_define
 class ServerChange:
-    """What has become of a server. Requests of a batch on one that is down wait again."""
+    """A change of a server's state. If it goes down, the requests of its batch wait again."""
 
     server: str
     state: ServerChangeState
     at: float | None | Unset = UNSET
-    """ null: the moment of the report """
+    """ null: the time of the report """
 
     def to_dict(self) -> dict[str, Any]:
         server = self.server

@@ -12,19 +12,19 @@ T = TypeVar("T", bound="ServerClass")
 
 @_attrs_define
 class ServerClass:
-    """Equal servers, of which between ``minimum`` and ``maximum`` are on; each serves one batch at a time."""
+    """Identical servers, of which ``minimum`` to ``maximum`` are on; each serves one batch at a time."""
 
     name: str
     maximum: int
     minimum: int | Unset = 1
     cores: float | Unset = 1.0
-    """ cores, or GPUs, of one server """
+    """ cores or GPUs of one server """
     price_per_hour: float | Unset = 0.0
-    """ of one server, while it is on or starts """
+    """ price of one server while it is on or starting """
     startup_seconds: float | Unset = 0.0
-    """ from the order to the first batch """
+    """ time from ordering a server to its first batch """
     switch_seconds: float | Unset = 0.0
-    """ to load another variant, before the batch """
+    """ time to load another variant before a batch """
 
     def to_dict(self) -> dict[str, Any]:
         name = self.name

@@ -15,7 +15,7 @@ T = TypeVar("T", bound="ShadowRead")
 
 @_attrs_define
 class ShadowRead:
-    """What an agent would have decided in the runs that it was a shadow of."""
+    """What an agent would have decided in the runs it shadowed."""
 
     workload: str
     agent: int
@@ -24,10 +24,10 @@ class ShadowRead:
     failures: int
     """ Decisions in which it failed. """
     agreement: float | None
-    """ Share of its decisions that were what was decided. """
+    """ Share of its decisions that match those made. """
     gain: GainInterval | None
-    """ Per run: the sum of what the domain model expects of its steps over those that were taken, in return. It is
-    the regret of not having followed it; below 0, of following it. """
+    """ Per run: expected return of its steps minus that of the steps taken, under the domain model. It is the
+    regret of not following it; if negative, of following it. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -11,16 +11,16 @@ T = TypeVar("T", bound="ShadowRule")
 
 @_attrs_define
 class ShadowRule:
-    """What another agent would have done; it is written down, and changes nothing."""
+    """What another agent would have done; recorded, without effect."""
 
     agent: int
     """ Version of the shadow. """
     rule: None | str
-    """ By which it would have given GPUs; null: it failed. """
+    """ Rule by which it would have assigned GPUs; null if it failed. """
     agrees: bool
     """ Whether every job would have had the same GPUs. """
     problem: None | str
-    """ What failed, if something did. """
+    """ What failed, if anything. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

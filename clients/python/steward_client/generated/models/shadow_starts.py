@@ -15,17 +15,17 @@ T = TypeVar("T", bound="ShadowStarts")
 
 @_attrs_define
 class ShadowStarts:
-    """What another agent would have started; it is written down, and changes nothing."""
+    """What another agent would have started; recorded, without effect."""
 
     agent: int
     """ Version of the shadow. """
     start: list[BatchStart]
     agrees: bool
-    """ Whether it would have started and turned what was decided. """
+    """ Whether its decision would have been the same. """
     gain: float | None
-    """ Null: nothing tells at once what other starts would have been worth. """
+    """ Always null: the value of other starts is unknown. """
     problem: None | str
-    """ What failed, if something did. """
+    """ What failed, if anything. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

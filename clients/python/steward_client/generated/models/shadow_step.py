@@ -15,19 +15,19 @@ T = TypeVar("T", bound="ShadowStep")
 
 @_attrs_define
 class ShadowStep:
-    """What another agent would have decided; it is written down, and changes nothing."""
+    """What another agent would have decided; recorded, without effect."""
 
     agent: int
     """ Version of the shadow. """
     allocation: None | ShadowStepAllocationType0
-    """ What it would allocate; null when it failed. """
+    """ Allocation it would choose; null if it failed. """
     agrees: bool
-    """ Whether it is the step that was decided. """
+    """ Whether its step matches the one decided. """
     gain: float | None
-    """ Expected return of its step less that of the decided one under the domain model, each allocation then held:
-    the regret of not having followed it. """
+    """ Expected return of its step minus that of the decided one under the domain model, each allocation then held:
+    the regret of not following it. """
     problem: None | str
-    """ What failed, if something did. """
+    """ What failed, if anything. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -16,12 +16,12 @@ T = TypeVar("T", bound="Shift")
 
 @_attrs_define
 class Shift:
-    """How far things have drifted, so that what was measured before still tells of them."""
+    """Size of a drift, so that earlier measurements can still be used."""
 
     factors: ShiftFactors
-    """ By stream, as a run's `drift` names it: what is measured now over what was measured before. """
+    """ By stream, as named in a run's `drift`: what is measured now over what was measured before. """
     recent: list[str] | Unset = UNSET
-    """ Executions that were measured since; the others were before. """
+    """ Executions measured since; all others were measured before. """
 
     def to_dict(self) -> dict[str, Any]:
         factors = self.factors.to_dict()

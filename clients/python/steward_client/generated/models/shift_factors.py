@@ -11,7 +11,7 @@ T = TypeVar("T", bound="ShiftFactors")
 
 @_attrs_define
 class ShiftFactors:
-    """By stream, as a run's `drift` names it: what is measured now over what was measured before."""
+    """By stream, as named in a run's `drift`: what is measured now over what was measured before."""
 
     additional_properties: dict[str, float] = _attrs_field(init=False, factory=dict)
 

@@ -11,15 +11,15 @@ T = TypeVar("T", bound="SkippedLines")
 
 @_attrs_define
 class SkippedLines:
-    """Lines that were left out of a trace for one reason, as `skip_bad` asks."""
+    """Lines of a trace skipped for one reason, with `skip_bad`."""
 
     field: str
-    """ The column that is wrong; empty for a whole line. """
+    """ Invalid column; empty for a whole line. """
     reason: str
     count: int
-    """ How many lines. """
+    """ Number of lines. """
     lines: list[int]
-    """ The first 20 of them, counting from 1. """
+    """ Numbers of the first 20 lines, counting from 1. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ T = TypeVar("T", bound="Spread")
 
 @_attrs_define
 class Spread:
-    """How values are spread."""
+    """Distribution of values."""
 
     smallest: float
     median: float

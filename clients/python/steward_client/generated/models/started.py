@@ -10,7 +10,7 @@ T = TypeVar("T", bound="Started")
 
 @_attrs_define
 class Started:
-    """A batch that the client itself started, of the user's oldest requests: in carried runs alone."""
+    """A batch of the user's oldest requests that the client itself started; only in carried runs."""
 
     server: str
     user: str

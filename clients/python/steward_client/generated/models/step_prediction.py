@@ -15,25 +15,25 @@ T = TypeVar("T", bound="StepPrediction")
 
 @_attrs_define
 class StepPrediction:
-    """What a model expects of a step."""
+    """Prediction for a step."""
 
     gpus: int
     nodes: int
     node_class: str
     batch: float
     seconds: Interval
-    """ A prediction: mean, and the bounds that hold with probability `level` for a run not seen yet. """
+    """ A prediction: mean, and the bounds that hold with probability `level` for an unseen run. """
     samples_per_second: float
     slowdown: float
-    """ Of what is beside it, contained in the seconds; 1 alone. """
+    """ Slowdown by jobs on the same nodes, included in `seconds`; 1 if alone. """
     efficiency: float | None
-    """ What a sample is worth against one of the smallest batch, in the middle of a run; null where no noise scale
-    was measured. """
+    """ Value of a sample relative to one of the smallest batch, in the middle of a run; null if no noise scale was
+    measured. """
     goodput: float | None
-    """ Samples a second times efficiency. """
+    """ Samples per second × efficiency. """
     measured: bool
-    """ Whether so many GPUs, and so many samples on each, are within what was measured; of more samples seconds are
-    expected in proportion. """
+    """ Whether the number of GPUs, and of samples on each, is within what was measured; for more samples, seconds
+    grow in proportion. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -11,11 +11,11 @@ T = TypeVar("T", bound="StepsRead")
 
 @_attrs_define
 class StepsRead:
-    """What measured steps come to."""
+    """Summary of measured steps."""
 
     count: int
     seconds: float
-    """ Sum of what they took. """
+    """ Sum of their durations. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ T = TypeVar("T", bound="StoredExecution")
 
 @_attrs_define
 class StoredExecution:
-    """A stored execution that can't be read here, as it is stored."""
+    """A stored execution that can't be read, as stored."""
 
     kind: str
     execution: str
@@ -20,10 +20,10 @@ class StoredExecution:
     source: str
     """ `upload` or `run`. """
     iterations: int
-    """ Its iterations; of a trace, its tasks. """
+    """ Number of iterations; for a trace, of tasks. """
     created_at: datetime.datetime
     problem: str
-    """ Why it can't be read here, e.g. its kind isn't installed. """
+    """ Why it can't be read, e.g. its kind isn't installed. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -12,27 +12,27 @@ T = TypeVar("T", bound="Submitted")
 
 @_attrs_define
 class Submitted:
-    """A job that came, or that is there."""
+    """A job that was submitted or is present."""
 
     job: str
     gpus: int
-    """ that its owner asked for """
+    """ GPUs requested by its owner """
     queue: None | str | Unset = UNSET
-    """ null: the least urgent """
+    """ null: the least urgent queue """
     minimum: int | None | Unset = UNSET
-    """ null: the spec's, or what was asked for where that is less """
+    """ null: the spec's, or the GPUs requested if lower """
     maximum: int | None | Unset = UNSET
-    """ null: the spec's, or what was asked for where that is more """
+    """ null: the spec's, or the GPUs requested if higher """
     at: float | None | Unset = UNSET
-    """ when it came; null: the moment of the report """
+    """ arrival time; null: the time of the report """
     application: None | str | Unset = UNSET
-    """ what it trains: jobs of one application are expected to be as fast as each other """
+    """ what it trains: jobs of one application are expected to run at the same speed """
     batch: int | None | Unset = UNSET
-    """ samples of a step, over all its GPUs """
+    """ samples per step, over all its GPUs """
     data: float | None | Unset = UNSET
-    """ size of its data, in one unit for all of an application """
+    """ data size, in one unit per application """
     iterations: float | None | Unset = UNSET
-    """ until it is finished, epochs or updates, whatever it counts; null: unknown """
+    """ epochs or updates until it is finished, in its own unit; null: unknown """
 
     def to_dict(self) -> dict[str, Any]:
         job = self.job

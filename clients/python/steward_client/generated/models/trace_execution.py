@@ -31,13 +31,13 @@ class TraceExecution:
     source: str
     """ `upload` or `run`. """
     iterations: int
-    """ Its iterations; of a trace, its tasks. """
+    """ Number of iterations; for a trace, of tasks. """
     seconds: float
-    """ Sum of `iteration_seconds`; of a trace, of run times. """
+    """ Sum of `iteration_seconds`; for a trace, of run times. """
     created_at: datetime.datetime
     kind: Literal["workflow"]
     trace: None | TraceRead | Unset = UNSET
-    """ What it comes to. """
+    """ Summary of the trace. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -15,30 +15,30 @@ T = TypeVar("T", bound="TraceRead")
 
 @_attrs_define
 class TraceRead:
-    """What a trace comes to; times are seconds."""
+    """Summary of a trace; times are in seconds."""
 
     tasks: int
     edges: int
-    """ Pairs of parent and child. """
+    """ Number of parent-child pairs. """
     users: int
     workflows: int
-    """ Workflows that tasks belong to; 0: jobs by themselves. """
+    """ Number of workflows; 0: independent jobs. """
     with_run_time: int
-    """ Tasks whose run time is known. """
+    """ Tasks with a known run time. """
     with_estimate: int
-    """ Tasks whose user gave an estimate. """
+    """ Tasks with an estimate by their user. """
     with_memory: int
-    """ Tasks whose memory is known. """
+    """ Tasks with known memory. """
     span_seconds: float
     """ From the first submission to the last. """
     critical_path_seconds: float | None
-    """ Longest way through the edges; null: there are none. """
+    """ Longest path through the edges; null if there are none. """
     processor_seconds: float
-    """ Sum of run times times processors. """
+    """ Sum of run time × processors. """
     run_time_seconds: None | Spread
     processors: None | Spread
     edge_bytes: float
-    """ Bytes that go along all edges together. """
+    """ Bytes transferred along all edges. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -21,46 +21,45 @@ T = TypeVar("T", bound="TrainRequest")
 
 @_attrs_define
 class TrainRequest:
-    """What may be said about a training; all of it is optional."""
+    """Options of a training; all are optional."""
 
     algorithm: TrainRequestAlgorithm | Unset = TrainRequestAlgorithm.AUTO
-    """ `auto` lets several compete, stops the losers early and keeps the best; of an agent that is gone on from,
-    its own. `online` goes on: after every window of time it learns from what runs have reported in it, and each
-    version that is better on it than what answers is published, and answers the next. """
+    """ `auto` lets several compete, stops the losers early and keeps the best; when continuing an agent, it is that
+    agent's own. `online` keeps learning: after each window of time it trains on what runs reported in it, and each
+    version that does better on it than the serving one is published and serves next. """
     online: None | OnlineSettings | Unset = UNSET
-    """ With algorithm `online`; nothing else of the request but `seed`, `device`, `start_from`, `model` and
-    `equivalence_margin` applies to it then. """
+    """ Options of algorithm `online`; besides them, only `seed`, `device`, `start_from`, `model` and
+    `equivalence_margin` then apply. """
     budget: int | None | Unset = UNSET
-    """ Environment steps for each seed, shared by the algorithms that compete: the same request gives the same
-    agent on any machine. Default: what the kind's trainings take (2,000,000 of an iterative workload). """
+    """ Environment steps per seed, shared by the competing algorithms: the same request gives the same agent on any
+    machine. Default: set by the kind (2,000,000 for an iterative workload). """
     seed: int | Unset = 0
-    """ Same seed, same samples: the same result. """
+    """ The same seed and samples give the same result. """
     seeds: int | None | Unset = UNSET
-    """ How many seeds are tried, from `seed` on, on all workers at once; the best is kept. Default: three with
-    `auto`, else one. """
+    """ Number of seeds to try, starting at `seed`, on all workers in parallel; the best is kept. Default: three
+    with `auto`, otherwise one. """
     executor: TrainRequestExecutor | Unset = TrainRequestExecutor.SERIAL
-    """ In one process; by actors and a learner over shared memory; or the same on a Ray cluster (extra). """
+    """ In one process; with actors and a learner over shared memory; or the same on a Ray cluster (extra). """
     device: TrainRequestDevice | Unset = TrainRequestDevice.AUTO
-    """ Where networks are computed; `auto` is whichever is there and is the faster. """
+    """ Device that computes networks; `auto` takes the fastest available. """
     start_from: int | None | Unset = UNSET
-    """ Version of an agent to go on training; what comes of it is a new version. Its policy is gone on from; what
-    is not published with it, such as a critic, begins anew. """
+    """ Version of an agent to continue training; the result is a new version. Its policy is continued; what is not
+    published with it, such as a critic, starts anew. """
     imitate: None | TrainRequestImitateType0 | Unset = UNSET
-    """ Begin by imitating a heuristic, or the planner, in the simulator. """
+    """ Start by imitating a heuristic, or the planner, in the simulator. """
     model: int | None | Unset = UNSET
     """ Version of the domain model to train on; default: the newest. """
     promote: bool | Unset = True
-    """ Whether the agent becomes the champion when it is good enough; else it waits. Where a workload has a policy
-    for each of several roles, they are trained, judged and promoted together. """
+    """ Whether the agent becomes the champion when it is good enough; otherwise it waits. If a workload has a
+    policy per role, these are trained, evaluated and promoted together. """
     require: list[TrainRequestRequireItem] | Unset = UNSET
-    """ Evidence that a promotion needs: `shadow`, runs beside which it decided without a loss under the domain
-    model; `off_policy`, an evaluation that scored it on logged runs without a loss. """
+    """ Evidence required for a promotion: `shadow`, runs it shadowed without a loss under the domain model;
+    `off_policy`, an evaluation that scored it on logged runs without a loss. """
     equivalence_margin: float | Unset = 0.01
-    """ Margin of practical equivalence, a share of the best heuristic's return: a loss within it fails nobody, a
-    gain within it promotes nobody. """
+    """ Margin of practical equivalence, as a share of the best heuristic's return: a loss within it fails no agent,
+    a gain within it promotes none. """
     priority: int | Unset = 0
-    """ Of the tenant's jobs that wait, those of a higher priority begin first; whose turn it is among tenants does
-    not go by it. """
+    """ A tenant's waiting jobs start in order of priority, highest first; the order among tenants ignores it. """
 
     def to_dict(self) -> dict[str, Any]:
         from ..models.online_settings import OnlineSettings  # noqa: PLC0415

@@ -14,7 +14,7 @@ T = TypeVar("T", bound="UpcomingIteration")
 
 @_attrs_define
 class UpcomingIteration:
-    """What is known beforehand of one iteration."""
+    """What is known in advance about one iteration."""
 
     features: UpcomingIterationFeatures
     """ All of the workload's features. """

@@ -19,24 +19,24 @@ T = TypeVar("T", bound="UploadRead")
 
 @_attrs_define
 class UploadRead:
-    """What became of an upload."""
+    """Result of an upload."""
 
     accepted: int
     """ Executions stored. """
     duplicate: int
-    """ Executions that were stored already, with the same content. """
+    """ Executions already stored with the same content. """
     rejected: int
-    """ Executions of which nothing was kept. """
+    """ Executions of which nothing was stored. """
     iterations: int
-    """ Iterations of the accepted executions; of traces, tasks. """
+    """ Iterations of the accepted executions; for traces, tasks. """
     rejections: list[Rejection]
-    """ Why, one per rejected execution; the first 1,000. """
+    """ Reasons, one per rejected execution; the first 1,000. """
     lacks: list[str] | Unset = UNSET
-    """ What a trace does not say, and what that means. """
+    """ Information missing from a trace, and its consequences. """
     warnings: list[Remark] | Unset = UNSET
-    """ What looks wrong in a trace, or was left out of it. """
+    """ What looks wrong in a trace or was left out. """
     skipped: list[SkippedLines] | Unset = UNSET
-    """ Lines left out with `skip_bad`, by reason, the most frequent first; at most 21. """
+    """ Lines skipped with `skip_bad`, by reason, most frequent first; at most 21. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

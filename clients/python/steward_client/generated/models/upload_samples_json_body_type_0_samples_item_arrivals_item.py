@@ -14,16 +14,16 @@ T = TypeVar("T", bound="UploadSamplesJsonBodyType0SamplesItemArrivalsItem")
 @_attrs_define
 class UploadSamplesJsonBodyType0SamplesItemArrivalsItem:
     time: float | str
-    """ Seconds, since 1970 or a start; or RFC 3339, UTC. """
+    """ Seconds since 1970 or another origin, or RFC 3339 in UTC. """
     gpus: int
-    """ That it asked for. """
+    """ Number of GPUs requested. """
     queue: str | Unset = UNSET
-    """ The least urgent, where missing. """
+    """ Default: the least urgent queue. """
     application: str | Unset = UNSET
     data: float | Unset = UNSET
-    """ Size of its data, in one unit for all of an application. """
+    """ Data size, in one unit per application. """
     duration: float | Unset = UNSET
-    """ Seconds that it ran on them. """
+    """ Seconds that it ran on those GPUs. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

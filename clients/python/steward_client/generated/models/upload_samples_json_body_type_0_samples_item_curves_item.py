@@ -13,21 +13,21 @@ T = TypeVar("T", bound="UploadSamplesJsonBodyType0SamplesItemCurvesItem")
 
 @_attrs_define
 class UploadSamplesJsonBodyType0SamplesItemCurvesItem:
-    """With `loss` or `metric`."""
+    """Requires `loss` or `metric`."""
 
     job: str
     iteration: float
-    """ Epochs or updates done, whatever the application counts. """
+    """ Epochs or updates completed, in the application's own unit. """
     application: str | Unset = UNSET
-    """ Learns like others of that name. """
+    """ Jobs of one application are expected to learn alike. """
     loss: float | Unset = UNSET
-    """ The less, the better. """
+    """ Lower is better. """
     metric: float | Unset = UNSET
-    """ The more, the better. """
+    """ Higher is better. """
     batch: float | Unset = UNSET
-    """ Samples of an update, over all GPUs. """
+    """ Samples per update, over all GPUs. """
     noise_scale: float | Unset = UNSET
-    """ Of the gradient, in samples: its variance over its square. """
+    """ Gradient noise scale, in samples: variance over squared gradient. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -16,17 +16,17 @@ class UploadSamplesJsonBodyType0SamplesItemStepsItem:
     application: str
     gpus: int
     batch: float
-    """ Samples of a step, over all GPUs. """
+    """ Samples per step, over all GPUs. """
     seconds: float
-    """ Of a step. """
+    """ Duration of a step. """
     nodes: int | Unset = UNSET
-    """ Over which they are spread; as few as they fill, where missing. """
+    """ Number of nodes the GPUs are spread over; default: as few as they fill. """
     node_class: str | Unset = UNSET
-    """ Of the spec; may be missing where that has one. """
+    """ Node class of the spec; optional if there is only one. """
     computing: float | Unset = UNSET
-    """ Seconds of it in which gradients were computed. """
+    """ Part of the step spent computing gradients. """
     beside: list[str] | Unset = UNSET
-    """ Applications of jobs that shared its nodes; none: it had them alone. """
+    """ Applications of jobs that shared its nodes; empty: none. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

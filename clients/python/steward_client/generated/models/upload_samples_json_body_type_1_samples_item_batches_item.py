@@ -17,9 +17,9 @@ class UploadSamplesJsonBodyType1SamplesItemBatchesItem:
     batch: int
     seconds: float
     server: str | Unset = UNSET
-    """ A server class; may be missing where the workload has one. """
+    """ Server class; optional if the workload has only one. """
     cores: float | Unset = UNSET
-    """ Those of the class, where missing. """
+    """ Default: the cores of the server class. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -14,9 +14,9 @@ T = TypeVar("T", bound="UploadSamplesJsonBodyType1SamplesItemRequestsItem")
 @_attrs_define
 class UploadSamplesJsonBodyType1SamplesItemRequestsItem:
     time: float | str
-    """ Seconds, since 1970 or a start; or RFC 3339, UTC. """
+    """ Seconds since 1970 or another origin, or RFC 3339 in UTC. """
     user: str | Unset = UNSET
-    """ May be missing where the workload has one. """
+    """ Optional if the workload has only one user. """
     size: float | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 

@@ -16,13 +16,13 @@ T = TypeVar("T", bound="User")
 
 @_attrs_define
 class User:
-    """Whose requests wait in a queue of their own."""
+    """A user, whose requests wait in a separate queue."""
 
     name: str
     quality: ResponseQuality
-    """ What an answer is worth by its delay: all until ``full_until``, nothing from ``zero_at`` seconds on. """
+    """ Value of an answer by its delay: full until ``full_until``, zero from ``zero_at`` seconds on. """
     weight: float | Unset = 1.0
-    """ of its requests against those of other users """
+    """ relative weight of its requests """
 
     def to_dict(self) -> dict[str, Any]:
         name = self.name

@@ -10,11 +10,11 @@ T = TypeVar("T", bound="Variant")
 
 @_attrs_define
 class Variant:
-    """A model that can answer a request; all variants answer the same requests, more or less accurately."""
+    """A model that can answer a request; all variants answer the same requests, with different accuracy."""
 
     name: str
     accuracy: float
-    """ share of answers that are right, top-1 for instance """
+    """ share of correct answers, e.g. top-1 """
 
     def to_dict(self) -> dict[str, Any]:
         name = self.name

@@ -13,14 +13,14 @@ T = TypeVar("T", bound="Verdict")
 
 @_attrs_define
 class Verdict:
-    """What an evaluation says of one agent."""
+    """Result of an evaluation for one agent."""
 
     agent: int
-    """ Its version. """
+    """ Version of the agent. """
     level: None | VerdictLevelType0
-    """ Its class: the highest level that it passed; null: not even L0. """
+    """ Highest level that it passed; null: not even L0. """
     reason: str
-    """ Why it is no higher. """
+    """ Why the level is not higher. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -17,12 +17,12 @@ T = TypeVar("T", bound="WorkflowPatch")
 
 @_attrs_define
 class WorkflowPatch:
-    """What may change without a new training; what is left out stays as it is."""
+    """Changes that need no retraining; omitted fields stay as they are."""
 
     prices: WorkflowPatchPrices | Unset = UNSET
-    """ New prices per node and hour, by type. """
+    """ New prices per node-hour, by type. """
     weights: WorkflowPatchWeights | Unset = UNSET
-    """ New weights of the objective's terms; 0 takes one out. """
+    """ New weights of the objective's terms; 0 disables a term. """
 
     def to_dict(self) -> dict[str, Any]:
         prices: dict[str, Any] | Unset = UNSET

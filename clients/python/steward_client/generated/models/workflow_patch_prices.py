@@ -11,7 +11,7 @@ T = TypeVar("T", bound="WorkflowPatchPrices")
 
 @_attrs_define
 class WorkflowPatchPrices:
-    """New prices per node and hour, by type."""
+    """New prices per node-hour, by type."""
 
     additional_properties: dict[str, float] = _attrs_field(init=False, factory=dict)
 

@@ -11,22 +11,22 @@ T = TypeVar("T", bound="WorkflowPlan")
 
 @_attrs_define
 class WorkflowPlan:
-    """A searched plan for tasks that depend on each other, on the nodes that are rented."""
+    """A plan searched for tasks that depend on each other, on the rented nodes."""
 
     followed: bool
-    """ Whether it is followed; otherwise HEFT answers, which it could not better. """
+    """ Whether it is followed; otherwise it does not improve on HEFT, which decides. """
     made: float
-    """ When; a time of the reports. """
+    """ When it was made, on the clock of the reports. """
     seconds: float
-    """ From then until the last task ends, as planned. """
+    """ Planned time from then until the last task ends. """
     heft_seconds: float
-    """ The same by HEFT. """
+    """ The same for HEFT. """
     search_seconds: float
-    """ What the search took. """
+    """ Duration of the search. """
     because: str
-    """ Why it was made. """
+    """ Reason for making it. """
     tasks: int
-    """ How many of its tasks have not ended. """
+    """ Number of its tasks that have not ended. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

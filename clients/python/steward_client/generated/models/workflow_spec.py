@@ -26,23 +26,23 @@ T = TypeVar("T", bound="WorkflowSpec")
 
 @_attrs_define
 class WorkflowSpec:
-    """A workload of kind ``workflow``: its nodes, objective and limits, and the strategy that answers at first."""
+    """A workload of kind ``workflow``: its nodes, objective, limits and initial strategy."""
 
     name: str
     kind: Literal["workflow"]
     nodes: list[NodeType]
     weights: Objective | Unset = UNSET
-    """ What the terms of the objective are worth against each other; each is made comparable by its reference. """
+    """ Relative weights of the objective's terms, each normalised by its reference. """
     limits_per_user: Limits | Unset = UNSET
-    """ What one user may have at a time; null: as much as there is. """
+    """ Limits per user at a time; null: unlimited. """
     strategy: str | Unset = "sjf"
-    """ the order in which tasks start while no agent is promoted; `agent`: that of the scheduler that comes with
-    Steward, and sjf should it fail; where tasks depend on each other, that of a plan that is searched for, and heft
-    where none is better """
+    """ order in which tasks start while no agent is promoted; `agent`: that of the scheduler shipped with Steward,
+    with sjf as fallback; for tasks that depend on each other, that of a searched plan, or heft if none is better
+    """
     backfilling: WorkflowSpecBackfilling | Unset = WorkflowSpecBackfilling.EASY
-    """ what may overtake a task that must wait """
+    """ what may overtake a waiting task """
     backfill_order: WorkflowSpecBackfillOrder | Unset = WorkflowSpecBackfillOrder.FCFS
-    """ the order in which tasks may overtake """
+    """ order in which tasks may overtake """
 
     def to_dict(self) -> dict[str, Any]:
         name = self.name

@@ -23,24 +23,24 @@ T = TypeVar("T", bound="WorkloadListed")
 
 @_attrs_define
 class WorkloadListed:
-    """A registered workload in a list, where one that can't be read stands beside those that can."""
+    """A registered workload in a list, even if it can't be read."""
 
     id: str
     name: str
     kind: str
     spec: ClusterSpec | InferenceSpec | IterativeSpec | WorkflowSpec | WorkloadListedSpecType1
-    """ The spec as it stands; where it can't be read here, as it is stored. """
+    """ The current spec; if it can't be read, as stored. """
     spec_version: int
-    """ Counts from 1; every PATCH that changes something adds 1. """
+    """ Starts at 1; incremented by every PATCH that changes something. """
     champion: int | None
-    """ Version of the agent that answers, in the default role; null: a heuristic does. """
+    """ Version of the agent that serves the default role; null: a heuristic. """
     champions: WorkloadListedChampions
-    """ Versions of the agents that answer, by role; in a role that is not here a heuristic does. """
+    """ Versions of the serving agents, by role; a role not listed is served by a heuristic. """
     revision: int
-    """ Grows with whatever changes the workload's decisions. """
+    """ Grows with every change that affects the workload's decisions. """
     created_at: datetime.datetime
     problem: None | str | Unset = UNSET
-    """ Why the spec can't be read here, e.g. its kind isn't installed; null: it can. """
+    """ Why the spec can't be read, e.g. its kind isn't installed; null if it can. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -26,15 +26,15 @@ class WorkloadRead:
     name: str
     kind: str
     spec: ClusterSpec | InferenceSpec | IterativeSpec | WorkflowSpec
-    """ The spec as it stands, defaults filled in. """
+    """ The current spec, with defaults filled in. """
     spec_version: int
-    """ Counts from 1; every PATCH that changes something adds 1. """
+    """ Starts at 1; incremented by every PATCH that changes something. """
     champion: int | None
-    """ Version of the agent that answers, in the default role; null: a heuristic does. """
+    """ Version of the agent that serves the default role; null: a heuristic. """
     champions: WorkloadReadChampions
-    """ Versions of the agents that answer, by role; in a role that is not here a heuristic does. """
+    """ Versions of the serving agents, by role; a role not listed is served by a heuristic. """
     revision: int
-    """ Grows with whatever changes the workload's decisions. """
+    """ Grows with every change that affects the workload's decisions. """
     created_at: datetime.datetime
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 

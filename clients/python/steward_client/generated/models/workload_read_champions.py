@@ -11,7 +11,7 @@ T = TypeVar("T", bound="WorkloadReadChampions")
 
 @_attrs_define
 class WorkloadReadChampions:
-    """Versions of the agents that answer, by role; in a role that is not here a heuristic does."""
+    """Versions of the serving agents, by role; a role not listed is served by a heuristic."""
 
     additional_properties: dict[str, int] = _attrs_field(init=False, factory=dict)
 

@@ -118,13 +118,13 @@ def sync_detailed(
 ) -> Response[Any | File | Problem]:
     """Download the policy
 
-     The artifact that answers decisions, for a client that decides locally.
+     Get the artifact that answers decisions, for clients that decide locally.
 
     Args:
         workload (str): Name (or id) of the workload.
-        version (int): Version, counting from 1.
-        role (None | str | Unset): Of policies that were trained together, this role's.
-        if_none_match (None | str | Unset): An `ETag` of before.
+        version (int): Version number, starting at 1.
+        role (None | str | Unset): Role of the policy, if several were trained together.
+        if_none_match (None | str | Unset): `ETag` of an earlier response.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -158,13 +158,13 @@ def sync(
 ) -> Any | File | Problem | None:
     """Download the policy
 
-     The artifact that answers decisions, for a client that decides locally.
+     Get the artifact that answers decisions, for clients that decide locally.
 
     Args:
         workload (str): Name (or id) of the workload.
-        version (int): Version, counting from 1.
-        role (None | str | Unset): Of policies that were trained together, this role's.
-        if_none_match (None | str | Unset): An `ETag` of before.
+        version (int): Version number, starting at 1.
+        role (None | str | Unset): Role of the policy, if several were trained together.
+        if_none_match (None | str | Unset): `ETag` of an earlier response.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -193,13 +193,13 @@ async def asyncio_detailed(
 ) -> Response[Any | File | Problem]:
     """Download the policy
 
-     The artifact that answers decisions, for a client that decides locally.
+     Get the artifact that answers decisions, for clients that decide locally.
 
     Args:
         workload (str): Name (or id) of the workload.
-        version (int): Version, counting from 1.
-        role (None | str | Unset): Of policies that were trained together, this role's.
-        if_none_match (None | str | Unset): An `ETag` of before.
+        version (int): Version number, starting at 1.
+        role (None | str | Unset): Role of the policy, if several were trained together.
+        if_none_match (None | str | Unset): `ETag` of an earlier response.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -231,13 +231,13 @@ async def asyncio(
 ) -> Any | File | Problem | None:
     """Download the policy
 
-     The artifact that answers decisions, for a client that decides locally.
+     Get the artifact that answers decisions, for clients that decide locally.
 
     Args:
         workload (str): Name (or id) of the workload.
-        version (int): Version, counting from 1.
-        role (None | str | Unset): Of policies that were trained together, this role's.
-        if_none_match (None | str | Unset): An `ETag` of before.
+        version (int): Version number, starting at 1.
+        role (None | str | Unset): Role of the policy, if several were trained together.
+        if_none_match (None | str | Unset): `ETag` of an earlier response.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

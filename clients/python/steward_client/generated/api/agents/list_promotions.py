@@ -111,12 +111,13 @@ def sync_detailed(
 ) -> Response[PagePromotionListed | Problem]:
     """List promotions
 
-     Promotions and rollbacks of the workload's agents, newest first: by whom, why, on which figures.
+     List promotions and rollbacks of the workload's agents, newest first, with origin, reason and
+    figures.
 
     Args:
         workload (str): Name (or id) of the workload.
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -148,12 +149,13 @@ def sync(
 ) -> PagePromotionListed | Problem | None:
     """List promotions
 
-     Promotions and rollbacks of the workload's agents, newest first: by whom, why, on which figures.
+     List promotions and rollbacks of the workload's agents, newest first, with origin, reason and
+    figures.
 
     Args:
         workload (str): Name (or id) of the workload.
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -180,12 +182,13 @@ async def asyncio_detailed(
 ) -> Response[PagePromotionListed | Problem]:
     """List promotions
 
-     Promotions and rollbacks of the workload's agents, newest first: by whom, why, on which figures.
+     List promotions and rollbacks of the workload's agents, newest first, with origin, reason and
+    figures.
 
     Args:
         workload (str): Name (or id) of the workload.
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -215,12 +218,13 @@ async def asyncio(
 ) -> PagePromotionListed | Problem | None:
     """List promotions
 
-     Promotions and rollbacks of the workload's agents, newest first: by whom, why, on which figures.
+     List promotions and rollbacks of the workload's agents, newest first, with origin, reason and
+    figures.
 
     Args:
         workload (str): Name (or id) of the workload.
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -128,11 +128,11 @@ def sync_detailed(
 ) -> Response[Problem | PromotionRead]:
     """Promote an agent
 
-     Have this version answer decisions; every API process obeys within a second.
+     Let this version serve decisions; every API process switches within a second.
 
     Args:
         workload (str): Name (or id) of the workload.
-        version (int): Version, counting from 1.
+        version (int): Version number, starting at 1.
         body (None | PromotionRequest | Unset):
 
     Raises:
@@ -165,11 +165,11 @@ def sync(
 ) -> Problem | PromotionRead | None:
     """Promote an agent
 
-     Have this version answer decisions; every API process obeys within a second.
+     Let this version serve decisions; every API process switches within a second.
 
     Args:
         workload (str): Name (or id) of the workload.
-        version (int): Version, counting from 1.
+        version (int): Version number, starting at 1.
         body (None | PromotionRequest | Unset):
 
     Raises:
@@ -197,11 +197,11 @@ async def asyncio_detailed(
 ) -> Response[Problem | PromotionRead]:
     """Promote an agent
 
-     Have this version answer decisions; every API process obeys within a second.
+     Let this version serve decisions; every API process switches within a second.
 
     Args:
         workload (str): Name (or id) of the workload.
-        version (int): Version, counting from 1.
+        version (int): Version number, starting at 1.
         body (None | PromotionRequest | Unset):
 
     Raises:
@@ -232,11 +232,11 @@ async def asyncio(
 ) -> Problem | PromotionRead | None:
     """Promote an agent
 
-     Have this version answer decisions; every API process obeys within a second.
+     Let this version serve decisions; every API process switches within a second.
 
     Args:
         workload (str): Name (or id) of the workload.
-        version (int): Version, counting from 1.
+        version (int): Version number, starting at 1.
         body (None | PromotionRequest | Unset):
 
     Raises:

@@ -91,14 +91,14 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Problem | ShadowRead]:
-    """Read what a shadow decided
+    """Read a shadow's decisions
 
-     What this version would have decided in the runs that it was a shadow of, and the regret by the
+     Get what this version would have decided in the runs it shadowed, and the regret under the domain
     model.
 
     Args:
         workload (str): Name (or id) of the workload.
-        version (int): Version, counting from 1.
+        version (int): Version number, starting at 1.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -126,14 +126,14 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> Problem | ShadowRead | None:
-    """Read what a shadow decided
+    """Read a shadow's decisions
 
-     What this version would have decided in the runs that it was a shadow of, and the regret by the
+     Get what this version would have decided in the runs it shadowed, and the regret under the domain
     model.
 
     Args:
         workload (str): Name (or id) of the workload.
-        version (int): Version, counting from 1.
+        version (int): Version number, starting at 1.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -156,14 +156,14 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Problem | ShadowRead]:
-    """Read what a shadow decided
+    """Read a shadow's decisions
 
-     What this version would have decided in the runs that it was a shadow of, and the regret by the
+     Get what this version would have decided in the runs it shadowed, and the regret under the domain
     model.
 
     Args:
         workload (str): Name (or id) of the workload.
-        version (int): Version, counting from 1.
+        version (int): Version number, starting at 1.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -189,14 +189,14 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> Problem | ShadowRead | None:
-    """Read what a shadow decided
+    """Read a shadow's decisions
 
-     What this version would have decided in the runs that it was a shadow of, and the regret by the
+     Get what this version would have decided in the runs it shadowed, and the regret under the domain
     model.
 
     Args:
         workload (str): Name (or id) of the workload.
-        version (int): Version, counting from 1.
+        version (int): Version number, starting at 1.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

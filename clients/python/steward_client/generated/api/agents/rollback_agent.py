@@ -126,13 +126,13 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: None | PromotionRequest | Unset = UNSET,
 ) -> Response[Problem | PromotionRead]:
-    """Roll an agent back
+    """Roll back an agent
 
-     Take the champion back: what answered before it answers again.
+     Undo the champion's promotion: its predecessor serves decisions again.
 
     Args:
         workload (str): Name (or id) of the workload.
-        version (int): Version, counting from 1.
+        version (int): Version number, starting at 1.
         body (None | PromotionRequest | Unset):
 
     Raises:
@@ -163,13 +163,13 @@ def sync(
     client: AuthenticatedClient | Client,
     body: None | PromotionRequest | Unset = UNSET,
 ) -> Problem | PromotionRead | None:
-    """Roll an agent back
+    """Roll back an agent
 
-     Take the champion back: what answered before it answers again.
+     Undo the champion's promotion: its predecessor serves decisions again.
 
     Args:
         workload (str): Name (or id) of the workload.
-        version (int): Version, counting from 1.
+        version (int): Version number, starting at 1.
         body (None | PromotionRequest | Unset):
 
     Raises:
@@ -195,13 +195,13 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: None | PromotionRequest | Unset = UNSET,
 ) -> Response[Problem | PromotionRead]:
-    """Roll an agent back
+    """Roll back an agent
 
-     Take the champion back: what answered before it answers again.
+     Undo the champion's promotion: its predecessor serves decisions again.
 
     Args:
         workload (str): Name (or id) of the workload.
-        version (int): Version, counting from 1.
+        version (int): Version number, starting at 1.
         body (None | PromotionRequest | Unset):
 
     Raises:
@@ -230,13 +230,13 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: None | PromotionRequest | Unset = UNSET,
 ) -> Problem | PromotionRead | None:
-    """Roll an agent back
+    """Roll back an agent
 
-     Take the champion back: what answered before it answers again.
+     Undo the champion's promotion: its predecessor serves decisions again.
 
     Args:
         workload (str): Name (or id) of the workload.
-        version (int): Version, counting from 1.
+        version (int): Version number, starting at 1.
         body (None | PromotionRequest | Unset):
 
     Raises:

@@ -125,13 +125,13 @@ def sync_detailed(
 ) -> Response[JobRead | Problem]:
     """Train an agent
 
-     Queue a training; the job's result names the new version. It answers decisions once it is good
+     Queue a training; the job's result names the new version, which serves decisions once it is good
     enough.
 
     Args:
         workload (str): Name (or id) of the workload.
-        idempotency_key (None | str | Unset): Any text of your own: the same request again under
-            the same key is done once, and answered alike.
+        idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
+            same key runs once and gets the same response.
         body (None | TrainRequest | Unset):
 
     Raises:
@@ -164,13 +164,13 @@ def sync(
 ) -> JobRead | Problem | None:
     """Train an agent
 
-     Queue a training; the job's result names the new version. It answers decisions once it is good
+     Queue a training; the job's result names the new version, which serves decisions once it is good
     enough.
 
     Args:
         workload (str): Name (or id) of the workload.
-        idempotency_key (None | str | Unset): Any text of your own: the same request again under
-            the same key is done once, and answered alike.
+        idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
+            same key runs once and gets the same response.
         body (None | TrainRequest | Unset):
 
     Raises:
@@ -198,13 +198,13 @@ async def asyncio_detailed(
 ) -> Response[JobRead | Problem]:
     """Train an agent
 
-     Queue a training; the job's result names the new version. It answers decisions once it is good
+     Queue a training; the job's result names the new version, which serves decisions once it is good
     enough.
 
     Args:
         workload (str): Name (or id) of the workload.
-        idempotency_key (None | str | Unset): Any text of your own: the same request again under
-            the same key is done once, and answered alike.
+        idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
+            same key runs once and gets the same response.
         body (None | TrainRequest | Unset):
 
     Raises:
@@ -235,13 +235,13 @@ async def asyncio(
 ) -> JobRead | Problem | None:
     """Train an agent
 
-     Queue a training; the job's result names the new version. It answers decisions once it is good
+     Queue a training; the job's result names the new version, which serves decisions once it is good
     enough.
 
     Args:
         workload (str): Name (or id) of the workload.
-        idempotency_key (None | str | Unset): Any text of your own: the same request again under
-            the same key is done once, and answered alike.
+        idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
+            same key runs once and gets the same response.
         body (None | TrainRequest | Unset):
 
     Raises:

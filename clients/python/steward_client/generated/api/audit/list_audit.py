@@ -108,14 +108,14 @@ def sync_detailed(
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
 ) -> Response[PageAuditRead | Problem]:
-    """Who changed what
+    """List audit records
 
-     Who promoted, changed and deleted what, made and revoked keys, newest first.
+     List promotions, changes, deletions and key operations, and who made them, newest first.
 
     Args:
-        action (None | str | Unset): Only these: `key.create`, or all that begin with `key`.
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        action (None | str | Unset): Filter by action: `key.create`, or a prefix such as `key`.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -145,14 +145,14 @@ def sync(
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
 ) -> PageAuditRead | Problem | None:
-    """Who changed what
+    """List audit records
 
-     Who promoted, changed and deleted what, made and revoked keys, newest first.
+     List promotions, changes, deletions and key operations, and who made them, newest first.
 
     Args:
-        action (None | str | Unset): Only these: `key.create`, or all that begin with `key`.
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        action (None | str | Unset): Filter by action: `key.create`, or a prefix such as `key`.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -177,14 +177,14 @@ async def asyncio_detailed(
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
 ) -> Response[PageAuditRead | Problem]:
-    """Who changed what
+    """List audit records
 
-     Who promoted, changed and deleted what, made and revoked keys, newest first.
+     List promotions, changes, deletions and key operations, and who made them, newest first.
 
     Args:
-        action (None | str | Unset): Only these: `key.create`, or all that begin with `key`.
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        action (None | str | Unset): Filter by action: `key.create`, or a prefix such as `key`.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -212,14 +212,14 @@ async def asyncio(
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
 ) -> PageAuditRead | Problem | None:
-    """Who changed what
+    """List audit records
 
-     Who promoted, changed and deleted what, made and revoked keys, newest first.
+     List promotions, changes, deletions and key operations, and who made them, newest first.
 
     Args:
-        action (None | str | Unset): Only these: `key.create`, or all that begin with `key`.
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        action (None | str | Unset): Filter by action: `key.create`, or a prefix such as `key`.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -188,8 +188,8 @@ def sync_detailed(
 ) -> Response[ClusterDecision | Decision | InferenceDecision | QueueDecision | Problem]:
     """Get a decision
 
-     The decision for a run's last (or n-th) reported iteration, or for a state that is given in full,
-    where the workload's kind takes one. It never writes. Either `run` or `workload` is needed.
+     Get the decision for a run's last (or n-th) reported iteration, or for a state given in full, if the
+    workload's kind supports it. Nothing is written. Either `run` or `workload` is required.
 
     Args:
         run (str | Unset):
@@ -244,8 +244,8 @@ def sync(
 ) -> ClusterDecision | Decision | InferenceDecision | QueueDecision | Problem | None:
     """Get a decision
 
-     The decision for a run's last (or n-th) reported iteration, or for a state that is given in full,
-    where the workload's kind takes one. It never writes. Either `run` or `workload` is needed.
+     Get the decision for a run's last (or n-th) reported iteration, or for a state given in full, if the
+    workload's kind supports it. Nothing is written. Either `run` or `workload` is required.
 
     Args:
         run (str | Unset):
@@ -295,8 +295,8 @@ async def asyncio_detailed(
 ) -> Response[ClusterDecision | Decision | InferenceDecision | QueueDecision | Problem]:
     """Get a decision
 
-     The decision for a run's last (or n-th) reported iteration, or for a state that is given in full,
-    where the workload's kind takes one. It never writes. Either `run` or `workload` is needed.
+     Get the decision for a run's last (or n-th) reported iteration, or for a state given in full, if the
+    workload's kind supports it. Nothing is written. Either `run` or `workload` is required.
 
     Args:
         run (str | Unset):
@@ -349,8 +349,8 @@ async def asyncio(
 ) -> ClusterDecision | Decision | InferenceDecision | QueueDecision | Problem | None:
     """Get a decision
 
-     The decision for a run's last (or n-th) reported iteration, or for a state that is given in full,
-    where the workload's kind takes one. It never writes. Either `run` or `workload` is needed.
+     Get the decision for a run's last (or n-th) reported iteration, or for a state given in full, if the
+    workload's kind supports it. Nothing is written. Either `run` or `workload` is required.
 
     Args:
         run (str | Unset):

@@ -86,9 +86,9 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[DriftRead | Problem]:
-    """Read how drifts are answered
+    """Read the drift response
 
-     How the workload answers drifts, and what was done about the last ones, step by step.
+     Get how the workload responds to drift, and its latest adaptations, step by step.
 
     Args:
         workload (str): Name (or id) of the workload.
@@ -117,9 +117,9 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> DriftRead | Problem | None:
-    """Read how drifts are answered
+    """Read the drift response
 
-     How the workload answers drifts, and what was done about the last ones, step by step.
+     Get how the workload responds to drift, and its latest adaptations, step by step.
 
     Args:
         workload (str): Name (or id) of the workload.
@@ -143,9 +143,9 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[DriftRead | Problem]:
-    """Read how drifts are answered
+    """Read the drift response
 
-     How the workload answers drifts, and what was done about the last ones, step by step.
+     Get how the workload responds to drift, and its latest adaptations, step by step.
 
     Args:
         workload (str): Name (or id) of the workload.
@@ -172,9 +172,9 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> DriftRead | Problem | None:
-    """Read how drifts are answered
+    """Read the drift response
 
-     How the workload answers drifts, and what was done about the last ones, step by step.
+     Get how the workload responds to drift, and its latest adaptations, step by step.
 
     Args:
         workload (str): Name (or id) of the workload.

@@ -111,14 +111,13 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: DriftResponse,
 ) -> Response[DriftRead | Problem]:
-    """Say how drifts are answered
+    """Set the drift response
 
-     Say how drifts are to be answered from now on. They are noticed in any case, and stand in the run's
-    record.
+     Set how to respond to drift from now on. Drift is detected in any case, and recorded with the run.
 
     Args:
         workload (str): Name (or id) of the workload.
-        body (DriftResponse): How a workload answers drifts; they are noticed in any case.
+        body (DriftResponse): How a workload responds to drift, which is detected in any case.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -146,14 +145,13 @@ def sync(
     client: AuthenticatedClient | Client,
     body: DriftResponse,
 ) -> DriftRead | Problem | None:
-    """Say how drifts are answered
+    """Set the drift response
 
-     Say how drifts are to be answered from now on. They are noticed in any case, and stand in the run's
-    record.
+     Set how to respond to drift from now on. Drift is detected in any case, and recorded with the run.
 
     Args:
         workload (str): Name (or id) of the workload.
-        body (DriftResponse): How a workload answers drifts; they are noticed in any case.
+        body (DriftResponse): How a workload responds to drift, which is detected in any case.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -176,14 +174,13 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: DriftResponse,
 ) -> Response[DriftRead | Problem]:
-    """Say how drifts are answered
+    """Set the drift response
 
-     Say how drifts are to be answered from now on. They are noticed in any case, and stand in the run's
-    record.
+     Set how to respond to drift from now on. Drift is detected in any case, and recorded with the run.
 
     Args:
         workload (str): Name (or id) of the workload.
-        body (DriftResponse): How a workload answers drifts; they are noticed in any case.
+        body (DriftResponse): How a workload responds to drift, which is detected in any case.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -209,14 +206,13 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: DriftResponse,
 ) -> DriftRead | Problem | None:
-    """Say how drifts are answered
+    """Set the drift response
 
-     Say how drifts are to be answered from now on. They are noticed in any case, and stand in the run's
-    record.
+     Set how to respond to drift from now on. Drift is detected in any case, and recorded with the run.
 
     Args:
         workload (str): Name (or id) of the workload.
-        body (DriftResponse): How a workload answers drifts; they are noticed in any case.
+        body (DriftResponse): How a workload responds to drift, which is detected in any case.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -86,7 +86,7 @@ def sync_detailed(
 ) -> Response[Any | Problem]:
     """Delete an evaluation
 
-     Delete an evaluation; nothing live rests on one.
+     Delete an evaluation; nothing depends on it.
 
     Args:
         id (str): The evaluation's id.
@@ -117,7 +117,7 @@ def sync(
 ) -> Any | Problem | None:
     """Delete an evaluation
 
-     Delete an evaluation; nothing live rests on one.
+     Delete an evaluation; nothing depends on it.
 
     Args:
         id (str): The evaluation's id.
@@ -143,7 +143,7 @@ async def asyncio_detailed(
 ) -> Response[Any | Problem]:
     """Delete an evaluation
 
-     Delete an evaluation; nothing live rests on one.
+     Delete an evaluation; nothing depends on it.
 
     Args:
         id (str): The evaluation's id.
@@ -172,7 +172,7 @@ async def asyncio(
 ) -> Any | Problem | None:
     """Delete an evaluation
 
-     Delete an evaluation; nothing live rests on one.
+     Delete an evaluation; nothing depends on it.
 
     Args:
         id (str): The evaluation's id.

@@ -120,9 +120,9 @@ def sync_detailed(
      Queue an evaluation of agents, level by level; the job's result names it.
 
     Args:
-        idempotency_key (None | str | Unset): Any text of your own: the same request again under
-            the same key is done once, and answered alike.
-        body (EvaluationRequest): What is to be judged, and how thoroughly.
+        idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
+            same key runs once and gets the same response.
+        body (EvaluationRequest): What to evaluate, and how thoroughly.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -155,9 +155,9 @@ def sync(
      Queue an evaluation of agents, level by level; the job's result names it.
 
     Args:
-        idempotency_key (None | str | Unset): Any text of your own: the same request again under
-            the same key is done once, and answered alike.
-        body (EvaluationRequest): What is to be judged, and how thoroughly.
+        idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
+            same key runs once and gets the same response.
+        body (EvaluationRequest): What to evaluate, and how thoroughly.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -185,9 +185,9 @@ async def asyncio_detailed(
      Queue an evaluation of agents, level by level; the job's result names it.
 
     Args:
-        idempotency_key (None | str | Unset): Any text of your own: the same request again under
-            the same key is done once, and answered alike.
-        body (EvaluationRequest): What is to be judged, and how thoroughly.
+        idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
+            same key runs once and gets the same response.
+        body (EvaluationRequest): What to evaluate, and how thoroughly.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -218,9 +218,9 @@ async def asyncio(
      Queue an evaluation of agents, level by level; the job's result names it.
 
     Args:
-        idempotency_key (None | str | Unset): Any text of your own: the same request again under
-            the same key is done once, and answered alike.
-        body (EvaluationRequest): What is to be judged, and how thoroughly.
+        idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
+            same key runs once and gets the same response.
+        body (EvaluationRequest): What to evaluate, and how thoroughly.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -115,12 +115,12 @@ def sync_detailed(
 ) -> Response[PageEvaluationRead | Problem]:
     """List evaluations
 
-     Evaluations that are done, newest first, without their figures.
+     List completed evaluations, newest first, without their figures.
 
     Args:
-        workload (None | str | Unset): Only those of this workload.
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        workload (None | str | Unset): Filter by workload.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -152,12 +152,12 @@ def sync(
 ) -> PageEvaluationRead | Problem | None:
     """List evaluations
 
-     Evaluations that are done, newest first, without their figures.
+     List completed evaluations, newest first, without their figures.
 
     Args:
-        workload (None | str | Unset): Only those of this workload.
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        workload (None | str | Unset): Filter by workload.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -184,12 +184,12 @@ async def asyncio_detailed(
 ) -> Response[PageEvaluationRead | Problem]:
     """List evaluations
 
-     Evaluations that are done, newest first, without their figures.
+     List completed evaluations, newest first, without their figures.
 
     Args:
-        workload (None | str | Unset): Only those of this workload.
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        workload (None | str | Unset): Filter by workload.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -219,12 +219,12 @@ async def asyncio(
 ) -> PageEvaluationRead | Problem | None:
     """List evaluations
 
-     Evaluations that are done, newest first, without their figures.
+     List completed evaluations, newest first, without their figures.
 
     Args:
-        workload (None | str | Unset): Only those of this workload.
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        workload (None | str | Unset): Filter by workload.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -92,7 +92,7 @@ def sync_detailed(
 ) -> Response[EvaluationReport | Problem]:
     """Read an evaluation
 
-     One evaluation with all its figures, for programs.
+     Get one evaluation with all its figures.
 
     Args:
         id (str): The evaluation's id.
@@ -123,7 +123,7 @@ def sync(
 ) -> EvaluationReport | Problem | None:
     """Read an evaluation
 
-     One evaluation with all its figures, for programs.
+     Get one evaluation with all its figures.
 
     Args:
         id (str): The evaluation's id.
@@ -149,7 +149,7 @@ async def asyncio_detailed(
 ) -> Response[EvaluationReport | Problem]:
     """Read an evaluation
 
-     One evaluation with all its figures, for programs.
+     Get one evaluation with all its figures.
 
     Args:
         id (str): The evaluation's id.
@@ -178,7 +178,7 @@ async def asyncio(
 ) -> EvaluationReport | Problem | None:
     """Read an evaluation
 
-     One evaluation with all its figures, for programs.
+     Get one evaluation with all its figures.
 
     Args:
         id (str): The evaluation's id.

@@ -86,7 +86,7 @@ def sync_detailed(
 ) -> Response[Problem | str]:
     """Read an evaluation's report
 
-     One evaluation as a page for people.
+     Get one evaluation as an HTML page.
 
     Args:
         id (str): The evaluation's id.
@@ -117,7 +117,7 @@ def sync(
 ) -> Problem | str | None:
     """Read an evaluation's report
 
-     One evaluation as a page for people.
+     Get one evaluation as an HTML page.
 
     Args:
         id (str): The evaluation's id.
@@ -143,7 +143,7 @@ async def asyncio_detailed(
 ) -> Response[Problem | str]:
     """Read an evaluation's report
 
-     One evaluation as a page for people.
+     Get one evaluation as an HTML page.
 
     Args:
         id (str): The evaluation's id.
@@ -172,7 +172,7 @@ async def asyncio(
 ) -> Problem | str | None:
     """Read an evaluation's report
 
-     One evaluation as a page for people.
+     Get one evaluation as an HTML page.
 
     Args:
         id (str): The evaluation's id.

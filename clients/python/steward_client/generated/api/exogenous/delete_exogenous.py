@@ -107,12 +107,12 @@ def sync_detailed(
 ) -> Response[Any | Problem]:
     """Delete a series
 
-     Delete a series with all its issues, or what it says of times before one.
+     Delete a series with all its issues, or only its rows before a given time.
 
     Args:
         workload (str): Name (or id) of the workload.
         series (str): Name of the series.
-        before (datetime.datetime | None | Unset): Rows of times before this one alone.
+        before (datetime.datetime | None | Unset): Delete only rows for times before this one.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -144,12 +144,12 @@ def sync(
 ) -> Any | Problem | None:
     """Delete a series
 
-     Delete a series with all its issues, or what it says of times before one.
+     Delete a series with all its issues, or only its rows before a given time.
 
     Args:
         workload (str): Name (or id) of the workload.
         series (str): Name of the series.
-        before (datetime.datetime | None | Unset): Rows of times before this one alone.
+        before (datetime.datetime | None | Unset): Delete only rows for times before this one.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -176,12 +176,12 @@ async def asyncio_detailed(
 ) -> Response[Any | Problem]:
     """Delete a series
 
-     Delete a series with all its issues, or what it says of times before one.
+     Delete a series with all its issues, or only its rows before a given time.
 
     Args:
         workload (str): Name (or id) of the workload.
         series (str): Name of the series.
-        before (datetime.datetime | None | Unset): Rows of times before this one alone.
+        before (datetime.datetime | None | Unset): Delete only rows for times before this one.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -211,12 +211,12 @@ async def asyncio(
 ) -> Any | Problem | None:
     """Delete a series
 
-     Delete a series with all its issues, or what it says of times before one.
+     Delete a series with all its issues, or only its rows before a given time.
 
     Args:
         workload (str): Name (or id) of the workload.
         series (str): Name of the series.
-        before (datetime.datetime | None | Unset): Rows of times before this one alone.
+        before (datetime.datetime | None | Unset): Delete only rows for times before this one.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

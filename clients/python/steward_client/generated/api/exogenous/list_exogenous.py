@@ -111,12 +111,12 @@ def sync_detailed(
 ) -> Response[PageSeriesRead | Problem]:
     """List series
 
-     The workload's exogenous series, by name.
+     List the workload's exogenous series by name.
 
     Args:
         workload (str): Name (or id) of the workload.
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -148,12 +148,12 @@ def sync(
 ) -> PageSeriesRead | Problem | None:
     """List series
 
-     The workload's exogenous series, by name.
+     List the workload's exogenous series by name.
 
     Args:
         workload (str): Name (or id) of the workload.
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -180,12 +180,12 @@ async def asyncio_detailed(
 ) -> Response[PageSeriesRead | Problem]:
     """List series
 
-     The workload's exogenous series, by name.
+     List the workload's exogenous series by name.
 
     Args:
         workload (str): Name (or id) of the workload.
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -215,12 +215,12 @@ async def asyncio(
 ) -> PageSeriesRead | Problem | None:
     """List series
 
-     The workload's exogenous series, by name.
+     List the workload's exogenous series by name.
 
     Args:
         workload (str): Name (or id) of the workload.
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -121,15 +121,15 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: ExogenousIssue,
 ) -> Response[Problem | SeriesRead]:
-    """Put an issue of a series
+    """Store an issue of a series
 
-     Store what is forecast, or known, from outside: arrivals, prices. The same issue again replaces its
+     Store forecast or known external values, such as arrivals or prices. Repeating an issue replaces its
     rows.
 
     Args:
         workload (str): Name (or id) of the workload.
         series (str): Name of the series.
-        body (ExogenousIssue): One issue of a series: what was known of it at one moment.
+        body (ExogenousIssue): One issue of a series: what was known at one moment.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -159,15 +159,15 @@ def sync(
     client: AuthenticatedClient | Client,
     body: ExogenousIssue,
 ) -> Problem | SeriesRead | None:
-    """Put an issue of a series
+    """Store an issue of a series
 
-     Store what is forecast, or known, from outside: arrivals, prices. The same issue again replaces its
+     Store forecast or known external values, such as arrivals or prices. Repeating an issue replaces its
     rows.
 
     Args:
         workload (str): Name (or id) of the workload.
         series (str): Name of the series.
-        body (ExogenousIssue): One issue of a series: what was known of it at one moment.
+        body (ExogenousIssue): One issue of a series: what was known at one moment.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -192,15 +192,15 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: ExogenousIssue,
 ) -> Response[Problem | SeriesRead]:
-    """Put an issue of a series
+    """Store an issue of a series
 
-     Store what is forecast, or known, from outside: arrivals, prices. The same issue again replaces its
+     Store forecast or known external values, such as arrivals or prices. Repeating an issue replaces its
     rows.
 
     Args:
         workload (str): Name (or id) of the workload.
         series (str): Name of the series.
-        body (ExogenousIssue): One issue of a series: what was known of it at one moment.
+        body (ExogenousIssue): One issue of a series: what was known at one moment.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -228,15 +228,15 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: ExogenousIssue,
 ) -> Problem | SeriesRead | None:
-    """Put an issue of a series
+    """Store an issue of a series
 
-     Store what is forecast, or known, from outside: arrivals, prices. The same issue again replaces its
+     Store forecast or known external values, such as arrivals or prices. Repeating an issue replaces its
     rows.
 
     Args:
         workload (str): Name (or id) of the workload.
         series (str): Name of the series.
-        body (ExogenousIssue): One issue of a series: what was known of it at one moment.
+        body (ExogenousIssue): One issue of a series: what was known at one moment.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

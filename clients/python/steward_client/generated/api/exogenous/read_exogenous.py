@@ -148,17 +148,17 @@ def sync_detailed(
 ) -> Response[PageExogenousRead | Problem]:
     """Read a series
 
-     Rows of a series by time; of each time the one that was issued last.
+     List the rows of a series by time; for each time, the row issued last.
 
     Args:
         workload (str): Name (or id) of the workload.
         series (str): Name of the series.
-        since (datetime.datetime | None | Unset): Rows of times from this one on.
-        until (datetime.datetime | None | Unset): Rows of times before this one.
-        issued_at (datetime.datetime | None | Unset): Rows of this issue; default: of each time
-            the newest.
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        since (datetime.datetime | None | Unset): Start of the time range, inclusive.
+        until (datetime.datetime | None | Unset): End of the time range, exclusive.
+        issued_at (datetime.datetime | None | Unset): Rows of this issue; default: the newest for
+            each time.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -198,17 +198,17 @@ def sync(
 ) -> PageExogenousRead | Problem | None:
     """Read a series
 
-     Rows of a series by time; of each time the one that was issued last.
+     List the rows of a series by time; for each time, the row issued last.
 
     Args:
         workload (str): Name (or id) of the workload.
         series (str): Name of the series.
-        since (datetime.datetime | None | Unset): Rows of times from this one on.
-        until (datetime.datetime | None | Unset): Rows of times before this one.
-        issued_at (datetime.datetime | None | Unset): Rows of this issue; default: of each time
-            the newest.
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        since (datetime.datetime | None | Unset): Start of the time range, inclusive.
+        until (datetime.datetime | None | Unset): End of the time range, exclusive.
+        issued_at (datetime.datetime | None | Unset): Rows of this issue; default: the newest for
+            each time.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -243,17 +243,17 @@ async def asyncio_detailed(
 ) -> Response[PageExogenousRead | Problem]:
     """Read a series
 
-     Rows of a series by time; of each time the one that was issued last.
+     List the rows of a series by time; for each time, the row issued last.
 
     Args:
         workload (str): Name (or id) of the workload.
         series (str): Name of the series.
-        since (datetime.datetime | None | Unset): Rows of times from this one on.
-        until (datetime.datetime | None | Unset): Rows of times before this one.
-        issued_at (datetime.datetime | None | Unset): Rows of this issue; default: of each time
-            the newest.
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        since (datetime.datetime | None | Unset): Start of the time range, inclusive.
+        until (datetime.datetime | None | Unset): End of the time range, exclusive.
+        issued_at (datetime.datetime | None | Unset): Rows of this issue; default: the newest for
+            each time.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -291,17 +291,17 @@ async def asyncio(
 ) -> PageExogenousRead | Problem | None:
     """Read a series
 
-     Rows of a series by time; of each time the one that was issued last.
+     List the rows of a series by time; for each time, the row issued last.
 
     Args:
         workload (str): Name (or id) of the workload.
         series (str): Name of the series.
-        since (datetime.datetime | None | Unset): Rows of times from this one on.
-        until (datetime.datetime | None | Unset): Rows of times before this one.
-        issued_at (datetime.datetime | None | Unset): Rows of this issue; default: of each time
-            the newest.
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        since (datetime.datetime | None | Unset): Start of the time range, inclusive.
+        until (datetime.datetime | None | Unset): End of the time range, exclusive.
+        issued_at (datetime.datetime | None | Unset): Rows of this issue; default: the newest for
+            each time.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -91,10 +91,9 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[JobRead | Problem]:
-    """Cancel Job
+    """Cancel a job
 
-     Cancel a job: at once while it waits, at its next chunk while it runs. Doing so again changes
-    nothing.
+     Cancel a job: at once if it waits, at its next chunk if it runs. Repeating changes nothing.
 
     Args:
         id (str): The job's id.
@@ -123,10 +122,9 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> JobRead | Problem | None:
-    """Cancel Job
+    """Cancel a job
 
-     Cancel a job: at once while it waits, at its next chunk while it runs. Doing so again changes
-    nothing.
+     Cancel a job: at once if it waits, at its next chunk if it runs. Repeating changes nothing.
 
     Args:
         id (str): The job's id.
@@ -150,10 +148,9 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[JobRead | Problem]:
-    """Cancel Job
+    """Cancel a job
 
-     Cancel a job: at once while it waits, at its next chunk while it runs. Doing so again changes
-    nothing.
+     Cancel a job: at once if it waits, at its next chunk if it runs. Repeating changes nothing.
 
     Args:
         id (str): The job's id.
@@ -180,10 +177,9 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> JobRead | Problem | None:
-    """Cancel Job
+    """Cancel a job
 
-     Cancel a job: at once while it waits, at its next chunk while it runs. Doing so again changes
-    nothing.
+     Cancel a job: at once if it waits, at its next chunk if it runs. Repeating changes nothing.
 
     Args:
         id (str): The job's id.

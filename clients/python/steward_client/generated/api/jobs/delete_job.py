@@ -89,9 +89,9 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Any | Problem]:
-    """Delete Job
+    """Delete a job
 
-     Delete a job that has ended, with its events and trials; what it has made stays.
+     Delete a job that has ended, with its events and trials; its results are kept.
 
     Args:
         id (str): The job's id.
@@ -120,9 +120,9 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> Any | Problem | None:
-    """Delete Job
+    """Delete a job
 
-     Delete a job that has ended, with its events and trials; what it has made stays.
+     Delete a job that has ended, with its events and trials; its results are kept.
 
     Args:
         id (str): The job's id.
@@ -146,9 +146,9 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Any | Problem]:
-    """Delete Job
+    """Delete a job
 
-     Delete a job that has ended, with its events and trials; what it has made stays.
+     Delete a job that has ended, with its events and trials; its results are kept.
 
     Args:
         id (str): The job's id.
@@ -175,9 +175,9 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> Any | Problem | None:
-    """Delete Job
+    """Delete a job
 
-     Delete a job that has ended, with its events and trials; what it has made stays.
+     Delete a job that has ended, with its events and trials; its results are kept.
 
     Args:
         id (str): The job's id.

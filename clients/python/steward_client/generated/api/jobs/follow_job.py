@@ -91,9 +91,9 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     last_event_id: None | str | Unset = UNSET,
 ) -> Response[Problem | str]:
-    """Follow Job
+    """Follow a job
 
-     A job's progress as server-sent events, from its beginning or after `Last-Event-ID`.
+     Stream a job's progress as server-sent events, from the beginning or after `Last-Event-ID`.
 
     Args:
         id (str): The job's id.
@@ -125,9 +125,9 @@ def sync(
     client: AuthenticatedClient | Client,
     last_event_id: None | str | Unset = UNSET,
 ) -> Problem | str | None:
-    """Follow Job
+    """Follow a job
 
-     A job's progress as server-sent events, from its beginning or after `Last-Event-ID`.
+     Stream a job's progress as server-sent events, from the beginning or after `Last-Event-ID`.
 
     Args:
         id (str): The job's id.
@@ -154,9 +154,9 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     last_event_id: None | str | Unset = UNSET,
 ) -> Response[Problem | str]:
-    """Follow Job
+    """Follow a job
 
-     A job's progress as server-sent events, from its beginning or after `Last-Event-ID`.
+     Stream a job's progress as server-sent events, from the beginning or after `Last-Event-ID`.
 
     Args:
         id (str): The job's id.
@@ -186,9 +186,9 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     last_event_id: None | str | Unset = UNSET,
 ) -> Problem | str | None:
-    """Follow Job
+    """Follow a job
 
-     A job's progress as server-sent events, from its beginning or after `Last-Event-ID`.
+     Stream a job's progress as server-sent events, from the beginning or after `Last-Event-ID`.
 
     Args:
         id (str): The job's id.

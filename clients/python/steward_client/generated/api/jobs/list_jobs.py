@@ -123,15 +123,15 @@ def sync_detailed(
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
 ) -> Response[PageJobRead | Problem]:
-    """List Jobs
+    """List jobs
 
-     Jobs, newest first.
+     List jobs, newest first.
 
     Args:
-        workload (None | str | Unset): Only those of this workload.
-        state (ListJobsStateType0 | None | Unset): Only those in this state.
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        workload (None | str | Unset): Filter by workload.
+        state (ListJobsStateType0 | None | Unset): Filter by state.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -163,15 +163,15 @@ def sync(
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
 ) -> PageJobRead | Problem | None:
-    """List Jobs
+    """List jobs
 
-     Jobs, newest first.
+     List jobs, newest first.
 
     Args:
-        workload (None | str | Unset): Only those of this workload.
-        state (ListJobsStateType0 | None | Unset): Only those in this state.
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        workload (None | str | Unset): Filter by workload.
+        state (ListJobsStateType0 | None | Unset): Filter by state.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -198,15 +198,15 @@ async def asyncio_detailed(
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
 ) -> Response[PageJobRead | Problem]:
-    """List Jobs
+    """List jobs
 
-     Jobs, newest first.
+     List jobs, newest first.
 
     Args:
-        workload (None | str | Unset): Only those of this workload.
-        state (ListJobsStateType0 | None | Unset): Only those in this state.
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        workload (None | str | Unset): Filter by workload.
+        state (ListJobsStateType0 | None | Unset): Filter by state.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -236,15 +236,15 @@ async def asyncio(
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
 ) -> PageJobRead | Problem | None:
-    """List Jobs
+    """List jobs
 
-     Jobs, newest first.
+     List jobs, newest first.
 
     Args:
-        workload (None | str | Unset): Only those of this workload.
-        state (ListJobsStateType0 | None | Unset): Only those in this state.
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        workload (None | str | Unset): Filter by workload.
+        state (ListJobsStateType0 | None | Unset): Filter by state.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -86,9 +86,9 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[JobRead | Problem]:
-    """Read Job
+    """Read a job
 
-     One job: its state, progress and result.
+     Get a job with its state, progress and result.
 
     Args:
         id (str): The job's id.
@@ -117,9 +117,9 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> JobRead | Problem | None:
-    """Read Job
+    """Read a job
 
-     One job: its state, progress and result.
+     Get a job with its state, progress and result.
 
     Args:
         id (str): The job's id.
@@ -143,9 +143,9 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[JobRead | Problem]:
-    """Read Job
+    """Read a job
 
-     One job: its state, progress and result.
+     Get a job with its state, progress and result.
 
     Args:
         id (str): The job's id.
@@ -172,9 +172,9 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> JobRead | Problem | None:
-    """Read Job
+    """Read a job
 
-     One job: its state, progress and result.
+     Get a job with its state, progress and result.
 
     Args:
         id (str): The job's id.

@@ -110,15 +110,15 @@ def sync_detailed(
     body: KeyRequest,
     idempotency_key: None | str | Unset = UNSET,
 ) -> Response[KeyMade | Problem]:
-    """Make a key
+    """Create a key
 
-     Make a key of the caller's tenant. It is shown this once. From the first key on, every caller needs
+     Create a key for the caller's tenant. It is shown only once. Once a key exists, every caller needs
     one.
 
     Args:
-        idempotency_key (None | str | Unset): Any text of your own: the same request again under
-            the same key is done once, and answered alike.
-        body (KeyRequest): A key to be made, of the caller's own tenant.
+        idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
+            same key runs once and gets the same response.
+        body (KeyRequest): A key to create for the caller's tenant.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -146,15 +146,15 @@ def sync(
     body: KeyRequest,
     idempotency_key: None | str | Unset = UNSET,
 ) -> KeyMade | Problem | None:
-    """Make a key
+    """Create a key
 
-     Make a key of the caller's tenant. It is shown this once. From the first key on, every caller needs
+     Create a key for the caller's tenant. It is shown only once. Once a key exists, every caller needs
     one.
 
     Args:
-        idempotency_key (None | str | Unset): Any text of your own: the same request again under
-            the same key is done once, and answered alike.
-        body (KeyRequest): A key to be made, of the caller's own tenant.
+        idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
+            same key runs once and gets the same response.
+        body (KeyRequest): A key to create for the caller's tenant.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -177,15 +177,15 @@ async def asyncio_detailed(
     body: KeyRequest,
     idempotency_key: None | str | Unset = UNSET,
 ) -> Response[KeyMade | Problem]:
-    """Make a key
+    """Create a key
 
-     Make a key of the caller's tenant. It is shown this once. From the first key on, every caller needs
+     Create a key for the caller's tenant. It is shown only once. Once a key exists, every caller needs
     one.
 
     Args:
-        idempotency_key (None | str | Unset): Any text of your own: the same request again under
-            the same key is done once, and answered alike.
-        body (KeyRequest): A key to be made, of the caller's own tenant.
+        idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
+            same key runs once and gets the same response.
+        body (KeyRequest): A key to create for the caller's tenant.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -211,15 +211,15 @@ async def asyncio(
     body: KeyRequest,
     idempotency_key: None | str | Unset = UNSET,
 ) -> KeyMade | Problem | None:
-    """Make a key
+    """Create a key
 
-     Make a key of the caller's tenant. It is shown this once. From the first key on, every caller needs
+     Create a key for the caller's tenant. It is shown only once. Once a key exists, every caller needs
     one.
 
     Args:
-        idempotency_key (None | str | Unset): Any text of your own: the same request again under
-            the same key is done once, and answered alike.
-        body (KeyRequest): A key to be made, of the caller's own tenant.
+        idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
+            same key runs once and gets the same response.
+        body (KeyRequest): A key to create for the caller's tenant.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

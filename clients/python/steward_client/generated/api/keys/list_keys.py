@@ -99,11 +99,11 @@ def sync_detailed(
 ) -> Response[PageKeyRead | Problem]:
     """List keys
 
-     The tenant's keys, newest first, those that were revoked too; never their secrets.
+     List the tenant's keys, newest first, including revoked ones, without their secrets.
 
     Args:
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -133,11 +133,11 @@ def sync(
 ) -> PageKeyRead | Problem | None:
     """List keys
 
-     The tenant's keys, newest first, those that were revoked too; never their secrets.
+     List the tenant's keys, newest first, including revoked ones, without their secrets.
 
     Args:
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -162,11 +162,11 @@ async def asyncio_detailed(
 ) -> Response[PageKeyRead | Problem]:
     """List keys
 
-     The tenant's keys, newest first, those that were revoked too; never their secrets.
+     List the tenant's keys, newest first, including revoked ones, without their secrets.
 
     Args:
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -194,11 +194,11 @@ async def asyncio(
 ) -> PageKeyRead | Problem | None:
     """List keys
 
-     The tenant's keys, newest first, those that were revoked too; never their secrets.
+     List the tenant's keys, newest first, including revoked ones, without their secrets.
 
     Args:
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -86,7 +86,7 @@ def sync_detailed(
 ) -> Response[Any | Problem]:
     """Revoke a key
 
-     Revoke a key, and the tokens of runs that were made with it: on all API processes within a second.
+     Revoke a key and the run tokens made with it; every API process follows within a second.
 
     Args:
         id (str): The key's id.
@@ -117,7 +117,7 @@ def sync(
 ) -> Any | Problem | None:
     """Revoke a key
 
-     Revoke a key, and the tokens of runs that were made with it: on all API processes within a second.
+     Revoke a key and the run tokens made with it; every API process follows within a second.
 
     Args:
         id (str): The key's id.
@@ -143,7 +143,7 @@ async def asyncio_detailed(
 ) -> Response[Any | Problem]:
     """Revoke a key
 
-     Revoke a key, and the tokens of runs that were made with it: on all API processes within a second.
+     Revoke a key and the run tokens made with it; every API process follows within a second.
 
     Args:
         id (str): The key's id.
@@ -172,7 +172,7 @@ async def asyncio(
 ) -> Any | Problem | None:
     """Revoke a key
 
-     Revoke a key, and the tokens of runs that were made with it: on all API processes within a second.
+     Revoke a key and the run tokens made with it; every API process follows within a second.
 
     Args:
         id (str): The key's id.

@@ -94,11 +94,11 @@ def sync_detailed(
 ) -> Response[Any | Problem]:
     """Delete a domain model
 
-     Delete a version that nothing live goes by; its number is not given again.
+     Delete a version that is not in use; its number is not reused.
 
     Args:
         workload (str): Name (or id) of the workload.
-        version (int): Version, counting from 1.
+        version (int): Version number, starting at 1.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -128,11 +128,11 @@ def sync(
 ) -> Any | Problem | None:
     """Delete a domain model
 
-     Delete a version that nothing live goes by; its number is not given again.
+     Delete a version that is not in use; its number is not reused.
 
     Args:
         workload (str): Name (or id) of the workload.
-        version (int): Version, counting from 1.
+        version (int): Version number, starting at 1.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -157,11 +157,11 @@ async def asyncio_detailed(
 ) -> Response[Any | Problem]:
     """Delete a domain model
 
-     Delete a version that nothing live goes by; its number is not given again.
+     Delete a version that is not in use; its number is not reused.
 
     Args:
         workload (str): Name (or id) of the workload.
-        version (int): Version, counting from 1.
+        version (int): Version number, starting at 1.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -189,11 +189,11 @@ async def asyncio(
 ) -> Any | Problem | None:
     """Delete a domain model
 
-     Delete a version that nothing live goes by; its number is not given again.
+     Delete a version that is not in use; its number is not reused.
 
     Args:
         workload (str): Name (or id) of the workload.
-        version (int): Version, counting from 1.
+        version (int): Version number, starting at 1.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -125,12 +125,12 @@ def sync_detailed(
 ) -> Response[JobRead | Problem]:
     """Fit a domain model
 
-     Queue a fit of the workload's samples; the job's result names the new version.
+     Queue a fit to the workload's samples; the job's result names the new version.
 
     Args:
         workload (str): Name (or id) of the workload.
-        idempotency_key (None | str | Unset): Any text of your own: the same request again under
-            the same key is done once, and answered alike.
+        idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
+            same key runs once and gets the same response.
         body (FitRequest | None | Unset):
 
     Raises:
@@ -163,12 +163,12 @@ def sync(
 ) -> JobRead | Problem | None:
     """Fit a domain model
 
-     Queue a fit of the workload's samples; the job's result names the new version.
+     Queue a fit to the workload's samples; the job's result names the new version.
 
     Args:
         workload (str): Name (or id) of the workload.
-        idempotency_key (None | str | Unset): Any text of your own: the same request again under
-            the same key is done once, and answered alike.
+        idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
+            same key runs once and gets the same response.
         body (FitRequest | None | Unset):
 
     Raises:
@@ -196,12 +196,12 @@ async def asyncio_detailed(
 ) -> Response[JobRead | Problem]:
     """Fit a domain model
 
-     Queue a fit of the workload's samples; the job's result names the new version.
+     Queue a fit to the workload's samples; the job's result names the new version.
 
     Args:
         workload (str): Name (or id) of the workload.
-        idempotency_key (None | str | Unset): Any text of your own: the same request again under
-            the same key is done once, and answered alike.
+        idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
+            same key runs once and gets the same response.
         body (FitRequest | None | Unset):
 
     Raises:
@@ -232,12 +232,12 @@ async def asyncio(
 ) -> JobRead | Problem | None:
     """Fit a domain model
 
-     Queue a fit of the workload's samples; the job's result names the new version.
+     Queue a fit to the workload's samples; the job's result names the new version.
 
     Args:
         workload (str): Name (or id) of the workload.
-        idempotency_key (None | str | Unset): Any text of your own: the same request again under
-            the same key is done once, and answered alike.
+        idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
+            same key runs once and gets the same response.
         body (FitRequest | None | Unset):
 
     Raises:

@@ -94,17 +94,17 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Forecast | Problem]:
-    """Forecast
+    """Get a forecast
 
-     What is expected to come, by series and horizon, with an interval.
+     Forecast each series by horizon, with an interval.
 
-    A forecast begins after what the model was fitted to. Counts that came since go on from there: put
-    them as rows of
-    the exogenous series of the same name, each issued when its interval was over.
+    A forecast begins where the data that the model was fitted to ends. To include later counts, put
+    them as rows of the
+    exogenous series of the same name, each issued at the end of its interval.
 
     Args:
         workload (str): Name (or id) of the workload.
-        version (int): Version, counting from 1.
+        version (int): Version number, starting at 1.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -132,17 +132,17 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> Forecast | Problem | None:
-    """Forecast
+    """Get a forecast
 
-     What is expected to come, by series and horizon, with an interval.
+     Forecast each series by horizon, with an interval.
 
-    A forecast begins after what the model was fitted to. Counts that came since go on from there: put
-    them as rows of
-    the exogenous series of the same name, each issued when its interval was over.
+    A forecast begins where the data that the model was fitted to ends. To include later counts, put
+    them as rows of the
+    exogenous series of the same name, each issued at the end of its interval.
 
     Args:
         workload (str): Name (or id) of the workload.
-        version (int): Version, counting from 1.
+        version (int): Version number, starting at 1.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -165,17 +165,17 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Forecast | Problem]:
-    """Forecast
+    """Get a forecast
 
-     What is expected to come, by series and horizon, with an interval.
+     Forecast each series by horizon, with an interval.
 
-    A forecast begins after what the model was fitted to. Counts that came since go on from there: put
-    them as rows of
-    the exogenous series of the same name, each issued when its interval was over.
+    A forecast begins where the data that the model was fitted to ends. To include later counts, put
+    them as rows of the
+    exogenous series of the same name, each issued at the end of its interval.
 
     Args:
         workload (str): Name (or id) of the workload.
-        version (int): Version, counting from 1.
+        version (int): Version number, starting at 1.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -201,17 +201,17 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> Forecast | Problem | None:
-    """Forecast
+    """Get a forecast
 
-     What is expected to come, by series and horizon, with an interval.
+     Forecast each series by horizon, with an interval.
 
-    A forecast begins after what the model was fitted to. Counts that came since go on from there: put
-    them as rows of
-    the exogenous series of the same name, each issued when its interval was over.
+    A forecast begins where the data that the model was fitted to ends. To include later counts, put
+    them as rows of the
+    exogenous series of the same name, each issued at the end of its interval.
 
     Args:
         workload (str): Name (or id) of the workload.
-        version (int): Version, counting from 1.
+        version (int): Version number, starting at 1.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -111,12 +111,12 @@ def sync_detailed(
 ) -> Response[PageModelRead | Problem]:
     """List domain models
 
-     Versions of the workload's domain model, newest first.
+     List versions of the workload's domain model, newest first.
 
     Args:
         workload (str): Name (or id) of the workload.
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -148,12 +148,12 @@ def sync(
 ) -> PageModelRead | Problem | None:
     """List domain models
 
-     Versions of the workload's domain model, newest first.
+     List versions of the workload's domain model, newest first.
 
     Args:
         workload (str): Name (or id) of the workload.
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -180,12 +180,12 @@ async def asyncio_detailed(
 ) -> Response[PageModelRead | Problem]:
     """List domain models
 
-     Versions of the workload's domain model, newest first.
+     List versions of the workload's domain model, newest first.
 
     Args:
         workload (str): Name (or id) of the workload.
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -215,12 +215,12 @@ async def asyncio(
 ) -> PageModelRead | Problem | None:
     """List domain models
 
-     Versions of the workload's domain model, newest first.
+     List versions of the workload's domain model, newest first.
 
     Args:
         workload (str): Name (or id) of the workload.
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -198,14 +198,14 @@ def sync_detailed(
     feature: list[str] | Unset = UNSET,
     iteration: int | Unset = 0,
 ) -> Response[BatchPrediction | ClusterPrediction | Prediction | Problem]:
-    """Predict
+    """Get a prediction
 
-     What a run that is not seen yet is expected to measure, with an interval; what is asked is the
-    kind's matter.
+     Predict the measurements of an unseen run, with an interval; parameters depend on the workload's
+    kind.
 
     Args:
         workload (str): Name (or id) of the workload.
-        version (int): Version, counting from 1.
+        version (int): Version number, starting at 1.
         application (str | Unset):
         gpus (int | Unset):
         batch (int | Unset):
@@ -278,14 +278,14 @@ def sync(
     feature: list[str] | Unset = UNSET,
     iteration: int | Unset = 0,
 ) -> BatchPrediction | ClusterPrediction | Prediction | Problem | None:
-    """Predict
+    """Get a prediction
 
-     What a run that is not seen yet is expected to measure, with an interval; what is asked is the
-    kind's matter.
+     Predict the measurements of an unseen run, with an interval; parameters depend on the workload's
+    kind.
 
     Args:
         workload (str): Name (or id) of the workload.
-        version (int): Version, counting from 1.
+        version (int): Version number, starting at 1.
         application (str | Unset):
         gpus (int | Unset):
         batch (int | Unset):
@@ -353,14 +353,14 @@ async def asyncio_detailed(
     feature: list[str] | Unset = UNSET,
     iteration: int | Unset = 0,
 ) -> Response[BatchPrediction | ClusterPrediction | Prediction | Problem]:
-    """Predict
+    """Get a prediction
 
-     What a run that is not seen yet is expected to measure, with an interval; what is asked is the
-    kind's matter.
+     Predict the measurements of an unseen run, with an interval; parameters depend on the workload's
+    kind.
 
     Args:
         workload (str): Name (or id) of the workload.
-        version (int): Version, counting from 1.
+        version (int): Version number, starting at 1.
         application (str | Unset):
         gpus (int | Unset):
         batch (int | Unset):
@@ -431,14 +431,14 @@ async def asyncio(
     feature: list[str] | Unset = UNSET,
     iteration: int | Unset = 0,
 ) -> BatchPrediction | ClusterPrediction | Prediction | Problem | None:
-    """Predict
+    """Get a prediction
 
-     What a run that is not seen yet is expected to measure, with an interval; what is asked is the
-    kind's matter.
+     Predict the measurements of an unseen run, with an interval; parameters depend on the workload's
+    kind.
 
     Args:
         workload (str): Name (or id) of the workload.
-        version (int): Version, counting from 1.
+        version (int): Version number, starting at 1.
         application (str | Unset):
         gpus (int | Unset):
         batch (int | Unset):

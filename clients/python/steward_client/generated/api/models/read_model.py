@@ -91,11 +91,11 @@ def sync_detailed(
 ) -> Response[ModelRead | Problem]:
     """Read a domain model
 
-     One version of the workload's domain model, with its report.
+     Get one version of the workload's domain model, with its report.
 
     Args:
         workload (str): Name (or id) of the workload.
-        version (int): Version, counting from 1.
+        version (int): Version number, starting at 1.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -125,11 +125,11 @@ def sync(
 ) -> ModelRead | Problem | None:
     """Read a domain model
 
-     One version of the workload's domain model, with its report.
+     Get one version of the workload's domain model, with its report.
 
     Args:
         workload (str): Name (or id) of the workload.
-        version (int): Version, counting from 1.
+        version (int): Version number, starting at 1.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -154,11 +154,11 @@ async def asyncio_detailed(
 ) -> Response[ModelRead | Problem]:
     """Read a domain model
 
-     One version of the workload's domain model, with its report.
+     Get one version of the workload's domain model, with its report.
 
     Args:
         workload (str): Name (or id) of the workload.
-        version (int): Version, counting from 1.
+        version (int): Version number, starting at 1.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -186,11 +186,11 @@ async def asyncio(
 ) -> ModelRead | Problem | None:
     """Read a domain model
 
-     One version of the workload's domain model, with its report.
+     Get one version of the workload's domain model, with its report.
 
     Args:
         workload (str): Name (or id) of the workload.
-        version (int): Version, counting from 1.
+        version (int): Version number, starting at 1.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

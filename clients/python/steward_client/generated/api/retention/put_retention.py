@@ -115,17 +115,16 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: Retention,
 ) -> Response[Problem | RetentionRead]:
-    """Say how long things are kept
+    """Set retention periods
 
-     Say how long what hangs on the workload is kept from now on; what is left out goes by the service's
-    settings.
+     Set how long the workload's data is kept; omitted fields follow the service's settings.
 
     Args:
         workload (str): Name (or id) of the workload.
-        body (Retention): For how many days what hangs on a workload is kept; then it is archived
-            and deleted.
+        body (Retention): How many days a workload's data is kept before it is archived and
+            deleted.
 
-            Nothing is deleted that goes on, or that something live rests on, however old it is.
+            What is active, or what something active depends on, is never deleted.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -153,17 +152,16 @@ def sync(
     client: AuthenticatedClient | Client,
     body: Retention,
 ) -> Problem | RetentionRead | None:
-    """Say how long things are kept
+    """Set retention periods
 
-     Say how long what hangs on the workload is kept from now on; what is left out goes by the service's
-    settings.
+     Set how long the workload's data is kept; omitted fields follow the service's settings.
 
     Args:
         workload (str): Name (or id) of the workload.
-        body (Retention): For how many days what hangs on a workload is kept; then it is archived
-            and deleted.
+        body (Retention): How many days a workload's data is kept before it is archived and
+            deleted.
 
-            Nothing is deleted that goes on, or that something live rests on, however old it is.
+            What is active, or what something active depends on, is never deleted.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -186,17 +184,16 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: Retention,
 ) -> Response[Problem | RetentionRead]:
-    """Say how long things are kept
+    """Set retention periods
 
-     Say how long what hangs on the workload is kept from now on; what is left out goes by the service's
-    settings.
+     Set how long the workload's data is kept; omitted fields follow the service's settings.
 
     Args:
         workload (str): Name (or id) of the workload.
-        body (Retention): For how many days what hangs on a workload is kept; then it is archived
-            and deleted.
+        body (Retention): How many days a workload's data is kept before it is archived and
+            deleted.
 
-            Nothing is deleted that goes on, or that something live rests on, however old it is.
+            What is active, or what something active depends on, is never deleted.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -222,17 +219,16 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: Retention,
 ) -> Problem | RetentionRead | None:
-    """Say how long things are kept
+    """Set retention periods
 
-     Say how long what hangs on the workload is kept from now on; what is left out goes by the service's
-    settings.
+     Set how long the workload's data is kept; omitted fields follow the service's settings.
 
     Args:
         workload (str): Name (or id) of the workload.
-        body (Retention): For how many days what hangs on a workload is kept; then it is archived
-            and deleted.
+        body (Retention): How many days a workload's data is kept before it is archived and
+            deleted.
 
-            Nothing is deleted that goes on, or that something live rests on, however old it is.
+            What is active, or what something active depends on, is never deleted.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

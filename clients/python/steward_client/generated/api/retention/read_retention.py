@@ -90,9 +90,9 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Problem | RetentionRead]:
-    """Read how long things are kept
+    """Read retention periods
 
-     How long what hangs on the workload is kept.
+     Get how long the workload's data is kept.
 
     Args:
         workload (str): Name (or id) of the workload.
@@ -121,9 +121,9 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> Problem | RetentionRead | None:
-    """Read how long things are kept
+    """Read retention periods
 
-     How long what hangs on the workload is kept.
+     Get how long the workload's data is kept.
 
     Args:
         workload (str): Name (or id) of the workload.
@@ -147,9 +147,9 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Problem | RetentionRead]:
-    """Read how long things are kept
+    """Read retention periods
 
-     How long what hangs on the workload is kept.
+     Get how long the workload's data is kept.
 
     Args:
         workload (str): Name (or id) of the workload.
@@ -176,9 +176,9 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> Problem | RetentionRead | None:
-    """Read how long things are kept
+    """Read retention periods
 
-     How long what hangs on the workload is kept.
+     Get how long the workload's data is kept.
 
     Args:
         workload (str): Name (or id) of the workload.

@@ -91,7 +91,7 @@ def sync_detailed(
 ) -> Response[Any | Problem]:
     """Delete a run
 
-     Delete a run that has ended, with its iterations; the sample that was made of it stays.
+     Delete a run that has ended, with its iterations; the sample made from it is kept.
 
     Args:
         run (str): The run's id.
@@ -122,7 +122,7 @@ def sync(
 ) -> Any | Problem | None:
     """Delete a run
 
-     Delete a run that has ended, with its iterations; the sample that was made of it stays.
+     Delete a run that has ended, with its iterations; the sample made from it is kept.
 
     Args:
         run (str): The run's id.
@@ -148,7 +148,7 @@ async def asyncio_detailed(
 ) -> Response[Any | Problem]:
     """Delete a run
 
-     Delete a run that has ended, with its iterations; the sample that was made of it stays.
+     Delete a run that has ended, with its iterations; the sample made from it is kept.
 
     Args:
         run (str): The run's id.
@@ -177,7 +177,7 @@ async def asyncio(
 ) -> Any | Problem | None:
     """Delete a run
 
-     Delete a run that has ended, with its iterations; the sample that was made of it stays.
+     Delete a run that has ended, with its iterations; the sample made from it is kept.
 
     Args:
         run (str): The run's id.

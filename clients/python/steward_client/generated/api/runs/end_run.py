@@ -118,8 +118,7 @@ def sync_detailed(
 ) -> Response[Problem | RunRead]:
     """End a run
 
-     Finish or fail a run: its iterations become a sample of its workload. The same again changes
-    nothing.
+     Finish or fail a run: its iterations become a sample of its workload. Repeating changes nothing.
 
     Args:
         run (str): The run's id.
@@ -153,8 +152,7 @@ def sync(
 ) -> Problem | RunRead | None:
     """End a run
 
-     Finish or fail a run: its iterations become a sample of its workload. The same again changes
-    nothing.
+     Finish or fail a run: its iterations become a sample of its workload. Repeating changes nothing.
 
     Args:
         run (str): The run's id.
@@ -183,8 +181,7 @@ async def asyncio_detailed(
 ) -> Response[Problem | RunRead]:
     """End a run
 
-     Finish or fail a run: its iterations become a sample of its workload. The same again changes
-    nothing.
+     Finish or fail a run: its iterations become a sample of its workload. Repeating changes nothing.
 
     Args:
         run (str): The run's id.
@@ -216,8 +213,7 @@ async def asyncio(
 ) -> Problem | RunRead | None:
     """End a run
 
-     Finish or fail a run: its iterations become a sample of its workload. The same again changes
-    nothing.
+     Finish or fail a run: its iterations become a sample of its workload. Repeating changes nothing.
 
     Args:
         run (str): The run's id.

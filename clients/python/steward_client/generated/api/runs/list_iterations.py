@@ -111,12 +111,12 @@ def sync_detailed(
 ) -> Response[PageIterationRead | Problem]:
     """List iterations
 
-     A run's reported iterations with their decisions, in order, page by page.
+     List a run's reported iterations with their decisions, in order, page by page.
 
     Args:
         run (str): The run's id.
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -148,12 +148,12 @@ def sync(
 ) -> PageIterationRead | Problem | None:
     """List iterations
 
-     A run's reported iterations with their decisions, in order, page by page.
+     List a run's reported iterations with their decisions, in order, page by page.
 
     Args:
         run (str): The run's id.
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -180,12 +180,12 @@ async def asyncio_detailed(
 ) -> Response[PageIterationRead | Problem]:
     """List iterations
 
-     A run's reported iterations with their decisions, in order, page by page.
+     List a run's reported iterations with their decisions, in order, page by page.
 
     Args:
         run (str): The run's id.
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -215,12 +215,12 @@ async def asyncio(
 ) -> PageIterationRead | Problem | None:
     """List iterations
 
-     A run's reported iterations with their decisions, in order, page by page.
+     List a run's reported iterations with their decisions, in order, page by page.
 
     Args:
         run (str): The run's id.
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

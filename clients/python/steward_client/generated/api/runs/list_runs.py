@@ -127,13 +127,13 @@ def sync_detailed(
 ) -> Response[PageRunListed | Problem]:
     """List runs
 
-     Runs with their last decisions, newest first.
+     List runs with their last decisions, newest first.
 
     Args:
-        workload (None | str | Unset): Only those of this workload.
-        state (ListRunsStateType0 | None | Unset): Only those in this state.
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        workload (None | str | Unset): Filter by workload.
+        state (ListRunsStateType0 | None | Unset): Filter by state.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -167,13 +167,13 @@ def sync(
 ) -> PageRunListed | Problem | None:
     """List runs
 
-     Runs with their last decisions, newest first.
+     List runs with their last decisions, newest first.
 
     Args:
-        workload (None | str | Unset): Only those of this workload.
-        state (ListRunsStateType0 | None | Unset): Only those in this state.
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        workload (None | str | Unset): Filter by workload.
+        state (ListRunsStateType0 | None | Unset): Filter by state.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -202,13 +202,13 @@ async def asyncio_detailed(
 ) -> Response[PageRunListed | Problem]:
     """List runs
 
-     Runs with their last decisions, newest first.
+     List runs with their last decisions, newest first.
 
     Args:
-        workload (None | str | Unset): Only those of this workload.
-        state (ListRunsStateType0 | None | Unset): Only those in this state.
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        workload (None | str | Unset): Filter by workload.
+        state (ListRunsStateType0 | None | Unset): Filter by state.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -240,13 +240,13 @@ async def asyncio(
 ) -> PageRunListed | Problem | None:
     """List runs
 
-     Runs with their last decisions, newest first.
+     List runs with their last decisions, newest first.
 
     Args:
-        workload (None | str | Unset): Only those of this workload.
-        state (ListRunsStateType0 | None | Unset): Only those in this state.
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        workload (None | str | Unset): Filter by workload.
+        state (ListRunsStateType0 | None | Unset): Filter by state.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -88,7 +88,7 @@ def sync_detailed(
 ) -> Response[Problem | RunRead]:
     """Read a run
 
-     A run with its last decision.
+     Get a run with its last decision.
 
     Args:
         run (str): The run's id.
@@ -119,7 +119,7 @@ def sync(
 ) -> Problem | RunRead | None:
     """Read a run
 
-     A run with its last decision.
+     Get a run with its last decision.
 
     Args:
         run (str): The run's id.
@@ -145,7 +145,7 @@ async def asyncio_detailed(
 ) -> Response[Problem | RunRead]:
     """Read a run
 
-     A run with its last decision.
+     Get a run with its last decision.
 
     Args:
         run (str): The run's id.
@@ -174,7 +174,7 @@ async def asyncio(
 ) -> Problem | RunRead | None:
     """Read a run
 
-     A run with its last decision.
+     Get a run with its last decision.
 
     Args:
         run (str): The run's id.

@@ -205,11 +205,11 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: ClusterReport | InferenceReport | IterationReport | QueueReport,
 ) -> Response[ClusterDecision | Decision | InferenceDecision | QueueDecision | Problem]:
-    """Report an iteration, get the next step
+    """Report an iteration and get the next step
 
-     Reports an iteration, as the workload's kind has it: what it used and measured, or the queue, whole
-    or as what has changed. It is answered with the next step once both are on disk. The same report
-    again is answered the same.
+     Report an iteration, as defined by the workload's kind: what it used and measured, or the queue, in
+    full or as changes. The next step is returned once both are on disk. Repeating the same report
+    returns the same step.
 
     Args:
         run (str):
@@ -244,11 +244,11 @@ def sync(
     client: AuthenticatedClient | Client,
     body: ClusterReport | InferenceReport | IterationReport | QueueReport,
 ) -> ClusterDecision | Decision | InferenceDecision | QueueDecision | Problem | None:
-    """Report an iteration, get the next step
+    """Report an iteration and get the next step
 
-     Reports an iteration, as the workload's kind has it: what it used and measured, or the queue, whole
-    or as what has changed. It is answered with the next step once both are on disk. The same report
-    again is answered the same.
+     Report an iteration, as defined by the workload's kind: what it used and measured, or the queue, in
+    full or as changes. The next step is returned once both are on disk. Repeating the same report
+    returns the same step.
 
     Args:
         run (str):
@@ -278,11 +278,11 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: ClusterReport | InferenceReport | IterationReport | QueueReport,
 ) -> Response[ClusterDecision | Decision | InferenceDecision | QueueDecision | Problem]:
-    """Report an iteration, get the next step
+    """Report an iteration and get the next step
 
-     Reports an iteration, as the workload's kind has it: what it used and measured, or the queue, whole
-    or as what has changed. It is answered with the next step once both are on disk. The same report
-    again is answered the same.
+     Report an iteration, as defined by the workload's kind: what it used and measured, or the queue, in
+    full or as changes. The next step is returned once both are on disk. Repeating the same report
+    returns the same step.
 
     Args:
         run (str):
@@ -315,11 +315,11 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: ClusterReport | InferenceReport | IterationReport | QueueReport,
 ) -> ClusterDecision | Decision | InferenceDecision | QueueDecision | Problem | None:
-    """Report an iteration, get the next step
+    """Report an iteration and get the next step
 
-     Reports an iteration, as the workload's kind has it: what it used and measured, or the queue, whole
-    or as what has changed. It is answered with the next step once both are on disk. The same report
-    again is answered the same.
+     Report an iteration, as defined by the workload's kind: what it used and measured, or the queue, in
+    full or as changes. The next step is returned once both are on disk. Repeating the same report
+    returns the same step.
 
     Args:
         run (str):

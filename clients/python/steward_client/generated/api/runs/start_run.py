@@ -132,8 +132,8 @@ def sync_detailed(
      Start a live run of a workload; the first decision is the initial allocation.
 
     Args:
-        idempotency_key (None | str | Unset): Any text of your own: the same request again under
-            the same key is done once, and answered alike.
+        idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
+            same key runs once and gets the same response.
         body (ClusterStart | InferenceStart | IterationRunStart | RunStart):
 
     Raises:
@@ -167,8 +167,8 @@ def sync(
      Start a live run of a workload; the first decision is the initial allocation.
 
     Args:
-        idempotency_key (None | str | Unset): Any text of your own: the same request again under
-            the same key is done once, and answered alike.
+        idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
+            same key runs once and gets the same response.
         body (ClusterStart | InferenceStart | IterationRunStart | RunStart):
 
     Raises:
@@ -197,8 +197,8 @@ async def asyncio_detailed(
      Start a live run of a workload; the first decision is the initial allocation.
 
     Args:
-        idempotency_key (None | str | Unset): Any text of your own: the same request again under
-            the same key is done once, and answered alike.
+        idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
+            same key runs once and gets the same response.
         body (ClusterStart | InferenceStart | IterationRunStart | RunStart):
 
     Raises:
@@ -230,8 +230,8 @@ async def asyncio(
      Start a live run of a workload; the first decision is the initial allocation.
 
     Args:
-        idempotency_key (None | str | Unset): Any text of your own: the same request again under
-            the same key is done once, and answered alike.
+        idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
+            same key runs once and gets the same response.
         body (ClusterStart | InferenceStart | IterationRunStart | RunStart):
 
     Raises:

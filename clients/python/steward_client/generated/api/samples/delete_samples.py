@@ -118,13 +118,13 @@ def sync_detailed(
 ) -> Response[Any | Problem]:
     """Delete samples
 
-     Delete one execution, by name, or all that were stored before a time; one of both must be given.
+     Delete one execution by name, or all stored before a given time; exactly one of the two is required.
 
     Args:
         workload (str): Name (or id) of the workload.
-        execution (None | str | Unset): Name of one execution; of an uploaded trace, what to call
-            it.
-        before (datetime.datetime | None | Unset): All that were stored before this time.
+        execution (None | str | Unset): Name of one execution; for an uploaded trace, the name to
+            give it.
+        before (datetime.datetime | None | Unset): Delete executions stored before this time.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -156,13 +156,13 @@ def sync(
 ) -> Any | Problem | None:
     """Delete samples
 
-     Delete one execution, by name, or all that were stored before a time; one of both must be given.
+     Delete one execution by name, or all stored before a given time; exactly one of the two is required.
 
     Args:
         workload (str): Name (or id) of the workload.
-        execution (None | str | Unset): Name of one execution; of an uploaded trace, what to call
-            it.
-        before (datetime.datetime | None | Unset): All that were stored before this time.
+        execution (None | str | Unset): Name of one execution; for an uploaded trace, the name to
+            give it.
+        before (datetime.datetime | None | Unset): Delete executions stored before this time.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -189,13 +189,13 @@ async def asyncio_detailed(
 ) -> Response[Any | Problem]:
     """Delete samples
 
-     Delete one execution, by name, or all that were stored before a time; one of both must be given.
+     Delete one execution by name, or all stored before a given time; exactly one of the two is required.
 
     Args:
         workload (str): Name (or id) of the workload.
-        execution (None | str | Unset): Name of one execution; of an uploaded trace, what to call
-            it.
-        before (datetime.datetime | None | Unset): All that were stored before this time.
+        execution (None | str | Unset): Name of one execution; for an uploaded trace, the name to
+            give it.
+        before (datetime.datetime | None | Unset): Delete executions stored before this time.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -225,13 +225,13 @@ async def asyncio(
 ) -> Any | Problem | None:
     """Delete samples
 
-     Delete one execution, by name, or all that were stored before a time; one of both must be given.
+     Delete one execution by name, or all stored before a given time; exactly one of the two is required.
 
     Args:
         workload (str): Name (or id) of the workload.
-        execution (None | str | Unset): Name of one execution; of an uploaded trace, what to call
-            it.
-        before (datetime.datetime | None | Unset): All that were stored before this time.
+        execution (None | str | Unset): Name of one execution; for an uploaded trace, the name to
+            give it.
+        before (datetime.datetime | None | Unset): Delete executions stored before this time.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

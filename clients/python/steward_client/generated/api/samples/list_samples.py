@@ -133,19 +133,19 @@ def sync_detailed(
 ) -> Response[Executions | Problem]:
     """List or export samples
 
-     Executions, oldest first, page by page; or exported by `Accept`.
+     List executions, oldest first, page by page; or export them, depending on `Accept`.
 
-    Iterations are exported all together, as `text/csv`; traces one by one, named by `execution`.
+    `text/csv` exports all iterations together; traces are exported one at a time, named by `execution`.
 
     Args:
         workload (str): Name (or id) of the workload.
-        reports (bool | Unset): Whether to list every iteration. Default: False.
-        execution (None | str | Unset): Name of one execution; of an uploaded trace, what to call
-            it.
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
-        accept (str | Unset): `text/csv` exports all samples; traces come one by one. Default:
-            'application/json'.
+        reports (bool | Unset): Whether to include every iteration. Default: False.
+        execution (None | str | Unset): Name of one execution; for an uploaded trace, the name to
+            give it.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
+        accept (str | Unset): `text/csv` exports all samples; traces are exported one at a time.
+            Default: 'application/json'.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -183,19 +183,19 @@ def sync(
 ) -> Executions | Problem | None:
     """List or export samples
 
-     Executions, oldest first, page by page; or exported by `Accept`.
+     List executions, oldest first, page by page; or export them, depending on `Accept`.
 
-    Iterations are exported all together, as `text/csv`; traces one by one, named by `execution`.
+    `text/csv` exports all iterations together; traces are exported one at a time, named by `execution`.
 
     Args:
         workload (str): Name (or id) of the workload.
-        reports (bool | Unset): Whether to list every iteration. Default: False.
-        execution (None | str | Unset): Name of one execution; of an uploaded trace, what to call
-            it.
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
-        accept (str | Unset): `text/csv` exports all samples; traces come one by one. Default:
-            'application/json'.
+        reports (bool | Unset): Whether to include every iteration. Default: False.
+        execution (None | str | Unset): Name of one execution; for an uploaded trace, the name to
+            give it.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
+        accept (str | Unset): `text/csv` exports all samples; traces are exported one at a time.
+            Default: 'application/json'.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -228,19 +228,19 @@ async def asyncio_detailed(
 ) -> Response[Executions | Problem]:
     """List or export samples
 
-     Executions, oldest first, page by page; or exported by `Accept`.
+     List executions, oldest first, page by page; or export them, depending on `Accept`.
 
-    Iterations are exported all together, as `text/csv`; traces one by one, named by `execution`.
+    `text/csv` exports all iterations together; traces are exported one at a time, named by `execution`.
 
     Args:
         workload (str): Name (or id) of the workload.
-        reports (bool | Unset): Whether to list every iteration. Default: False.
-        execution (None | str | Unset): Name of one execution; of an uploaded trace, what to call
-            it.
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
-        accept (str | Unset): `text/csv` exports all samples; traces come one by one. Default:
-            'application/json'.
+        reports (bool | Unset): Whether to include every iteration. Default: False.
+        execution (None | str | Unset): Name of one execution; for an uploaded trace, the name to
+            give it.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
+        accept (str | Unset): `text/csv` exports all samples; traces are exported one at a time.
+            Default: 'application/json'.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -276,19 +276,19 @@ async def asyncio(
 ) -> Executions | Problem | None:
     """List or export samples
 
-     Executions, oldest first, page by page; or exported by `Accept`.
+     List executions, oldest first, page by page; or export them, depending on `Accept`.
 
-    Iterations are exported all together, as `text/csv`; traces one by one, named by `execution`.
+    `text/csv` exports all iterations together; traces are exported one at a time, named by `execution`.
 
     Args:
         workload (str): Name (or id) of the workload.
-        reports (bool | Unset): Whether to list every iteration. Default: False.
-        execution (None | str | Unset): Name of one execution; of an uploaded trace, what to call
-            it.
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
-        accept (str | Unset): `text/csv` exports all samples; traces come one by one. Default:
-            'application/json'.
+        reports (bool | Unset): Whether to include every iteration. Default: False.
+        execution (None | str | Unset): Name of one execution; for an uploaded trace, the name to
+            give it.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
+        accept (str | Unset): `text/csv` exports all samples; traces are exported one at a time.
+            Default: 'application/json'.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -176,29 +176,28 @@ def sync_detailed(
 ) -> Response[Problem | UploadRead]:
     """Upload samples
 
-     Upload executions as JSON, newline-delimited JSON or CSV, or a trace; also with `Content-Encoding:
-    gzip`.
+     Upload executions as JSON, newline-delimited JSON or CSV, or a trace, optionally with `Content-
+    Encoding: gzip`.
 
-    The body is read as it comes, whatever its size. Each execution is stored whole or not at all:
-    *accepted*,
-    *duplicate* (stored already with the same content) or *rejected* with line, field and reason. The
-    rows of an
-    execution stand in one block, iterations counting from 0 without gaps. An upload that broke off can
-    simply be sent
+    The body is streamed, whatever its size. Each execution is stored entirely or not at all:
+    *accepted*, *duplicate*
+    (already stored with the same content) or *rejected* with line, field and reason. The rows of an
+    execution must be
+    contiguous, with iterations counting from 0 without gaps. An interrupted upload can simply be sent
     again.
 
-    Which media types a workload takes is its kind's matter. A trace, gzip or plain, becomes one
-    execution, and what it
-    lacks and what looks wrong in it is answered.
+    Which media types are accepted depends on the workload's kind. A trace, plain or gzipped, becomes
+    one execution; the
+    response says what it lacks and what looks wrong in it.
 
     Args:
         workload (str): Name (or id) of the workload.
-        execution (None | str | Unset): Name of one execution; of an uploaded trace, what to call
-            it.
-        skip_bad (bool | Unset): Leave out lines of a batch log that can't be right, and tell
-            them, instead of refusing it. Default: False.
-        idempotency_key (None | str | Unset): Any text of your own: the same request again under
-            the same key is done once, and answered alike.
+        execution (None | str | Unset): Name of one execution; for an uploaded trace, the name to
+            give it.
+        skip_bad (bool | Unset): Skip and report invalid lines of a batch log instead of rejecting
+            it. Default: False.
+        idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
+            same key runs once and gets the same response.
         body (UploadSamplesJsonBodyType0 | UploadSamplesJsonBodyType1 |
             UploadSamplesJsonBodyType2):
         body (File):
@@ -247,29 +246,28 @@ def sync(
 ) -> Problem | UploadRead | None:
     """Upload samples
 
-     Upload executions as JSON, newline-delimited JSON or CSV, or a trace; also with `Content-Encoding:
-    gzip`.
+     Upload executions as JSON, newline-delimited JSON or CSV, or a trace, optionally with `Content-
+    Encoding: gzip`.
 
-    The body is read as it comes, whatever its size. Each execution is stored whole or not at all:
-    *accepted*,
-    *duplicate* (stored already with the same content) or *rejected* with line, field and reason. The
-    rows of an
-    execution stand in one block, iterations counting from 0 without gaps. An upload that broke off can
-    simply be sent
+    The body is streamed, whatever its size. Each execution is stored entirely or not at all:
+    *accepted*, *duplicate*
+    (already stored with the same content) or *rejected* with line, field and reason. The rows of an
+    execution must be
+    contiguous, with iterations counting from 0 without gaps. An interrupted upload can simply be sent
     again.
 
-    Which media types a workload takes is its kind's matter. A trace, gzip or plain, becomes one
-    execution, and what it
-    lacks and what looks wrong in it is answered.
+    Which media types are accepted depends on the workload's kind. A trace, plain or gzipped, becomes
+    one execution; the
+    response says what it lacks and what looks wrong in it.
 
     Args:
         workload (str): Name (or id) of the workload.
-        execution (None | str | Unset): Name of one execution; of an uploaded trace, what to call
-            it.
-        skip_bad (bool | Unset): Leave out lines of a batch log that can't be right, and tell
-            them, instead of refusing it. Default: False.
-        idempotency_key (None | str | Unset): Any text of your own: the same request again under
-            the same key is done once, and answered alike.
+        execution (None | str | Unset): Name of one execution; for an uploaded trace, the name to
+            give it.
+        skip_bad (bool | Unset): Skip and report invalid lines of a batch log instead of rejecting
+            it. Default: False.
+        idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
+            same key runs once and gets the same response.
         body (UploadSamplesJsonBodyType0 | UploadSamplesJsonBodyType1 |
             UploadSamplesJsonBodyType2):
         body (File):
@@ -313,29 +311,28 @@ async def asyncio_detailed(
 ) -> Response[Problem | UploadRead]:
     """Upload samples
 
-     Upload executions as JSON, newline-delimited JSON or CSV, or a trace; also with `Content-Encoding:
-    gzip`.
+     Upload executions as JSON, newline-delimited JSON or CSV, or a trace, optionally with `Content-
+    Encoding: gzip`.
 
-    The body is read as it comes, whatever its size. Each execution is stored whole or not at all:
-    *accepted*,
-    *duplicate* (stored already with the same content) or *rejected* with line, field and reason. The
-    rows of an
-    execution stand in one block, iterations counting from 0 without gaps. An upload that broke off can
-    simply be sent
+    The body is streamed, whatever its size. Each execution is stored entirely or not at all:
+    *accepted*, *duplicate*
+    (already stored with the same content) or *rejected* with line, field and reason. The rows of an
+    execution must be
+    contiguous, with iterations counting from 0 without gaps. An interrupted upload can simply be sent
     again.
 
-    Which media types a workload takes is its kind's matter. A trace, gzip or plain, becomes one
-    execution, and what it
-    lacks and what looks wrong in it is answered.
+    Which media types are accepted depends on the workload's kind. A trace, plain or gzipped, becomes
+    one execution; the
+    response says what it lacks and what looks wrong in it.
 
     Args:
         workload (str): Name (or id) of the workload.
-        execution (None | str | Unset): Name of one execution; of an uploaded trace, what to call
-            it.
-        skip_bad (bool | Unset): Leave out lines of a batch log that can't be right, and tell
-            them, instead of refusing it. Default: False.
-        idempotency_key (None | str | Unset): Any text of your own: the same request again under
-            the same key is done once, and answered alike.
+        execution (None | str | Unset): Name of one execution; for an uploaded trace, the name to
+            give it.
+        skip_bad (bool | Unset): Skip and report invalid lines of a batch log instead of rejecting
+            it. Default: False.
+        idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
+            same key runs once and gets the same response.
         body (UploadSamplesJsonBodyType0 | UploadSamplesJsonBodyType1 |
             UploadSamplesJsonBodyType2):
         body (File):
@@ -382,29 +379,28 @@ async def asyncio(
 ) -> Problem | UploadRead | None:
     """Upload samples
 
-     Upload executions as JSON, newline-delimited JSON or CSV, or a trace; also with `Content-Encoding:
-    gzip`.
+     Upload executions as JSON, newline-delimited JSON or CSV, or a trace, optionally with `Content-
+    Encoding: gzip`.
 
-    The body is read as it comes, whatever its size. Each execution is stored whole or not at all:
-    *accepted*,
-    *duplicate* (stored already with the same content) or *rejected* with line, field and reason. The
-    rows of an
-    execution stand in one block, iterations counting from 0 without gaps. An upload that broke off can
-    simply be sent
+    The body is streamed, whatever its size. Each execution is stored entirely or not at all:
+    *accepted*, *duplicate*
+    (already stored with the same content) or *rejected* with line, field and reason. The rows of an
+    execution must be
+    contiguous, with iterations counting from 0 without gaps. An interrupted upload can simply be sent
     again.
 
-    Which media types a workload takes is its kind's matter. A trace, gzip or plain, becomes one
-    execution, and what it
-    lacks and what looks wrong in it is answered.
+    Which media types are accepted depends on the workload's kind. A trace, plain or gzipped, becomes
+    one execution; the
+    response says what it lacks and what looks wrong in it.
 
     Args:
         workload (str): Name (or id) of the workload.
-        execution (None | str | Unset): Name of one execution; of an uploaded trace, what to call
-            it.
-        skip_bad (bool | Unset): Leave out lines of a batch log that can't be right, and tell
-            them, instead of refusing it. Default: False.
-        idempotency_key (None | str | Unset): Any text of your own: the same request again under
-            the same key is done once, and answered alike.
+        execution (None | str | Unset): Name of one execution; for an uploaded trace, the name to
+            give it.
+        skip_bad (bool | Unset): Skip and report invalid lines of a batch log instead of rejecting
+            it. Default: False.
+        idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
+            same key runs once and gets the same response.
         body (UploadSamplesJsonBodyType0 | UploadSamplesJsonBodyType1 |
             UploadSamplesJsonBodyType2):
         body (File):

@@ -73,10 +73,10 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Problem | str]:
-    """Metrics
+    """Get metrics
 
-     Metrics in Prometheus' text format: this process's, the number of all jobs, and what names the
-    tenant's own.
+     Metrics in Prometheus text format: this process, counts of all jobs, and drift of the caller's
+    tenant.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -99,10 +99,10 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> Problem | str | None:
-    """Metrics
+    """Get metrics
 
-     Metrics in Prometheus' text format: this process's, the number of all jobs, and what names the
-    tenant's own.
+     Metrics in Prometheus text format: this process, counts of all jobs, and drift of the caller's
+    tenant.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -121,10 +121,10 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Problem | str]:
-    """Metrics
+    """Get metrics
 
-     Metrics in Prometheus' text format: this process's, the number of all jobs, and what names the
-    tenant's own.
+     Metrics in Prometheus text format: this process, counts of all jobs, and drift of the caller's
+    tenant.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -145,10 +145,10 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> Problem | str | None:
-    """Metrics
+    """Get metrics
 
-     Metrics in Prometheus' text format: this process's, the number of all jobs, and what names the
-    tenant's own.
+     Metrics in Prometheus text format: this process, counts of all jobs, and drift of the caller's
+    tenant.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -82,15 +82,14 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     exclude: list[ReadinessExcludeItem] | Unset = UNSET,
 ) -> Response[Any | Problem | Readiness]:
-    """Readiness
+    """Check readiness
 
-     Readiness: database, broker, and a worker seen lately, as of a quarter of a second ago at most; 503
-    where one is
-    not, and which.
+     Check the database, the broker and the workers, with results at most 250 ms old; 503 if a check
+    fails.
 
     Args:
-        exclude (list[ReadinessExcludeItem] | Unset): What is not looked at: decisions need
-            neither broker nor worker.
+        exclude (list[ReadinessExcludeItem] | Unset): Checks to skip; decisions need neither
+            `broker` nor `worker`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -116,15 +115,14 @@ def sync(
     client: AuthenticatedClient | Client,
     exclude: list[ReadinessExcludeItem] | Unset = UNSET,
 ) -> Any | Problem | Readiness | None:
-    """Readiness
+    """Check readiness
 
-     Readiness: database, broker, and a worker seen lately, as of a quarter of a second ago at most; 503
-    where one is
-    not, and which.
+     Check the database, the broker and the workers, with results at most 250 ms old; 503 if a check
+    fails.
 
     Args:
-        exclude (list[ReadinessExcludeItem] | Unset): What is not looked at: decisions need
-            neither broker nor worker.
+        exclude (list[ReadinessExcludeItem] | Unset): Checks to skip; decisions need neither
+            `broker` nor `worker`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -145,15 +143,14 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     exclude: list[ReadinessExcludeItem] | Unset = UNSET,
 ) -> Response[Any | Problem | Readiness]:
-    """Readiness
+    """Check readiness
 
-     Readiness: database, broker, and a worker seen lately, as of a quarter of a second ago at most; 503
-    where one is
-    not, and which.
+     Check the database, the broker and the workers, with results at most 250 ms old; 503 if a check
+    fails.
 
     Args:
-        exclude (list[ReadinessExcludeItem] | Unset): What is not looked at: decisions need
-            neither broker nor worker.
+        exclude (list[ReadinessExcludeItem] | Unset): Checks to skip; decisions need neither
+            `broker` nor `worker`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -177,15 +174,14 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     exclude: list[ReadinessExcludeItem] | Unset = UNSET,
 ) -> Any | Problem | Readiness | None:
-    """Readiness
+    """Check readiness
 
-     Readiness: database, broker, and a worker seen lately, as of a quarter of a second ago at most; 503
-    where one is
-    not, and which.
+     Check the database, the broker and the workers, with results at most 250 ms old; 503 if a check
+    fails.
 
     Args:
-        exclude (list[ReadinessExcludeItem] | Unset): What is not looked at: decisions need
-            neither broker nor worker.
+        exclude (list[ReadinessExcludeItem] | Unset): Checks to skip; decisions need neither
+            `broker` nor `worker`.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -123,9 +123,10 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: ClusterPatch | InferencePatch | IterativePatch | WorkflowPatch,
 ) -> Response[Problem | WorkloadRead]:
-    """Change what needs no new training
+    """Update a workload
 
-     Change what needs no new training; decisions obey within a second, and `spec_version` counts up.
+     Change what needs no retraining; decisions follow within a second, and `spec_version` is
+    incremented.
 
     Args:
         workload (str): Name (or id) of the workload.
@@ -157,9 +158,10 @@ def sync(
     client: AuthenticatedClient | Client,
     body: ClusterPatch | InferencePatch | IterativePatch | WorkflowPatch,
 ) -> Problem | WorkloadRead | None:
-    """Change what needs no new training
+    """Update a workload
 
-     Change what needs no new training; decisions obey within a second, and `spec_version` counts up.
+     Change what needs no retraining; decisions follow within a second, and `spec_version` is
+    incremented.
 
     Args:
         workload (str): Name (or id) of the workload.
@@ -186,9 +188,10 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: ClusterPatch | InferencePatch | IterativePatch | WorkflowPatch,
 ) -> Response[Problem | WorkloadRead]:
-    """Change what needs no new training
+    """Update a workload
 
-     Change what needs no new training; decisions obey within a second, and `spec_version` counts up.
+     Change what needs no retraining; decisions follow within a second, and `spec_version` is
+    incremented.
 
     Args:
         workload (str): Name (or id) of the workload.
@@ -218,9 +221,10 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: ClusterPatch | InferencePatch | IterativePatch | WorkflowPatch,
 ) -> Problem | WorkloadRead | None:
-    """Change what needs no new training
+    """Update a workload
 
-     Change what needs no new training; decisions obey within a second, and `spec_version` counts up.
+     Change what needs no retraining; decisions follow within a second, and `spec_version` is
+    incremented.
 
     Args:
         workload (str): Name (or id) of the workload.

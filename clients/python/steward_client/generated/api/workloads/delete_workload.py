@@ -101,11 +101,11 @@ def sync_detailed(
 ) -> Response[Any | Problem]:
     """Delete a workload
 
-     Delete a workload with all that hangs on it: samples, models, agents, jobs and runs.
+     Delete a workload and everything in it: samples, models, agents, jobs and runs.
 
     Args:
         workload (str): Name (or id) of the workload.
-        force (bool | Unset): Delete it although runs go on or jobs have not ended. Default:
+        force (bool | Unset): Delete even if runs are active or jobs have not ended. Default:
             False.
 
     Raises:
@@ -136,11 +136,11 @@ def sync(
 ) -> Any | Problem | None:
     """Delete a workload
 
-     Delete a workload with all that hangs on it: samples, models, agents, jobs and runs.
+     Delete a workload and everything in it: samples, models, agents, jobs and runs.
 
     Args:
         workload (str): Name (or id) of the workload.
-        force (bool | Unset): Delete it although runs go on or jobs have not ended. Default:
+        force (bool | Unset): Delete even if runs are active or jobs have not ended. Default:
             False.
 
     Raises:
@@ -166,11 +166,11 @@ async def asyncio_detailed(
 ) -> Response[Any | Problem]:
     """Delete a workload
 
-     Delete a workload with all that hangs on it: samples, models, agents, jobs and runs.
+     Delete a workload and everything in it: samples, models, agents, jobs and runs.
 
     Args:
         workload (str): Name (or id) of the workload.
-        force (bool | Unset): Delete it although runs go on or jobs have not ended. Default:
+        force (bool | Unset): Delete even if runs are active or jobs have not ended. Default:
             False.
 
     Raises:
@@ -199,11 +199,11 @@ async def asyncio(
 ) -> Any | Problem | None:
     """Delete a workload
 
-     Delete a workload with all that hangs on it: samples, models, agents, jobs and runs.
+     Delete a workload and everything in it: samples, models, agents, jobs and runs.
 
     Args:
         workload (str): Name (or id) of the workload.
-        force (bool | Unset): Delete it although runs go on or jobs have not ended. Default:
+        force (bool | Unset): Delete even if runs are active or jobs have not ended. Default:
             False.
 
     Raises:

@@ -101,11 +101,11 @@ def sync_detailed(
 ) -> Response[PageWorkloadListed | Problem]:
     """List workloads
 
-     Workloads by name, page by page.
+     List workloads by name, page by page.
 
     Args:
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -135,11 +135,11 @@ def sync(
 ) -> PageWorkloadListed | Problem | None:
     """List workloads
 
-     Workloads by name, page by page.
+     List workloads by name, page by page.
 
     Args:
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -164,11 +164,11 @@ async def asyncio_detailed(
 ) -> Response[PageWorkloadListed | Problem]:
     """List workloads
 
-     Workloads by name, page by page.
+     List workloads by name, page by page.
 
     Args:
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -196,11 +196,11 @@ async def asyncio(
 ) -> PageWorkloadListed | Problem | None:
     """List workloads
 
-     Workloads by name, page by page.
+     List workloads by name, page by page.
 
     Args:
-        limit (int | Unset): Most items of one page. Default: 50.
-        cursor (None | str | Unset): Taken from a `next` link.
+        limit (int | Unset): Maximum items per page. Default: 50.
+        cursor (None | str | Unset): Cursor taken from a `next` link.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

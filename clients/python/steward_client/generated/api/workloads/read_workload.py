@@ -90,7 +90,7 @@ def sync_detailed(
 ) -> Response[Problem | WorkloadRead]:
     """Read a workload
 
-     A workload with its spec as it stands.
+     Get a workload with its current spec.
 
     Args:
         workload (str): Name (or id) of the workload.
@@ -121,7 +121,7 @@ def sync(
 ) -> Problem | WorkloadRead | None:
     """Read a workload
 
-     A workload with its spec as it stands.
+     Get a workload with its current spec.
 
     Args:
         workload (str): Name (or id) of the workload.
@@ -147,7 +147,7 @@ async def asyncio_detailed(
 ) -> Response[Problem | WorkloadRead]:
     """Read a workload
 
-     A workload with its spec as it stands.
+     Get a workload with its current spec.
 
     Args:
         workload (str): Name (or id) of the workload.
@@ -176,7 +176,7 @@ async def asyncio(
 ) -> Problem | WorkloadRead | None:
     """Read a workload
 
-     A workload with its spec as it stands.
+     Get a workload with its current spec.
 
     Args:
         workload (str): Name (or id) of the workload.

@@ -129,11 +129,11 @@ def sync_detailed(
 ) -> Response[Problem | WorkloadRead]:
     """Register a workload
 
-     Register what is to be allocated for. The same spec again changes nothing and is answered with 200.
+     Register a workload. Repeating the same spec changes nothing and returns 200.
 
     Args:
-        idempotency_key (None | str | Unset): Any text of your own: the same request again under
-            the same key is done once, and answered alike.
+        idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
+            same key runs once and gets the same response.
         body (ClusterSpec | InferenceSpec | IterativeSpec | WorkflowSpec):
 
     Raises:
@@ -164,11 +164,11 @@ def sync(
 ) -> Problem | WorkloadRead | None:
     """Register a workload
 
-     Register what is to be allocated for. The same spec again changes nothing and is answered with 200.
+     Register a workload. Repeating the same spec changes nothing and returns 200.
 
     Args:
-        idempotency_key (None | str | Unset): Any text of your own: the same request again under
-            the same key is done once, and answered alike.
+        idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
+            same key runs once and gets the same response.
         body (ClusterSpec | InferenceSpec | IterativeSpec | WorkflowSpec):
 
     Raises:
@@ -194,11 +194,11 @@ async def asyncio_detailed(
 ) -> Response[Problem | WorkloadRead]:
     """Register a workload
 
-     Register what is to be allocated for. The same spec again changes nothing and is answered with 200.
+     Register a workload. Repeating the same spec changes nothing and returns 200.
 
     Args:
-        idempotency_key (None | str | Unset): Any text of your own: the same request again under
-            the same key is done once, and answered alike.
+        idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
+            same key runs once and gets the same response.
         body (ClusterSpec | InferenceSpec | IterativeSpec | WorkflowSpec):
 
     Raises:
@@ -227,11 +227,11 @@ async def asyncio(
 ) -> Problem | WorkloadRead | None:
     """Register a workload
 
-     Register what is to be allocated for. The same spec again changes nothing and is answered with 200.
+     Register a workload. Repeating the same spec changes nothing and returns 200.
 
     Args:
-        idempotency_key (None | str | Unset): Any text of your own: the same request again under
-            the same key is done once, and answered alike.
+        idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
+            same key runs once and gets the same response.
         body (ClusterSpec | InferenceSpec | IterativeSpec | WorkflowSpec):
 
     Raises:
