@@ -163,8 +163,9 @@ def _pressure(projector: Projector, state: State) -> tuple[Array, Array, Array]:
         if metric.scope == "run":
             projected = (state.elapsed[:, i] + now * (layout.iterations - state.iteration)) / layout.iterations
         target = state.targets[:, i] / (layout.iterations if metric.scope == "run" else 1)
-        for worse, pace in zip(worst, (now, projected, mean), strict=True):
-            np.maximum(worse, sign * np.log(pace / target), out=worse)
+        with np.errstate(divide="ignore"):  # of 0, which is beyond any target
+            for worse, pace in zip(worst, (now, projected, mean), strict=True):
+                np.maximum(worse, sign * np.log(pace / target), out=worse)
     now, projected, mean = (np.where(np.isfinite(w), w, 0.0) for w in worst)
     return now, projected, mean
 
