@@ -60,7 +60,9 @@ def courses(title: str, axis: str, series: Mapping[str, Course], told: str, *, s
     encoding = {"x": time(ends), "y": y, "tooltip": _tips("value", axis)}
     if len(series) > 1:
         encoding["color"] = coloured("name", list(series))
-    mark = {"interpolate": "step-after"} if steps else {}
+    mark: Json = {"interpolate": "step-after"} if steps else {}
+    if any(len(course) == 1 for course in series.values()):  # of which there is no line
+        mark["point"] = True
     spec = layered(layer("line", "series" if len(series) > 1 else "measured", rows, encoding, **mark))
     return Figure(title, told, spec, ["of", "seconds", axis], [[r["name"], r["at"], r["value"]] for r in rows])
 

@@ -144,7 +144,8 @@ def _against_estimates(trace: Trace, where: Where) -> list[FieldIssue]:
     both = np.flatnonzero((trace.runtime > 0) & (trace.estimate > 0))
     if len(both) < SHOWN:
         return []
-    ratio = trace.runtime[both] / trace.estimate[both]
+    with np.errstate(over="ignore"):
+        ratio = trace.runtime[both] / trace.estimate[both]
     median = float(np.median(ratio))
     if 1e-4 <= median <= 10:
         return []
