@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from app.cli.server.serve import tune_malloc
 from app.main import tune_garbage_collection
 from benchmarks.hostile import CASES
 from benchmarks.hostile.formats import ACCEPTED, FAILED, REFUSED, dumped, every
@@ -22,6 +23,7 @@ DUMPS = "PostgreSQL backup"
 def all_tried(cases: int, seed: int, names: Sequence[str]) -> Iterator[tuple[str, Found]]:
     """What becomes of so many files of each format, or of those whose names hold one of these."""
     logging.disable(logging.CRITICAL)
+    tune_malloc()  # as the service does
     with tempfile.TemporaryDirectory() as folder:
         service = Service(Path(folder))
         tune_garbage_collection()
