@@ -151,7 +151,7 @@ def test_a_training_that_was_left_is_gone_on_with(
 
 
 def test_a_target_of_which_there_was_none_is_given_to_what_is_registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    metrics = [{"name": SECONDS, "scope": "run"}, {"name": "loss", "target": 1.0}]
+    metrics: list[dict[str, Any]] = [{"name": SECONDS, "scope": "run"}, {"name": "loss", "target": 1.0}]
     spec, called = {"name": "ls", "metrics": metrics}, list[Any]()
     wishes = Wishes(("ls",), "ls", deadline=60.0, targets=(("loss", 2.0),))
     with pytest.raises(Misuse, match=r"has no target for iteration_seconds.*--learn --name ls gives it"):
