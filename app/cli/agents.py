@@ -45,19 +45,17 @@ def register(cli: typer.Typer) -> None:
 def graph(
     config: Annotated[str, typer.Argument(help="Name of an algorithm, or a JSON file with an agent's config.")],
     workload: Annotated[
-        Path | None, typer.Option(help="JSON file with a workload's spec; it gives the spaces.")
+        Path | None, typer.Option(help="JSON file with a workload's spec, which defines the spaces.")
     ] = None,
-    observation: Annotated[
-        str | None, typer.Option(help="Length of the observation, or candidates x features.")
-    ] = None,
-    actions: Annotated[int | None, typer.Option(help="Number of actions, without a workload.")] = None,
+    observation: Annotated[str | None, typer.Option(help="Observation size, or candidates x features.")] = None,
+    actions: Annotated[int | None, typer.Option(help="Number of actions, without --workload.")] = None,
     format_: Annotated[
-        Literal["text", "mermaid", "dot", "json"], typer.Option("--format", help="What to print.")
+        Literal["text", "mermaid", "dot", "json"], typer.Option("--format", help="Output format.")
     ] = "text",
 ) -> None:
     """Print the components that a config builds.
 
-    Their graph, with spaces, parameter counts and stage times.
+    As a graph, with spaces, parameter counts and stage times.
     """
     from app.cli.child import run_child
 
@@ -69,15 +67,15 @@ def graph(
 def show(
     workload: Workload,
     version: Annotated[
-        str, typer.Argument(callback=_version, help="A number, newest or champion.", autocompletion=versions)
+        str, typer.Argument(callback=_version, help="Version number, newest or champion.", autocompletion=versions)
     ] = "newest",
     plot: Plot = None,
     url: Url = SERVICE,
-    json: Annotated[bool, typer.Option("--json", help="Print the whole agent as JSON, not its verdict.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the agent as JSON instead of its verdict.")] = False,
 ) -> None:
-    """Print or draw how an agent was judged after its training.
+    """Print or draw the evaluation of a trained agent.
 
-    Exit status: 0 done, 1 refused or failed, 2 misused, 3 no service there, 5 there is none, 6 not allowed.
+    Exit status: 0 done, 1 refused or failed, 2 usage error, 3 service unreachable, 5 not found, 6 not authorized.
     """
     from app.cli.remote.agent_report import Options, run
 
@@ -90,41 +88,42 @@ def train(
         str, typer.Option(help="Name of an algorithm; auto lets several compete.", autocompletion=_algorithms)
     ] = "auto",
     seeds: Annotated[
-        int | None, typer.Option(min=1, max=64, help="How many seeds are tried, on all workers at once: 3 with auto.")
+        int | None,
+        typer.Option(min=1, max=64, help="Seeds to try, on all workers in parallel. [default: 3 with auto, else 1]"),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
-    budget: Annotated[int | None, typer.Option(min=1_000, help="Environment steps for each seed.")] = None,
-    executor: Annotated[Literal["serial", "processes", "ray"], typer.Option(help="Who simulates.")] = "serial",
-    device: Annotated[Literal["auto", "cpu", "cuda"], typer.Option(help="Where networks learn.")] = "auto",
-    start_from: Annotated[int | None, typer.Option(min=1, help="Version of an agent to go on training.")] = None,
-    imitate: Annotated[str | None, typer.Option(help="Heuristic, or planner, to imitate first.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="First seed.")] = 0,
+    budget: Annotated[int | None, typer.Option(min=1_000, help="Environment steps per seed.")] = None,
+    executor: Annotated[Literal["serial", "processes", "ray"], typer.Option(help="Where simulations run.")] = "serial",
+    device: Annotated[Literal["auto", "cpu", "cuda"], typer.Option(help="Device that computes networks.")] = "auto",
+    start_from: Annotated[int | None, typer.Option(min=1, help="Version of an agent to continue training.")] = None,
+    imitate: Annotated[str | None, typer.Option(help="Heuristic or planner to imitate first.")] = None,
     model: Annotated[int | None, typer.Option(min=1, help="Version of the domain model. [default: newest]")] = None,
-    promote: Annotated[bool, typer.Option(help="Whether it may become the champion.")] = True,
+    promote: Annotated[bool, typer.Option(help="Promote the agent if it is good enough.")] = True,
     window: Annotated[
-        float | None, typer.Option(min=1, help="With algorithm online: seconds of a window. [default: 300]")
+        float | None, typer.Option(min=1, help="With algorithm online: window length in seconds. [default: 300]")
     ] = None,
     window_steps: Annotated[
-        int | None, typer.Option(min=1_000, help="With algorithm online: environment steps after each window.")
+        int | None, typer.Option(min=1_000, help="With algorithm online: environment steps per window.")
     ] = None,
     windows: Annotated[
-        int | None, typer.Option(min=1, help="With algorithm online: after how many it ends. [default: never]")
+        int | None, typer.Option(min=1, help="With algorithm online: number of windows. [default: no limit]")
     ] = None,
     margin: Margin = None,
     priority: Annotated[
-        int | None, typer.Option(min=-10, max=10, help="Of the tenant's jobs that wait, higher ones begin first.")
+        int | None, typer.Option(min=-10, max=10, help="Among the tenant's waiting jobs, highest starts first.")
     ] = None,
     plot: Plot = None,
     url: Url = SERVICE,
-    json: Annotated[bool, typer.Option("--json", help="Print the whole agent as JSON, not a table.")] = False,
-    require_promoted: Annotated[bool, typer.Option(help="Exit with 4 unless it became the champion.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the agent as JSON instead of a table.")] = False,
+    require_promoted: Annotated[bool, typer.Option(help="Exit with 4 unless it becomes the champion.")] = False,
 ) -> None:
     """Train an agent for a workload.
 
-    Several learners compete, losers stop early, and the best one is judged.
+    Several algorithms compete, losers stop early, and the best agent is evaluated.
 
-    With algorithm online the training goes on, window by window, until it is interrupted or --windows have passed.
+    With algorithm online, training continues window by window until interrupted or --windows have passed.
 
-    Exit status: 0 done, 1 refused or failed, 2 misused, 3 no service there, 4 not promoted though required,
+    Exit status: 0 done, 1 refused or failed, 2 usage error, 3 service unreachable, 4 not promoted though required,
     130 interrupted.
     """
     from app.cli.remote.train import Options, run

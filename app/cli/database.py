@@ -10,7 +10,7 @@ from app.cli.options import AsJson, DataDir
 
 def register(cli: typer.Typer) -> None:
     """Add the commands about the database to the ``steward`` command."""
-    database = typer.Typer(help="The database.", no_args_is_help=True)
+    database = typer.Typer(help="Manage the database.", no_args_is_help=True)
     cli.add_typer(database, name="db")
     database.callback()(_database)
     database.command()(upgrade)
@@ -22,10 +22,10 @@ def register(cli: typer.Typer) -> None:
 
 def prune(
     data: DataDir = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="With --dry-run: a JSON document on a line.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be deleted.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With --dry-run: print one JSON document per line.")] = False,
 ) -> None:
-    """Archive and delete what is older than it is kept. Workers do so by themselves."""
+    """Archive and delete expired data. Workers do so automatically."""
     from app.cli.server.prune import go, say
 
     raise typer.Exit(say(data, as_json=as_json) if dry_run else go(data))
@@ -34,12 +34,12 @@ def prune(
 def backup(
     file: Annotated[Path, typer.Argument(help="File to write.")],
     data: DataDir = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write all that the database holds to a file.
+    """Back up the database to a file.
 
-    As of one moment, while it is used.
+    A consistent snapshot; the service may keep running.
     """
     from app.cli.server.backups import backup as run
 
@@ -47,14 +47,14 @@ def backup(
 
 
 def restore(
-    file: Annotated[Path, typer.Argument(help="File that `steward db backup` wrote.")],
+    file: Annotated[Path, typer.Argument(help="File written by `steward db backup`.")],
     data: DataDir = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace all that the database holds.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace all data in the database.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Put what a backup holds into an empty database.
+    """Restore a backup into an empty database.
 
-    While nothing serves; it is brought to this version.
+    Stop the service first; the backup is migrated to this version.
     """
     from app.cli.server.backups import restore as run
 
@@ -62,13 +62,13 @@ def restore(
 
 
 def _database() -> None:
-    """The database."""
+    """Manage the database."""
 
 
 def upgrade(data: DataDir = None) -> None:
-    """Bring the database's tables to this version.
+    """Migrate the database to this version.
 
-    The embedded one is created.
+    An embedded database is created.
     """
     from app import startup
     from app.cli.server.migrations import migrate
@@ -80,9 +80,9 @@ def upgrade(data: DataDir = None) -> None:
 
 
 def downgrade(data: DataDir = None) -> None:
-    """Take the tables back by one migration.
+    """Revert the last database migration.
 
-    For the release before this one, while nothing serves.
+    For returning to the previous release; stop the service first.
     """
     from app import startup
     from app.cli.server import lock

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-Output = Annotated[Path, typer.Option(help="Folder for the picture and the figures.")]
-Compare = Annotated[bool, typer.Option(help="Also play it without Steward.")]
-Budget = Annotated[int, typer.Option(min=10_000, help="Environment steps of each seed.")]
+Output = Annotated[Path, typer.Option(help="Folder for the plot and the results.")]
+Compare = Annotated[bool, typer.Option(help="Also run it without Steward.")]
+Budget = Annotated[int, typer.Option(min=10_000, help="Environment steps per seed.")]
 
 
 def register(cli: typer.Typer) -> None:
@@ -27,7 +27,7 @@ def register(cli: typer.Typer) -> None:
     ) -> None:
         """Run a real training under Steward's decisions (3 minutes).
 
-        It is profiled and learned from before.
+        It is profiled, and an agent trained for it, first.
         """
         if context.invoked_subcommand is not None:
             return
@@ -41,13 +41,13 @@ def register(cli: typer.Typer) -> None:
     @demo.command()
     def inference(
         output: Output = Path("demo-output"),
-        seconds: Annotated[float, typer.Option(min=2, max=120, help="For how long requests come.")] = 20.0,
+        seconds: Annotated[float, typer.Option(min=2, max=120, help="Seconds during which requests arrive.")] = 20.0,
         compare: Compare = True,
         budget: Budget = 300_000,
     ) -> None:
-        """Serve bursts of requests by three real networks (3 minutes).
+        """Serve bursts of requests with three real networks (3 minutes).
 
-        They are two users', and are served under Steward's decisions.
+        They come from two users; Steward decides how to serve them.
         """
         from app.startup import check_learning
 
@@ -58,9 +58,9 @@ def register(cli: typer.Typer) -> None:
 
     @demo.command()
     def cluster(output: Output = Path("demo-output"), compare: Compare = True) -> None:
-        """Let four real trainings share a CPU (2 minutes).
+        """Run four real trainings on a shared CPU (2 minutes).
 
-        Steward decides who gets how much of it.
+        Steward decides how much of it each one gets.
         """
         from app.startup import check_learning
 

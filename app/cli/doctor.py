@@ -16,13 +16,13 @@ def doctor(
     data: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Look for what is wrong, and say what helps.
+    """Diagnose problems and suggest fixes.
 
-    It looks at settings, disk, database, broker, workers and API.
+    Checks settings, disk, database, broker, workers and API.
 
-    It creates nothing and shows no secret; whether the service runs does not matter.
+    Creates nothing and shows no secrets; the service need not be running.
 
-    Exit status: 0 nothing has failed (there may be warnings), 1 something has, 2 the settings can't be read.
+    Exit status: 0 no check failed (warnings are possible), 1 a check failed, 2 invalid settings.
     """
     from app import startup
     from app.cli.server.doctor import report

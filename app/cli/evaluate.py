@@ -20,7 +20,9 @@ def _level(value: str | None) -> str | None:
     return None if value is None else value.upper()
 
 
-Agents = Annotated[list[str] | None, typer.Option("--agent", help="Version, champion or newest; may be repeated.")]
+Agents = Annotated[
+    list[str] | None, typer.Option("--agent", help="Version, champion or newest; repeatable. [default: champion]")
+]
 Evaluation = Annotated[str, typer.Argument(help=PLACES["id"], autocompletion=names_of("/evaluations", "id", (NEWEST,)))]
 
 
@@ -31,7 +33,7 @@ def register(cli: typer.Typer) -> None:
 
     @evaluation.command(epilog=STATUSES)
     def show(id: Evaluation = NEWEST, as_json: AsJson = False, url: Url = SERVICE) -> None:  # noqa: A002 # as elsewhere
-        """Print what an evaluation found."""
+        """Print an evaluation's results."""
         from app.cli.remote.evaluate import again
 
         again(url, id, as_json=as_json)
@@ -41,24 +43,27 @@ def register(cli: typer.Typer) -> None:
         workload: Workload,
         agent: Agents = None,
         url: Url = SERVICE,
-        level: Annotated[str, typer.Option(callback=_level, help="Highest level to judge: L0 to L4.")] = "L4",
+        level: Annotated[str, typer.Option(callback=_level, help="Highest level to evaluate: L0 to L4.")] = "L4",
         seeds: Annotated[int, typer.Option(min=5, max=64, help="Independent simulated worlds per level.")] = 5,
         episodes: Annotated[int, typer.Option(min=8, max=16_384, help="Runs per seed and level.")] = 256,
-        seed: Annotated[int, typer.Option(min=0, help="Of everything that is drawn.")] = 0,
-        held_out: Annotated[float, typer.Option(help="Share of the executions that L3 holds out.")] = 0.25,
-        held_out_of: Annotated[Literal["executions", "users"], typer.Option(help="Of what it does.")] = "executions",
+        seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
+        held_out: Annotated[float, typer.Option(help="Share to hold out at level L3.")] = 0.25,
+        held_out_of: Annotated[
+            Literal["executions", "users"], typer.Option(help="What to hold out a share of.")
+        ] = "executions",
         margin: Margin = None,
         out: Annotated[Path, typer.Option(help="File for the report.")] = Path("evaluation.html"),
-        json: Annotated[bool, typer.Option("--json", help="Print the whole report as JSON, not a table.")] = False,
+        json: Annotated[bool, typer.Option("--json", help="Print the report as JSON instead of a table.")] = False,
         require: Annotated[
-            str | None, typer.Option(callback=_level, help="Exit with 4 unless every agent is of this class or above.")
+            str | None, typer.Option(callback=_level, help="Exit with 4 unless every agent reaches this class.")
         ] = None,
     ) -> None:
-        """Judge agents of a workload beside every baseline.
+        """Evaluate agents against every baseline.
 
-        From a fixed world (L0) to a hostile one (L4).
+        In worlds from fixed (L0) to hostile (L4).
 
-        Exit status: 0 done, 1 refused or failed, 2 misused, 3 no service there, 4 below --require, 130 interrupted.
+        Exit status: 0 done, 1 refused or failed, 2 usage error, 3 service unreachable, 4 below --require,
+        130 interrupted.
         """
         from app.cli.remote.evaluate import Options, run
 

@@ -14,16 +14,16 @@ def register(cli: typer.Typer) -> None:
     @cli.command()
     def forecast(
         workload: Workload,
-        model: Annotated[int | None, typer.Option(min=1, help="Version of its model. [default: the newest]")] = None,
+        model: Annotated[int | None, typer.Option(min=1, help="Version of the domain model. [default: newest]")] = None,
         plot: Plot = None,
         url: Url = SERVICE,
-        json: Annotated[bool, typer.Option("--json", help="Print the whole answer as JSON, not a table.")] = False,
+        json: Annotated[bool, typer.Option("--json", help="Print the response as JSON instead of a table.")] = False,
     ) -> None:
-        """Print or draw what is expected to come.
+        """Print or draw a workload's forecasts.
 
-        By series and horizon, and which family forecasts it.
+        By series and horizon, with the model family used.
 
-        Exit status: 0 done, 1 refused or failed, 2 misused, 3 no service there, 5 there is none, 6 not allowed.
+        Exit status: 0 done, 1 refused or failed, 2 usage error, 3 service unreachable, 5 not found, 6 not authorized.
         """
         from app.cli.remote.forecast import Options, run
 

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
     from app.database.engine import Database
 
-TenantName = Annotated[str, typer.Option("--tenant", help="Whose it is: lower-case letters, digits, . _ -")]
+TenantName = Annotated[str, typer.Option("--tenant", help="Owner of the key: lower-case letters, digits, . _ -")]
 
 LISTED = "`steward key list` tells which there are"
 
 
 def register(cli: typer.Typer) -> None:
     """Add the commands about keys to the ``steward`` command."""
-    key = typer.Typer(help="API keys: made, listed, shown, revoked.", no_args_is_help=True)
+    key = typer.Typer(help="Manage API keys.", no_args_is_help=True)
     cli.add_typer(key, name="key")
     key.callback()(_keys)
     key.command()(create)
@@ -35,7 +35,7 @@ def register(cli: typer.Typer) -> None:
 
 
 def _keys() -> None:
-    """API keys: made, listed, shown, revoked."""
+    """Manage API keys."""
 
 
 def _moment(text: str | None) -> datetime | None:
@@ -83,18 +83,18 @@ def _database(data: DataDir, *, creates: bool = False) -> Iterator[Database]:
 def create(
     tenant: TenantName = "default",
     scopes: Annotated[
-        str, typer.Option(help="With commas: read, report, train, admin (which stands for all).")
+        str, typer.Option(help="Comma-separated: read, report, train, admin (includes all).")
     ] = "read,report",
-    name: Annotated[str, typer.Option(help="What it is for.")] = "",
+    name: Annotated[str, typer.Option(help="Purpose of the key.")] = "",
     expires: Annotated[
-        str | None, typer.Option(help="After 90d, 12h, or at a time like 2027-01-31T00:00:00Z. [default: never]")
+        str | None, typer.Option(help="Expiry: 90d, 12h, or a time like 2027-01-31T00:00:00Z. [default: never]")
     ] = None,
     data: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a key and print it: this once. From the first key on, the API asks every caller for one.
+    """Create a key; it is shown only once. Once a key exists, every caller needs one.
 
-    Exit status: 0 done, 2 misused, or the database can't be had.
+    Exit status: 0 done, 2 usage error or database unavailable.
     """
     import re
 
@@ -119,7 +119,7 @@ def create(
 
 
 def listed(data: DataDir = None, as_json: AsJson = False) -> None:
-    """List the keys of all tenants; never their secrets."""
+    """List the keys of all tenants, without their secrets."""
     from app.keys import service
 
     with _database(data) as database:
@@ -136,9 +136,9 @@ def listed(data: DataDir = None, as_json: AsJson = False) -> None:
 def show(
     key: Annotated[str, typer.Argument(help="The key's id.")], data: DataDir = None, as_json: AsJson = False
 ) -> None:
-    """Show a key; never its secret.
+    """Show a key, without its secret.
 
-    Exit status: 0 done, 2 the database can't be had, 5 there is none of that id.
+    Exit status: 0 done, 2 database unavailable, 5 not found.
     """
     from app.cli.remote.nouns.tree import tree
     from app.keys import service
@@ -154,9 +154,9 @@ def show(
 def delete(
     key: Annotated[str, typer.Argument(help="The key's id.")], data: DataDir = None, as_json: AsJson = False
 ) -> None:
-    """Revoke a key: all API processes refuse it within a second. It stays listed.
+    """Revoke a key; every API process follows within a second. It stays listed.
 
-    Exit status: 0 done, 2 the database can't be had, 5 there is none of that id.
+    Exit status: 0 done, 2 database unavailable, 5 not found.
     """
     from app.errors import NotFound
     from app.keys import service
@@ -171,18 +171,18 @@ def delete(
 
 
 def audit(
-    tenant: Annotated[str | None, typer.Option(help="Only of this tenant.")] = None,
-    action: Annotated[str | None, typer.Option(help="Only these: key.create, or all that begin with key.")] = None,
+    tenant: Annotated[str | None, typer.Option(help="Filter by tenant.")] = None,
+    action: Annotated[str | None, typer.Option(help="Filter by action: key.create, or a prefix such as key.")] = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help=f"Most rows. [default: {ROWS} in the table, else all]")
+        int | None, typer.Option(min=1, help=f"Maximum number of rows. [default: {ROWS} in the table, else all]")
     ] = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
     data: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """List who changed what, newest first.
+    """List audit records, newest first.
 
-    Promotions, changes and deletions, keys made and revoked; with --csv all columns.
+    Promotions, changes, deletions and key operations; --csv prints all columns.
     """
     from itertools import islice
 

@@ -38,9 +38,9 @@ def register(cli: typer.Typer) -> None:
 
 
 def launch(context: typer.Context) -> None:
-    """Run a command of your own: steward run [options] -- COMMAND.
+    """Run a command under Steward: steward run [options] -- COMMAND.
 
-    Exit status: the command's own; 2 something can't be meant, 3 no answer from the service, 127 not started.
+    Exit status: the command's own; 2 usage error, 3 service unreachable, 127 not started.
     """
     from steward_client.launcher.arguments import parser
 

@@ -9,8 +9,8 @@ import typer
 DONE, REFUSED, MISUSED, UNREACHABLE, UNMET, ABSENT, FORBIDDEN, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
 """Exit statuses; unmet is what a command was told to require, absent what is not there (404), forbidden 401 and 403."""
 STATUSES = (
-    "Exit status: 0 done, 1 refused or failed, 2 misused or can't start, 3 no service there, 4 what was required is "
-    "not met, 5 there is no such thing, 6 not allowed, 130 interrupted."
+    "Exit status: 0 done, 1 refused or failed, 2 usage error or can't start, 3 service unreachable, 4 requirement "
+    "not met, 5 not found, 6 not authorized, 130 interrupted."
 )
 SERVICE = "http://127.0.0.1:8080"
 LEVELS = ("L0", "L1", "L2", "L3", "L4")
@@ -36,7 +36,9 @@ def drawable(file: Path | None) -> Path | None:
     return file
 
 
-Plot = Annotated[Path | None, typer.Option(callback=drawable, help="File to draw its report to: .html, .svg or .png.")]
+Plot = Annotated[
+    Path | None, typer.Option(callback=drawable, help="File for a plot of the report: .html, .svg or .png.")
+]
 
 
 def address(url: str) -> str:
@@ -57,8 +59,8 @@ Margin = Annotated[
         "--equivalence-margin",
         min=0,
         max=1,
-        help="Share of the best heuristic's return up to which a difference counts as none. [default: 0.01]",
+        help="Margin of practical equivalence, as a share of the best heuristic's return. [default: 0.01]",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON alone, a document on a line.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON only, one document per line.")]
 DataDir = Annotated[Path | None, typer.Option("--data", help="Folder for all data of the embedded mode.")]

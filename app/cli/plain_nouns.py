@@ -22,7 +22,7 @@ def register(cli: typer.Typer) -> None:
 
 
 def create(
-    what: Annotated[Literal["fit", "train", "evaluate"], typer.Argument(help="What is to be done.")],
+    what: Annotated[Literal["fit", "train", "evaluate"], typer.Argument(help="Type of job.")],
     workload: Workload,
     fields: Fields = None,
     file: File = None,

@@ -15,10 +15,10 @@ from app.cli.options import SERVICE, AsJson, Url
 Files = Annotated[list[Path], typer.Argument(exists=True, dir_okay=False, help="Files, plain or gzip.")]
 Format = Annotated[
     Literal["csv", "ndjson", "json", "swf", "wfformat"] | None,
-    typer.Option("--format", help="Of the file. [default: what its name ends in]"),
+    typer.Option("--format", help="File format. [default: by the file's suffix]"),
 ]
 Execution = Annotated[
-    str | None, typer.Option(help="Name of one execution; of a trace, what to call it.", autocompletion=executions)
+    str | None, typer.Option(help="Name of one execution, or the name to give a trace.", autocompletion=executions)
 ]
 
 
@@ -35,13 +35,14 @@ def upload(
     files: Files,
     execution: Execution = None,
     format_: Format = None,
-    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out lines that can't be right.")] = False,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Skip and report invalid lines.")] = False,
     as_json: AsJson = False,
     url: Url = SERVICE,
 ) -> None:
-    """Upload files of samples; what is stored already is left as it is.
+    """Upload sample files; stored samples are left unchanged.
 
-    Exit status: 0 done, 1 refused, 2 misused, 3 no service there, 5 no such workload, 6 not allowed, 130 interrupted.
+    Exit status: 0 done, 1 refused, 2 usage error, 3 service unreachable, 5 not found, 6 not authorized,
+    130 interrupted.
     """
     from app.cli.remote.nouns.files import upload as run
 
@@ -56,11 +57,12 @@ def export(
     format_: Format = None,
     url: Url = SERVICE,
 ) -> None:
-    """Write samples in a format that can be uploaded again.
+    """Export samples in a format that can be uploaded again.
 
-    Traces are written one by one, named by --execution.
+    Traces are exported one at a time, selected by --execution.
 
-    Exit status: 0 done, 1 refused, 2 misused, 3 no service there, 5 no such workload, 6 not allowed, 130 interrupted.
+    Exit status: 0 done, 1 refused, 2 usage error, 3 service unreachable, 5 not found, 6 not authorized,
+    130 interrupted.
     """
     from app.cli.remote.nouns.files import export as run
 

@@ -21,7 +21,7 @@ def register(cli: typer.Typer) -> None:
 
 def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on. [default: 127.0.0.1]")] = None,
-    port: Annotated[int | None, typer.Option(help="Port; 0 takes a free one. [default: 8080]")] = None,
+    port: Annotated[int | None, typer.Option(help="Port; 0 picks a free one. [default: 8080]")] = None,
     data: DataDir = None,
     workers: Annotated[int | None, typer.Option(min=0, help="Worker processes; 0 for none. [default: 1]")] = None,
 ) -> None:
@@ -29,7 +29,7 @@ def serve(
 
     The database is migrated first.
 
-    Exit status: 0 stopped, 2 could not start (the message names the setting), 130 interrupted while it started.
+    Exit status: 0 stopped, 2 could not start (the message names the setting), 130 interrupted during startup.
     """
     import os
 
@@ -44,14 +44,14 @@ def serve(
 
 def worker(
     data: DataDir = None,
-    concurrency: Annotated[int | None, typer.Option(min=1, help="Processes that work. [default: 1]")] = None,
+    concurrency: Annotated[int | None, typer.Option(min=1, help="Worker processes. [default: 1]")] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Only tell, by exit status, whether a worker of this host is alive.")
+        bool, typer.Option("--check", help="Only check whether a worker on this host is alive: exit with 0 or 1.")
     ] = False,
 ) -> None:
-    """Run a worker by itself.
+    """Run a standalone worker.
 
-    As many as needed, on any host that reaches database and broker.
+    Run any number, on any host that reaches the database and the broker.
 
     Exit status: 0 stopped (or alive), 1 not alive, 2 could not start (the message names the setting).
     """
@@ -98,7 +98,7 @@ def _worker_is_alive(settings: Settings) -> bool:
 
 
 def health() -> None:
-    """Tell by exit status whether the API answers on this machine."""
+    """Check whether the local API responds: exit with 0 or 1."""
     from app import startup
     from app.cli.server import probe
 

@@ -10,12 +10,12 @@ AGE = Column("age", "created_at", "age")
 OF_WORKLOAD = Option("workload", str, "Filter by workload.")
 SEED = Option("seed", int, "The same seed and samples give the same result.")
 ROLE = Option("role", str, "Role of the policy, if the workload has several.")
-REASON = Option("reason", str, "Why, for the record.")
+REASON = Option("reason", str, "Reason to record.")
 W = "/workloads/{workload}"
 
 WORKLOAD = Noun(
     "workload",
-    "Workloads: what there is to decide about.",
+    "Manage workloads.",
     (
         Action(
             "list",
@@ -31,31 +31,31 @@ WORKLOAD = Noun(
             ),
         ),
         Action("show", f"GET {W}", "Show a workload and its spec."),
-        Action("create", "POST /workloads", "Register a workload by its spec.", fields=True, document=True),
-        Action("change", f"PATCH {W}", "Change prices, weights, targets … of a workload.", fields=True),
+        Action("create", "POST /workloads", "Register a workload from its spec.", fields=True, document=True),
+        Action("change", f"PATCH {W}", "Update a workload's prices, weights, targets, …", fields=True),
         Action(
             "delete",
             f"DELETE {W}",
-            "Delete a workload and all that belongs to it.",
-            options=(Option("force", bool, "Although runs go on or jobs have not ended."),),
+            "Delete a workload and everything in it.",
+            options=(Option("force", bool, "Delete even if runs are active or jobs have not ended."),),
             told="workload {workload} is deleted",
         ),
         Action(
             "decide",
             "GET /decision",
-            "Tell what would be decided in a state. Nothing is kept.",
+            "Get the decision for a state. Nothing is written.",
             given=("workload",),
             fields=True,
         ),
-        Action("drift", f"GET {W}/drift", "Show what is done about drift, and how far it is."),
-        Action("respond", f"PUT {W}/drift", "Set what is done about drift.", fields=True),
-        Action("retention", f"GET {W}/retention", "Show how long what belongs to a workload is kept."),
-        Action("retain", f"PUT {W}/retention", "Set how long what belongs to a workload is kept.", fields=True),
+        Action("drift", f"GET {W}/drift", "Show the response to drift and its latest adaptations."),
+        Action("respond", f"PUT {W}/drift", "Set the response to drift.", fields=True),
+        Action("retention", f"GET {W}/retention", "Show how long a workload's data is kept."),
+        Action("retain", f"PUT {W}/retention", "Set how long a workload's data is kept.", fields=True),
     ),
 )
 SAMPLES = Noun(
     "samples",
-    "Samples: executions that models learn from.",
+    "Manage samples: executions that models are fitted to.",
     (
         Action(
             "list",
@@ -72,17 +72,17 @@ SAMPLES = Noun(
         Action(
             "show",
             f"GET {W}/samples",
-            "Show an execution, report by report.",
+            "Show an execution with every report.",
             given=("execution",),
             fixed={"reports": "true"},
         ),
         Action(
             "delete",
             f"DELETE {W}/samples",
-            "Delete an execution, or all that were stored before a time.",
+            "Delete an execution, or all stored before a time.",
             options=(
                 Option("execution", str, "Name of one execution."),
-                Option("before", str, "All that were stored before, such as 2026-01-31T00:00:00Z."),
+                Option("before", str, "Delete executions stored before, such as 2026-01-31T00:00:00Z."),
             ),
             told="samples of {workload} are deleted",
         ),
@@ -90,7 +90,7 @@ SAMPLES = Noun(
 )
 SERIES = Noun(
     "series",
-    "Series from outside, such as prices, as they were forecast.",
+    "Manage exogenous series, such as arrivals or prices.",
     (
         Action(
             "list",
@@ -107,7 +107,7 @@ SERIES = Noun(
         Action(
             "show",
             f"GET {W}/exogenous/{{series}}",
-            "List a series: of each time the newest issue.",
+            "List a series: the newest issue for each time.",
             columns=(
                 Column("time", "time", whole=True),
                 Column("mean", "mean"),
@@ -115,21 +115,24 @@ SERIES = Noun(
                 Column("high", "high"),
                 Column("issued", "issued_at", "age"),
             ),
-            options=(Option("since", str, "From this time on."), Option("until", str, "Before this time.")),
+            options=(
+                Option("since", str, "Start of the time range, inclusive."),
+                Option("until", str, "End of the time range, exclusive."),
+            ),
         ),
-        Action("create", f"PUT {W}/exogenous/{{series}}", "Add an issue to a series.", fields=True),
+        Action("create", f"PUT {W}/exogenous/{{series}}", "Store an issue of a series.", fields=True),
         Action(
             "delete",
             f"DELETE {W}/exogenous/{{series}}",
-            "Delete a series, or what was issued before a time.",
-            options=(Option("before", str, "What was issued before, such as 2026-01-31T00:00:00Z."),),
+            "Delete a series, or its rows before a time.",
+            options=(Option("before", str, "Delete only rows for times before, such as 2026-01-31T00:00:00Z."),),
             told="series {series} of {workload} is deleted",
         ),
     ),
 )
 MODEL = Noun(
     "model",
-    "Domain models: what a workload's samples say, and how surely.",
+    "Manage domain models, fitted to a workload's samples.",
     (
         Action(
             "list",
@@ -141,7 +144,7 @@ MODEL = Noun(
         Action(
             "create",
             f"POST {W}/models",
-            "Have a model fitted to the samples.",
+            "Fit a model to the samples.",
             options=(SEED,),
             fields=True,
             result=f"{W}/models/{{model}}",
@@ -155,14 +158,14 @@ MODEL = Noun(
         Action(
             "predict",
             f"GET {W}/models/{{version}}/predict",
-            "Predict, such as for allocation.gpus=4.",
+            "Predict a run's measurements: allocation.gpus=4.",
             fields=True,
         ),
     ),
 )
 AGENT = Noun(
     "agent",
-    "Agents: trained, judged, promoted.",
+    "Manage agents.",
     (
         Action(
             "list",
@@ -187,23 +190,23 @@ AGENT = Noun(
         Action(
             "promote",
             f"POST {W}/agents/{{version}}/promote",
-            "Have an agent answer from now on.",
+            "Promote an agent to serve decisions.",
             options=(
                 REASON,
-                Option("require", list[str], "Evidence that is needed: shadow, off_policy; may be repeated."),
+                Option("require", list[str], "Required evidence: shadow, off_policy; repeatable."),
                 ROLE,
             ),
         ),
         Action(
             "rollback",
             f"POST {W}/agents/{{version}}/rollback",
-            "Take an agent back: what answered before it does so again.",
+            "Undo a promotion: its predecessor serves again.",
             options=(REASON, ROLE),
         ),
         Action(
             "promotions",
             f"GET {W}/agents/promotions",
-            "List who answered, from when, and why, newest first.",
+            "List promotions and rollbacks, newest first.",
             columns=(
                 Column("champion", "champion", whole=True),
                 Column("role", "role"),
@@ -212,7 +215,9 @@ AGENT = Noun(
                 Column("reason", "reason"),
             ),
         ),
-        Action("shadow", f"GET {W}/agents/{{version}}/shadow", "Show how an agent did beside the one that answered."),
+        Action(
+            "shadow", f"GET {W}/agents/{{version}}/shadow", "Show what an agent would have decided in shadowed runs."
+        ),
         Action(
             "policy",
             f"GET {W}/agents/{{version}}/policy",
@@ -225,7 +230,7 @@ AGENT = Noun(
 JOBS = {"fit": f"POST {W}/models", "train": f"POST {W}/agents", "evaluate": "POST /evaluations"}
 JOB = Noun(
     "job",
-    "Jobs: fits, trainings and evaluations.",
+    "Manage jobs: fits, trainings and evaluations.",
     (
         Action(
             "list",
@@ -257,7 +262,7 @@ JOB = Noun(
 )
 RUN = Noun(
     "run",
-    "Runs; `steward run -- COMMAND` launches one.",
+    "Manage runs; `steward run -- COMMAND` launches one.",
     (
         Action(
             "list",
@@ -280,7 +285,7 @@ RUN = Noun(
         Action(
             "iterations",
             "GET /runs/{run}/iterations",
-            "List a run's iterations, and what was decided after each.",
+            "List a run's iterations with their decisions.",
             columns=(
                 Column("iteration", "iteration", whole=True),
                 Column("by", "decision.source"),
@@ -293,14 +298,14 @@ RUN = Noun(
         Action(
             "report",
             "PUT /runs/{run}/iterations/{iteration}",
-            "Report an iteration; the answer is what is next. Such as: allocation.gpus=4 metrics.iteration_seconds=21.",
+            "Report an iteration and get the next step. Example: allocation.gpus=4 metrics.iteration_seconds=21.",
             fields=True,
         ),
         Action(
             "finish",
             "PATCH /runs/{run}",
-            "End a run: its iterations become samples.",
-            options=(Option("state", Literal["finished", "failed"], "How it ended. [default: finished]"),),
+            "End a run: its iterations become a sample.",
+            options=(Option("state", Literal["finished", "failed"], "Final state. [default: finished]"),),
             fixed={"state": "finished"},
         ),
         Action("delete", "DELETE /runs/{run}", "Delete a run.", told="run {run} is deleted"),
@@ -308,7 +313,7 @@ RUN = Noun(
 )
 EVALUATION = Noun(
     "evaluate",
-    "Evaluations; `steward evaluate WORKLOAD` makes one.",
+    "Manage evaluations; `steward evaluate WORKLOAD` creates one.",
     (
         Action(
             "list",
@@ -324,7 +329,13 @@ EVALUATION = Noun(
             ),
             options=(OF_WORKLOAD,),
         ),
-        Action("report", "GET /evaluations/{id}/report", "Download an evaluation's page.", newest=True, suffix=".html"),
+        Action(
+            "report",
+            "GET /evaluations/{id}/report",
+            "Download an evaluation's HTML report.",
+            newest=True,
+            suffix=".html",
+        ),
         Action("delete", "DELETE /evaluations/{id}", "Delete an evaluation.", told="evaluation {id} is deleted"),
     ),
 )

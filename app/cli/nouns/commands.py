@@ -15,23 +15,23 @@ from app.cli.options import SERVICE, STATUSES, AsJson, Url
 
 PLACES = {
     "workload": "Name of the workload.",
-    "id": "Its id, or newest.",
-    "run": "Its id, or newest.",
+    "id": "Id, or newest.",
+    "run": "Id of the run, or newest.",
     "series": "Name of the series.",
-    "iteration": "Counts from 0.",
+    "iteration": "Iteration, counting from 0.",
     "execution": "Name of the execution.",
 }
-VERSIONS = {"models": "A number, or newest.", "agents": "A number, newest or champion."}
+VERSIONS = {"models": "Version number, or newest.", "agents": "Version number, newest or champion."}
 Fields = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[MEMBER=VALUE]...", help="With dots where it lies deeper: allocation.gpus=4"),
+    typer.Argument(metavar="[MEMBER=VALUE]...", help="Request fields, nested with dots: allocation.gpus=4"),
 ]
 Document = Annotated[Path, typer.Argument(metavar="FILE", help="JSON file; - for standard input.")]
-File = Annotated[Path | None, typer.Option("--file", "-f", help="JSON file with more; - for standard input.")]
-Limit = Annotated[int, typer.Option(min=1, help="Most rows.")]
-All = Annotated[bool, typer.Option("--all", help="Every row, page by page.")]
-Watch = Annotated[bool, typer.Option("--watch", help="Show it anew when it changes, until it has ended or Ctrl-C.")]
-Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Whether to wait for the job's end.")]
+File = Annotated[Path | None, typer.Option("--file", "-f", help="JSON file with further fields; - for standard input.")]
+Limit = Annotated[int, typer.Option(min=1, help="Maximum number of rows.")]
+All = Annotated[bool, typer.Option("--all", help="Show all rows.")]
+Watch = Annotated[bool, typer.Option("--watch", help="Print again on each change, until it ends or Ctrl-C.")]
+Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the job to end.")]
 Out = Annotated[Path, typer.Option(help="File to write.")]
 Workload = Annotated[str, typer.Argument(help="Name of the workload.", autocompletion=workloads)]
 ROWS = 50

@@ -8,8 +8,8 @@ import typer
 from app.cli.options import SERVICE, Url
 
 Files = Annotated[list[Path], typer.Argument(exists=True, dir_okay=False, help="CSV or NDJSON, plain or gzip.")]
-Spec = Annotated[Path, typer.Option(exists=True, dir_okay=False, help="JSON: nodes, queues.")]
-Check = Annotated[bool, typer.Option("--check", help="Only read the files and tell what is in them.")]
+Spec = Annotated[Path, typer.Option(exists=True, dir_okay=False, help="JSON file: nodes, queues.")]
+Check = Annotated[bool, typer.Option("--check", help="Only read the files and summarize them.")]
 
 
 def register(cli: typer.Typer) -> None:
@@ -21,15 +21,15 @@ def register(cli: typer.Typer) -> None:
 
 
 def _imports() -> None:
-    """Read logs of your own, check and upload them."""
+    """Read, check and upload logs."""
 
 
 def jobs(files: Files, spec: Spec, check: Check = False, url: Url = SERVICE) -> None:
-    """Read logs of jobs, measured steps and learning curves.
+    """Import logs of jobs, measured steps and learning curves.
 
-    Their cluster is registered, they are uploaded, and a model is fitted.
+    Registers the cluster, uploads the logs and fits a model.
 
-    Exit status: 0 done, 1 a file or the service refused, 2 misused, 3 no service there, 130 interrupted.
+    Exit status: 0 done, 1 file or request refused, 2 usage error, 3 service unreachable, 130 interrupted.
     """
     from app.cli.remote.sample_import import Options, run
     from app.kinds.cluster.commands.import_jobs import JOBS

@@ -8,8 +8,8 @@ import typer
 from app.cli.options import SERVICE, Url
 
 Files = Annotated[list[Path], typer.Argument(exists=True, dir_okay=False, help="CSV or NDJSON, plain or gzip.")]
-Spec = Annotated[Path, typer.Option(exists=True, dir_okay=False, help="JSON: variants, servers, users.")]
-Check = Annotated[bool, typer.Option("--check", help="Only read the files and tell what is in them.")]
+Spec = Annotated[Path, typer.Option(exists=True, dir_okay=False, help="JSON file: variants, servers, users.")]
+Check = Annotated[bool, typer.Option("--check", help="Only read the files and summarize them.")]
 
 
 def register(cli: typer.Typer) -> None:
@@ -21,15 +21,15 @@ def register(cli: typer.Typer) -> None:
 
 
 def _imports() -> None:
-    """Read logs of your own, check and upload them."""
+    """Read, check and upload logs."""
 
 
 def requests(files: Files, spec: Spec, check: Check = False, url: Url = SERVICE) -> None:
-    """Read logs of requests and measured batches.
+    """Import logs of requests and measured batches.
 
-    What they are of is registered, they are uploaded, and a model is fitted.
+    Registers the workload, uploads the logs and fits a model.
 
-    Exit status: 0 done, 1 a file or the service refused, 2 misused, 3 no service there, 130 interrupted.
+    Exit status: 0 done, 1 file or request refused, 2 usage error, 3 service unreachable, 130 interrupted.
     """
     from app.cli.remote.sample_import import Options, run
     from app.kinds.inference.commands.import_requests import REQUESTS

@@ -9,7 +9,7 @@ from app.cli.options import MISUSED
 
 Log = Annotated[
     Path | None,
-    typer.Option("--from", exists=True, dir_okay=False, help="CSV file of samples, plain or gzip: guess, ask nothing."),
+    typer.Option("--from", exists=True, dir_okay=False, help="Infer the spec from this CSV file, plain or gzip."),
 ]
 
 
@@ -19,23 +19,23 @@ def register(cli: typer.Typer) -> None:
 
 
 def init(
-    name: Annotated[str | None, typer.Argument(help="Name of the workload. [default: asked for]")] = None,
+    name: Annotated[str | None, typer.Argument(help="Name of the workload. [default: prompt]")] = None,
     log: Log = None,
     iterations: Annotated[
-        int | None, typer.Option(min=1, help="Iterations of a run. [default: asked for, or as the longest execution]")
+        int | None, typer.Option(min=1, help="Iterations of a run. [default: prompt, or as the longest execution]")
     ] = None,
     deadline: Annotated[
-        float | None, typer.Option(min=1e-3, help="Seconds that a run may take. [default: asked for, or guessed]")
+        float | None, typer.Option(min=1e-3, help="Deadline of a run, in seconds. [default: prompt, or inferred]")
     ] = None,
     out: Annotated[Path, typer.Option(dir_okay=False, help="File to write.")] = Path("workload.json"),
-    force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the spec on standard output, too.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Also print the spec to standard output.")] = False,
 ) -> None:
-    """Write the spec of a workload, by asking or from a log.
+    """Write a workload's spec, interactively or from a log.
 
-    Of kind iterative, such as a training; the log is one of samples.
+    For kind iterative, such as a training; the log holds samples.
 
-    Exit status: 0 done, 2 misused (the log or an answer can't be right, or the file is there already), 130 interrupted.
+    Exit status: 0 done, 2 usage error (invalid log or answer, or the file exists), 130 interrupted.
     """
     from app.kinds.contract.inputs import InvalidInput
     from app.kinds.iterative.commands.write import Given, write

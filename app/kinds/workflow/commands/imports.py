@@ -8,14 +8,14 @@ import typer
 from app.cli.options import SERVICE, Url
 
 Files = Annotated[list[Path], typer.Argument(exists=True, dir_okay=False, help="Files, plain or gzip.")]
-Processors = Annotated[int | None, typer.Option(min=1, help="Of the largest node: larger tasks are refused.")]
-Export = Annotated[Path | None, typer.Option(help="File to write what was read to; gzip if it ends in .gz.")]
-To = Annotated[
-    Literal["swf", "wfformat"] | None, typer.Option(help="Format of that file. [default: the one that was read]")
+Processors = Annotated[
+    int | None, typer.Option(min=1, help="Processors of the largest node; larger tasks are refused.")
 ]
-Workload = Annotated[str | None, typer.Option(help="Workload of kind workflow to upload to, as samples.")]
-Name = Annotated[str | None, typer.Option(help="What the sample is called there. [default: the file's name]")]
-Json = Annotated[bool, typer.Option("--json", help="Print a JSON list with an entry for each file, not text.")]
+Export = Annotated[Path | None, typer.Option(help="File to convert the input to; gzip if it ends in .gz.")]
+To = Annotated[Literal["swf", "wfformat"] | None, typer.Option(help="Format of that file. [default: the input's]")]
+Workload = Annotated[str | None, typer.Option(help="Workload of kind workflow to upload samples to.")]
+Name = Annotated[str | None, typer.Option(help="Name of the sample. [default: the file's name]")]
+Json = Annotated[bool, typer.Option("--json", help="Print a JSON list, one entry per file, not text.")]
 
 
 def register(cli: typer.Typer) -> None:
@@ -28,15 +28,15 @@ def register(cli: typer.Typer) -> None:
 
 
 def _imports() -> None:
-    """Read logs of your own, check and upload them."""
+    """Read, check and upload logs."""
 
 
 def swf(
     files: Files,
-    clip: Annotated[bool, typer.Option("--clip", help="Cut run times down to their estimates.")] = False,
-    sort: Annotated[bool, typer.Option("--sort", help="Sort jobs that are out of order of submission.")] = False,
-    preceding: Annotated[bool, typer.Option("--preceding", help="Take preceding jobs as parents.")] = False,
-    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out lines that can't be right.")] = False,
+    clip: Annotated[bool, typer.Option("--clip", help="Cap run times at their estimates.")] = False,
+    sort: Annotated[bool, typer.Option("--sort", help="Sort jobs by submission time.")] = False,
+    preceding: Annotated[bool, typer.Option("--preceding", help="Treat preceding jobs as parents.")] = False,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Skip and report invalid lines.")] = False,
     processors: Processors = None,
     export: Export = None,
     to: To = None,
@@ -47,7 +47,7 @@ def swf(
 ) -> None:
     """Read batch logs in Standard Workload Format.
 
-    Exit status: 0 done, 1 a file or the service refused, 2 misused, 3 no service there, 130 interrupted.
+    Exit status: 0 done, 1 file or request refused, 2 usage error, 3 service unreachable, 130 interrupted.
     """
     from app.kinds.workflow.commands.import_traces import Options, run
 
@@ -67,7 +67,7 @@ def wfformat(
 ) -> None:
     """Read workflows in WfFormat 1.4 or 1.5 (WfCommons).
 
-    Exit status: 0 done, 1 a file or the service refused, 2 misused, 3 no service there, 130 interrupted.
+    Exit status: 0 done, 1 file or request refused, 2 usage error, 3 service unreachable, 130 interrupted.
     """
     from app.kinds.workflow.commands.import_traces import Options, run
 

@@ -16,49 +16,51 @@ def register(cli: typer.Typer) -> None:
 def simulate(
     trace: Annotated[Path, typer.Argument(help="Batch log (SWF) or workflow (WfFormat), plain or gzip.")],
     strategy: Annotated[
-        str, typer.Option(help="What orders tasks, such as fcfs, sjf, f4, heft, agent; several with commas between.")
+        str, typer.Option(help="Scheduling strategies, such as fcfs, sjf, f4, heft, agent; comma-separated.")
     ] = "",
     nodes: Annotated[
         str | None,
         typer.Option(
             help="Processors of the machine (256), or count x processors @ speed : price per hour (4x16@1.0:0.48), "
-            "several with commas between. [default: the log's processors]"
+            "comma-separated. [default: the log's processors]"
         ),
     ] = None,
     backfilling: Annotated[
-        Literal["none", "rls", "easy", "conservative"], typer.Option(help="What may overtake a job that must wait.")
+        Literal["none", "rls", "easy", "conservative"], typer.Option(help="What may overtake a waiting job.")
     ] = "none",
     order: Annotated[
         str | None,
-        typer.Option(help="Rule by which others overtake. [default: the strategy's own; with rls, fcfs]"),
+        typer.Option(help="Order in which jobs may overtake. [default: the strategy's; with rls, fcfs]"),
     ] = None,
     exact_runtimes: Annotated[
-        bool, typer.Option("--exact-runtimes", help="Plan with run times, not with estimates.")
+        bool, typer.Option("--exact-runtimes", help="Plan with actual run times, not estimates.")
     ] = False,
     sequences: Annotated[
-        str | None, typer.Option(help="Jobs to play, each from an empty machine: first:count,... [default: all]")
+        str | None, typer.Option(help="Job sequences, each on an empty machine: first:count,... [default: all]")
     ] = None,
-    user_tasks: Annotated[int | None, typer.Option(min=1, help="Most tasks that a user may run at a time.")] = None,
-    user_processors: Annotated[int | None, typer.Option(min=1, help="Most processors of a user.")] = None,
-    clip: Annotated[bool, typer.Option("--clip", help="Cut run times down to their estimates.")] = False,
-    sort: Annotated[bool, typer.Option("--sort", help="Sort jobs that are out of order of submission.")] = False,
-    agent: Annotated[Path | None, typer.Option(help="File of the policy that the strategy agent stands for.")] = None,
-    online: Annotated[bool, typer.Option("--online", help="Workflows: tasks get nodes when they are ready.")] = False,
-    rented: Annotated[bool, typer.Option("--rented", help="Workflows: nodes are paid for while needed.")] = False,
-    bandwidth: Annotated[float | None, typer.Option(help="Workflows: megabytes per second between nodes.")] = None,
-    startup: Annotated[float, typer.Option(min=0, help="Workflows: seconds until a rented node is ready.")] = 0.0,
-    billing: Annotated[float, typer.Option(min=0, help="Workflows: seconds that are billed at least.")] = 1.0,
-    seed: Annotated[int, typer.Option(min=0, help="Of strategies that draw.")] = 0,
+    user_tasks: Annotated[int | None, typer.Option(min=1, help="Maximum number of running tasks per user.")] = None,
+    user_processors: Annotated[int | None, typer.Option(min=1, help="Maximum processors per user.")] = None,
+    clip: Annotated[bool, typer.Option("--clip", help="Cap run times at their estimates.")] = False,
+    sort: Annotated[bool, typer.Option("--sort", help="Sort jobs by submission time.")] = False,
+    agent: Annotated[Path | None, typer.Option(help="Policy file for strategy agent.")] = None,
+    online: Annotated[
+        bool, typer.Option("--online", help="Workflows: assign tasks to nodes when they are ready.")
+    ] = False,
+    rented: Annotated[bool, typer.Option("--rented", help="Workflows: pay for nodes only while needed.")] = False,
+    bandwidth: Annotated[float | None, typer.Option(help="Workflows: bandwidth between nodes, in MB/s.")] = None,
+    startup: Annotated[float, typer.Option(min=0, help="Workflows: startup of a rented node, in seconds.")] = 0.0,
+    billing: Annotated[float, typer.Option(min=0, help="Workflows: billing period of rented nodes, in seconds.")] = 1.0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of random strategies.")] = 0,
     plot: Annotated[
-        Path | None, typer.Option(callback=drawable, help="File to draw the schedules to: .html, .svg or .png.")
+        Path | None, typer.Option(callback=drawable, help="File for a plot of the schedules: .html, .svg or .png.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON, not a table.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Play a trace by strategies, and tell what came of it.
+    """Simulate scheduling strategies on a trace.
 
-    Slowdown, wait, utilisation, makespan and cost; several strategies are compared paired.
+    Prints slowdown, wait, utilisation, makespan and cost, with paired comparisons.
 
-    Exit status: 0 done, 1 the trace or what is asked of it was refused, 2 misused, 130 interrupted.
+    Exit status: 0 done, 1 trace or request refused, 2 usage error, 130 interrupted.
     """
     from app.cli.child import run_child
 

@@ -13,8 +13,8 @@ from .wishes import Misuse, Wishes
 
 SERVICE = "http://127.0.0.1:8080"
 DESCRIPTION = """\
-Run a command under Steward's decisions: it is started, limited, and given after
-each of its iterations what is decided. Its output passes through unchanged; the
+Run a command under Steward's decisions: start it, limit its resources, and give
+it a new decision after each iteration. Its output passes through unchanged; the
 exit status is its own."""
 EXAMPLES = """\
 examples:
@@ -40,39 +40,54 @@ def parser(program: str) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     which = made.add_mutually_exclusive_group()
-    which.add_argument("--workload", metavar="NAME", help="a workload of the service; default: named as the script")
-    which.add_argument("--learn", action="store_true", help="register, profile and learn what is not known yet")
-    made.add_argument("--name", help="with --learn: what the workload is called; default: as the script")
-    made.add_argument("--deadline", metavar="TIME", help="seconds, or 30m, 1h30m: by when it is to be done")
-    made.add_argument("--target", metavar="METRIC=VALUE", action="append", default=[], help="of another metric")
+    which.add_argument("--workload", metavar="NAME", help="name of a registered workload; default: the script's")
+    which.add_argument("--learn", action="store_true", help="register, profile and train the workload as needed")
+    made.add_argument("--name", help="with --learn: name of the workload; default: the script's")
+    made.add_argument("--deadline", metavar="TIME", help="time to finish in: seconds, or 30m, 1h30m")
+    made.add_argument(
+        "--target", metavar="METRIC=VALUE", action="append", default=[], help="target for another metric; repeatable"
+    )
     made.add_argument("--resource", metavar="NAME=LEAST..MOST/STEP", action="append", default=[], help=_RESOURCE)
-    made.add_argument("--iterations", metavar="N", type=int, help="with --learn: how many there are")
-    where = made.add_argument_group("where iterations end (the client's callbacks, else the usual forms of output)")
-    where.add_argument("--pattern", metavar="REGEX", help="of a line of output: (?P<iteration>\\d+), (?P<loss>…)")
-    where.add_argument("--watch-file", metavar="FILE", type=Path, help="a log that the script writes: a line each")
+    made.add_argument("--iterations", metavar="N", type=int, help="with --learn: number of iterations")
+    where = made.add_argument_group("detecting iterations (default: client callbacks, else common output formats)")
+    where.add_argument("--pattern", metavar="REGEX", help="output line to match: (?P<iteration>\\d+), (?P<loss>…)")
     where.add_argument(
-        "--marks", choices=("auto", "start", "end"), default="auto", help="whether lines begin or end one"
+        "--watch-file", metavar="FILE", type=Path, help="log written by the script, one line per iteration"
     )
-    place = made.add_argument_group("where it runs")
-    place.add_argument("--actuator", metavar="NAME", default="local", help="what starts and limits it; default: local")
-    place.add_argument("--option", metavar="NAME=VALUE", action="append", default=[], help="of the actuator")
+    where.add_argument(
+        "--marks",
+        choices=("auto", "start", "end"),
+        default="auto",
+        help="whether lines mark the start or end of an iteration",
+    )
+    place = made.add_argument_group("where to run")
     place.add_argument(
-        "--url", default=os.environ.get("STEWARD_URL") or SERVICE, help=f"the service; default: {SERVICE}"
+        "--actuator", metavar="NAME", default="local", help="what starts and limits the command; default: local"
     )
-    place.add_argument("--data", metavar="FOLDER", type=Path, help="of the service that is started where none is")
+    place.add_argument(
+        "--option", metavar="NAME=VALUE", action="append", default=[], help="actuator option; repeatable"
+    )
+    place.add_argument(
+        "--url", default=os.environ.get("STEWARD_URL") or SERVICE, help=f"address of the service; default: {SERVICE}"
+    )
+    place.add_argument(
+        "--data", metavar="FOLDER", type=Path, help="data folder of a service started if none is running"
+    )
     place.add_argument("--clean", action="store_true", help=_CLEAN)
-    told = made.add_argument_group("what is told")
-    told.add_argument("--plot", metavar="FILE", type=Path, help="draw the run to a .png, .svg or .html")
-    told.add_argument("--quiet", action="store_true", help="only the summary")
+    told = made.add_argument_group("output")
+    told.add_argument("--plot", metavar="FILE", type=Path, help="write a plot of the run: .png, .svg or .html")
+    told.add_argument("--quiet", action="store_true", help="print only the summary")
     learning = made.add_argument_group("with --learn")
-    learning.add_argument("--profile-iterations", metavar="N", type=int, default=24, help="to measure; default: 24")
+    learning.add_argument(
+        "--profile-iterations", metavar="N", type=int, default=24, help="iterations to measure; default: 24"
+    )
     learning.add_argument("--budget", metavar="N", type=int, help="environment steps of the training")
     made.add_argument("command", nargs="*", metavar="COMMAND", help=argparse.SUPPRESS)
     return made
 
 
-_CLEAN = "remove what a launcher of another machine left of this run, too; without a command only that"
-_RESOURCE = "what may be set: cpu=50..400/50%% (of a core), memory=512..4096/512MiB"
+_CLEAN = "also remove what launchers on other machines left of this run; without a command, do only that"
+_RESOURCE = "resource to set: cpu=50..400/50%% (of a core), memory=512..4096/512MiB"
 
 
 def read(program: str, arguments: Sequence[str]) -> Wishes:

@@ -9,14 +9,12 @@ import typer
 
 SERVICE = "http://127.0.0.1:8080"
 Url = Annotated[str, typer.Option(envvar="STEWARD_URL", help="Address of the service.")]
-Host = Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0: at all of this host's.")]
+Host = Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all interfaces.")]
 Hold = Annotated[
-    float, typer.Option(min=0, help="Seconds for which the last decision stands while the service is away.")
+    float, typer.Option(min=0, help="Seconds to repeat the last decision while the service is unreachable.")
 ]
-Fresh = Annotated[
-    float, typer.Option(min=0.1, help="Seconds for which an answer of the service isn't asked for again.")
-]
-File = Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="PEM.")]
+Fresh = Annotated[float, typer.Option(min=0.1, help="Seconds for which the service's responses are cached.")]
+File = Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="PEM file.")]
 
 
 def register(cli: typer.Typer) -> None:
@@ -26,22 +24,22 @@ def register(cli: typer.Typer) -> None:
 
 
 def scaler(
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0: one that is free.")] = 9090,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 picks a free one.")] = 9090,
     host: Host = "127.0.0.1",
     url: Url = SERVICE,
-    poll: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks for triggers that are pushed.")] = 5.0,
+    poll: Annotated[float, typer.Option(min=0.1, help="Seconds between checks for push triggers.")] = 5.0,
     fresh: Fresh = 1.0,
     hold: Hold = 300.0,
     tls_cert: File = None,
     tls_key: File = None,
     tls_ca: File = None,
 ) -> None:
-    """Serve an external scaler of KEDA (gRPC).
+    """Serve an external scaler for KEDA (gRPC).
 
-    It asks for as many replicas as the latest decisions do.
+    Requests as many replicas as the latest decisions.
 
-    With --tls-cert and --tls-key by TLS; with --tls-ca only to clients that it vouches for. The service's key is
-    STEWARD_API_KEY. Exit status: 0 ended, 1 can't start.
+    --tls-cert and --tls-key enable TLS; --tls-ca requires client certificates signed by that CA. The service's key is
+    read from STEWARD_API_KEY. Exit status: 0 stopped, 1 can't start.
     """
     run = _loaded("scaler", "run_scaler")
     raise typer.Exit(run(url, f"{host}:{port}", poll, (fresh, hold), (tls_cert, tls_key, tls_ca)))
@@ -52,24 +50,24 @@ def recommender(
     kubernetes: Annotated[
         str | None, typer.Option(help="Address of `kubectl proxy`. [default: this pod's cluster]")
     ] = None,
-    namespace: Annotated[str | None, typer.Option(help="The only one to look at. [default: all]")] = None,
-    name: Annotated[str, typer.Option(help="That objects have under spec.recommenders.")] = "steward",
-    every: Annotated[float, typer.Option(min=1, help="Seconds between two looks at all objects.")] = 30.0,
+    namespace: Annotated[str | None, typer.Option(help="Only this namespace. [default: all]")] = None,
+    name: Annotated[str, typer.Option(help="Recommender name in spec.recommenders.")] = "steward",
+    every: Annotated[float, typer.Option(min=1, help="Seconds between passes over all objects.")] = 30.0,
     hold: Hold = 300.0,
-    once: Annotated[bool, typer.Option("--once", help="Look once, and end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Run once and exit.")] = False,
 ) -> None:
     """Write decisions into VerticalPodAutoscaler objects.
 
-    The latest ones, as the objects' recommender.
+    Acts as the objects' recommender, with the latest decisions.
 
-    Exit status: 0 ended, 1 can't start, or (with --once) objects can't be listed.
+    Exit status: 0 stopped, 1 can't start, or (with --once) objects can't be listed.
     """
     run = _loaded("recommender", "run_recommender")
     raise typer.Exit(run(url, kubernetes, namespace, name, None if once else every, hold))
 
 
 def adapter(
-    port: Annotated[int, typer.Option(min=0, max=65535)] = 6443,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 picks a free one.")] = 6443,
     host: Host = "127.0.0.1",
     url: Url = SERVICE,
     fresh: Fresh = 5.0,
@@ -82,8 +80,8 @@ def adapter(
 
     /metrics for Prometheus, external.metrics.k8s.io for Kubernetes.
 
-    With --tls-cert and --tls-key by TLS, as Kubernetes asks for; with --tls-ca only to clients that it vouches for.
-    Exit status: 0 ended, 1 can't start.
+    --tls-cert and --tls-key enable TLS, which Kubernetes requires; --tls-ca requires client certificates signed by
+    that CA. Exit status: 0 stopped, 1 can't start.
     """
     run = _loaded("adapter", "run_adapter")
     raise typer.Exit(run(url, host, port, (fresh, hold), (tls_cert, tls_key, tls_ca)))
