@@ -114,6 +114,7 @@ def test_a_tenants_jobs_of_a_higher_priority_begin_first_and_no_other_tenant_wai
     while waiting.announced:
         lease = waiting.take()
         assert lease is not None
+        assert "priority" not in lease.request  # which the release before reads, and knows none
         with waiting.database.session() as session:
             priority = session.scalars(select(Job.priority).where(Job.id == lease.job_id)).one()
             taken.append((lease.tenant, priority))
