@@ -60,9 +60,13 @@ class CompiledWorkloads:
         Raises:
             NotFound: no such workload.
         """
-        snapshot = self._snapshots.peek(workload, tenant)
-        compiled = self._cache.peek(snapshot) if snapshot is not None else None
+        compiled = self.peek(workload, tenant)
         return compiled if compiled is not None else await self._fetched((workload, tenant))
+
+    def peek(self, workload: str, tenant: str) -> CompiledWorkload | None:
+        """The same where it is at hand, else None."""
+        snapshot = self._snapshots.peek(workload, tenant)
+        return None if snapshot is None else self._cache.peek(snapshot)
 
     async def _fetched(self, key: Key) -> CompiledWorkload:
         loop = asyncio.get_running_loop()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -37,12 +37,12 @@ Made = TypeVar("Made")
 
 
 class LoopLocal:
-    """One object of each class for the running event loop, made when it is first asked for."""
+    """One object of each sort for the running event loop, made when it is first asked for."""
 
     def __init__(self) -> None:
-        self._made: dict[type, tuple[asyncio.AbstractEventLoop, Any]] = {}
+        self._made: dict[Callable[..., Any], tuple[asyncio.AbstractEventLoop, Any]] = {}
 
-    def get(self, make: type[Made], *arguments: object) -> Made:
+    def get(self, make: Callable[..., Made], *arguments: object) -> Made:
         """The loop's ``make``, made of the arguments."""
         loop, found = asyncio.get_running_loop(), self._made.get(make)
         if found is None or found[0] is not loop:
@@ -97,12 +97,15 @@ class Exchange:
             TooLarge: it is one too many.
         """
         message = await self._receive()
+        self._count(message)
+        return message
+
+    def _count(self, message: Message) -> None:
         if message["type"] == "http.request":
             self._size += len(message.get("body", b""))
             if self._size > self.limits.body_bytes:
                 self._refusal = too_large(self.limits.body_bytes, self._size)
                 raise self._refusal
-        return message
 
     async def body(self) -> bytes:
         """The whole body.
@@ -112,7 +115,8 @@ class Exchange:
             ClientDisconnect: the client went away in the middle.
             Invalid: it holds characters that a database can't keep.
         """
-        message = await self.receive()
+        message = await self._receive()
+        self._count(message)
         body: bytes = message.get("body", b"")
         if message.get("more_body"):
             pieces = [body]

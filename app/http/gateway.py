@@ -64,8 +64,14 @@ class Gateway:
         deadlines = self.local.get(Deadlines, self.shortest)
         deadlines.watch(exchange)
         try:
-            route = await self._admitted(exchange)
-            await (self._hand_on(exchange) if route is None else exchange.answer(*await route.endpoint(exchange)))
+            route = self._route(exchange)
+            exchange.caller = scope["caller"] = await self.guard.admit(scope, None if route is None else route.path)
+            limits.check_headers(scope, exchange.limits)  # what is refused until here is refused on every route, unread
+            if route is None:
+                await self._hand_on(exchange)
+            else:
+                check_address(exchange.path, scope["query_string"])
+                await exchange.answer(*await route.endpoint(exchange))
         except (Exception, asyncio.CancelledError) as failure:  # noqa: BLE001 - answered, or raised on
             await exchange.fail(failure)
         finally:
@@ -74,16 +80,8 @@ class Gateway:
             deadlines.forget(exchange)
             self._count(exchange)
 
-    async def _admitted(self, exchange: Exchange) -> HotRoute | None:
-        """The hot route that serves it, if one does; what is refused here is refused on every route, unread."""
-        scope, route = exchange.scope, self._route(exchange)
-        exchange.caller = scope["caller"] = await self.guard.admit(scope, None if route is None else route.path)
-        limits.check_headers(scope, exchange.limits)
-        if route is not None:
-            check_address(exchange.path, scope["query_string"])
-        return route
-
     def _route(self, exchange: Exchange) -> HotRoute | None:
+        """The hot route that serves it, if one does."""
         method, path = exchange.scope["method"], exchange.scope["path"]
         for served, match, route in self.hot:
             if served == method or (method == "HEAD" and served == "GET"):

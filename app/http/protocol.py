@@ -16,6 +16,7 @@ class Corked:
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self._transport, self._loop = transport, loop
+        self.is_closing = transport.is_closing  # asked after every answer
         self._pieces: list[bytes] = []
 
     def __getattr__(self, name: str) -> Any:

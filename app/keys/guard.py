@@ -75,7 +75,7 @@ class KeyGuard:
             return ANYBODY
         if self._keys.is_older(OLDEST_SECONDS):
             await self._keys.look()
-        caller = await self._caller(scope, headers)
+        caller = self._let_in(headers) if self._asks_nobody else await self._caller(scope, headers)
         if self._rates is not None:
             self._rates.take(caller)
         if caller.run is not None:
@@ -94,10 +94,11 @@ class KeyGuard:
         """Whether whoever reaches it is let in; but no page under a name that isn't the service's."""
         return not (self._required or self._keys.any)
 
+    def _let_in(self, headers: Headers) -> Caller:
+        check_host(headers, self._own_hosts)
+        return self._anybody
+
     async def _caller(self, scope: Scope, headers: Headers) -> Caller:
-        if self._asks_nobody:
-            check_host(headers, self._own_hosts)
-            return self._anybody
         if self._hosts:
             check_host(headers, self._hosts)
         headers = with_cookie(scope, headers)

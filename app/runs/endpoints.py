@@ -115,12 +115,12 @@ async def put_iteration(request: Exchange) -> Answer:
         check_query(query_values(request.scope), ())
     iteration = number_at("/path/iteration", request.path["iteration"])
     body = await request.body()
-    state = request.app.state
-    reporter = request.local.get(
-        Reporter, state.database, state.compiled_workloads, state.drift_meter, utc_now, state.settings.pack_reports
-    )
-    code, decision = await reporter.report(request.caller.tenant, request.path["run"], iteration, body)
-    return Answer(code, decision)
+    reporter = request.local.get(_reporter, request.app.state)
+    return Answer(*await reporter.report(request.caller.tenant, request.path["run"], iteration, body))
+
+
+def _reporter(state: Any) -> Reporter:
+    return Reporter(state.database, state.compiled_workloads, state.drift_meter, utc_now, state.settings.pack_reports)
 
 
 hot_routes = [HotRoute("/runs/{run}/iterations/{iteration}", put_iteration, "PUT")]

@@ -15,6 +15,7 @@ from app.kinds.registry import KINDS
 from app.runs.repository import RUNNING, Loaded
 
 LARGEST_CACHE = 64 << 20  # bytes
+SLIGHT = 1_024  # bytes that a run may weigh more or less than is reckoned with
 OVERHEAD = 8_000  # bytes of a run beside its state: what its test for drifts keeps, above all
 
 
@@ -87,7 +88,7 @@ class LiveCache:
 
     def put(self, live: Live) -> None:
         """Keep a run; the least recently reported ones go when all together are too large."""
-        weight = OVERHEAD + KINDS[live.kind].engine.weight(live.kept) + len(live.decision)
+        weight = _weight(live)
         if weight > self._size // 2:
             self.drop(live.id)
             return
@@ -98,11 +99,15 @@ class LiveCache:
             self.drop(next(iter(self._runs)))
 
     def grown(self, live: Live) -> None:
-        """A run has another state than when it was put; it is weighed again, if it is still kept."""
-        if self._runs.get(live.id) is live:
+        """A run has another state than when it was put; it is weighed again, if it is kept."""
+        if self._runs.get(live.id) is live and abs(_weight(live) - self._weights[live.id]) > SLIGHT:
             self.put(live)
 
     def drop(self, run: str) -> None:
         """Forget a run."""
         if self._runs.pop(run, None) is not None:
             self.weight -= self._weights.pop(run)
+
+
+def _weight(live: Live) -> int:
+    return OVERHEAD + KINDS[live.kind].engine.weight(live.kept) + len(live.decision)

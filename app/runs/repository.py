@@ -140,14 +140,20 @@ _LOAD = (
     select(Run, Workload.name, Workload.kind, Iteration)
     .join(Workload, Workload.id == Run.workload_id)
     .outerjoin(Iteration, (Iteration.run_id == Run.id) & (Iteration.iteration == Run.next_iteration - 1))
-    .where(Run.id == bindparam("run"), Run.tenant == bindparam("tenant"))
 )
+_LOAD_ONE = _LOAD.where(Run.id == bindparam("run"), Run.tenant == bindparam("tenant"))
+_LOAD_ALL = _LOAD.where(Run.id.in_(bindparam("runs", expanding=True)))
 
 
 def load(session: Session, tenant: str, run: str) -> Loaded | None:
     """A run with its last iteration."""
-    found = session.execute(_LOAD, {"run": run, "tenant": tenant}).one_or_none()
+    found = session.execute(_LOAD_ONE, {"run": run, "tenant": tenant}).one_or_none()
     return Loaded(*found) if found is not None else None
+
+
+def load_all(session: Session, runs: Sequence[str]) -> list[Loaded]:
+    """Those of the runs that there are, of whichever tenant."""
+    return [Loaded(*found) for found in session.execute(_LOAD_ALL, {"runs": runs})]
 
 
 def listed(

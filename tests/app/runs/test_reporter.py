@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -19,8 +20,7 @@ from app.errors import Conflict, NotFound, Unavailable
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.iterative.decisions import engine as engine
 from app.kinds.iterative.state import State, advance
-from app.runs import reporter as module
-from app.runs import repository, service
+from app.runs import deciding, repository, service, writing
 from app.runs.reporter import Reporter
 from app.runs.schemas import RunPatch
 from tests.app.runs.reporting import TENANT, register, report, reporter, start
@@ -203,9 +203,9 @@ def test_a_run_that_can_not_be_advanced_fails_alone(database: Database, monkeypa
     assert [kept(database, run) for run in runs] == [[0], [], [0]]
 
 
-@pytest.mark.parametrize("at_fault", ["_watch", "packed"])
+@pytest.mark.parametrize(("module", "at_fault"), [(deciding, "_watch"), (writing, "packed")])
 def test_a_run_that_can_not_be_watched_or_packed_fails_alone(
-    database: Database, monkeypatch: pytest.MonkeyPatch, at_fault: str
+    database: Database, monkeypatch: pytest.MonkeyPatch, module: ModuleType, at_fault: str
 ) -> None:
     register(database)
     runs = [start(database) for _ in range(3)]
