@@ -8,8 +8,8 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
 LARGEST_BATCH = 64
-PATIENCE_SECONDS = 0.002
-RETURN_SECONDS = 0.001  # no timer is shorter
+PATIENCE_SECONDS = 0.008  # in which a slow processor reads some 60 requests
+RETURN_SECONDS = 0.002
 
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
