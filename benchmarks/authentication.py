@@ -183,7 +183,7 @@ def in_turns(running: Callable[[Path, bool], AbstractContextManager[Server]], wh
 
 def _row(name: str, pairs: Sequence[tuple[float, float]], what: str, goal: float) -> Row:
     ratios = sorted(dear / plain - 1 for dear, plain in pairs)
-    outer = int((len(ratios) - 1.96 * len(ratios) ** 0.5) / 2)  # of the median's interval: a sign test's
+    outer = int((len(ratios) - 1.96 * len(ratios) ** 0.5) / 2) - 1  # of the median's interval: a sign test's
     low, high = ratios[outer], ratios[-1 - outer]
     return {
         "name": f"{name}: processor time more than without {what} (95 %: {low:+.1%} to {high:+.1%}, {TURNS} turns)",

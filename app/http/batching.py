@@ -20,7 +20,7 @@ class Gathering:
 
     With one caller that is at once; under load it is as long as requests keep coming in, but no longer than
     ``PATIENCE_SECONDS`` or ``largest`` items. So batches grow with the load, and nothing waits for company that isn't
-    on its way.
+    on its way, or usual.
 
     Args:
         count: how many there are.
@@ -46,7 +46,7 @@ class Gathering:
         if self._seen < 0:
             self._seen, self._begun = 0, time.perf_counter()
             asyncio.get_running_loop().call_soon(self._turn)
-        elif self._timer is not None and self._usual is not None and self._count() >= self._usual():
+        elif self._timer is not None and self._usual is not None and self._count() >= min(self._usual(), self._largest):
             self._timer.cancel()
             self._timer = None
             asyncio.get_running_loop().call_soon(self._turn)

@@ -7,12 +7,14 @@ from collections import OrderedDict
 from typing import Any
 
 import msgspec
+from sqlalchemy import Row
 
+from app.database.packing import unpacked
 from app.decisions import service as decisions
 from app.drift.detector import NOTHING, Drift, restored
 from app.kinds.contract.engine import Shadow
 from app.kinds.registry import KINDS
-from app.runs.repository import RUNNING, Loaded
+from app.runs.repository import RUNNING
 
 LARGEST_CACHE = 64 << 20  # bytes
 SLIGHT = 1_024  # bytes that a run may weigh more or less than is reckoned with
@@ -51,24 +53,29 @@ class Live(msgspec.Struct, eq=False):
         return self.state == RUNNING
 
 
-def from_loaded(loaded: Loaded, shadow: Shadow | None = None) -> Live:
+def from_stored(found: Row[Any], shadow: Shadow | None = None) -> Live:
     """A run as it stands in the database."""
-    run, last = loaded.run, loaded.last
     return Live(
-        id=run.id,
-        tenant=run.tenant,
-        workload=loaded.workload,
-        workload_id=run.workload_id,
-        state=run.state,
-        following=run.next_iteration,
-        kept=KINDS[loaded.kind].engine.restore(run.state_vector),
-        start=run.start,
-        kind=loaded.kind,
-        digest=last.digest if last else "",
-        decision=decisions.encoded(last.decision) if last else b"",
+        id=found.id,
+        tenant=found.tenant,
+        workload=found.name,
+        workload_id=found.workload_id,
+        state=found.state,
+        following=found.next_iteration,
+        kept=KINDS[found.kind].engine.restore(found.state_vector),
+        start=found.start,
+        kind=found.kind,
+        digest=found.digest or "",
+        decision=_last_decision(found),
         shadow=shadow,
-        drift=restored(run.drift),
+        drift=restored(found.drift),
     )
+
+
+def _last_decision(found: Row[Any]) -> bytes:
+    if found.digest is None:  # before the first iteration
+        return b""
+    return decisions.encoded(found.plain_decision) if found.packed is None else unpacked(found.id, found.packed)[1]
 
 
 class LiveCache:

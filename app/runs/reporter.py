@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import sys
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -25,6 +26,7 @@ from app.database.base import utc_now
 from app.database.engine import Database
 from app.decisions import service as decisions
 from app.decisions.compiled import CompiledWorkloads
+from app.decisions.shadow import Shadows
 from app.drift.detector import new_notices
 from app.drift.metering import DriftMeter
 from app.errors import Conflict, FieldError, NotFound, Unavailable
@@ -34,15 +36,14 @@ from app.kinds.contract.engine import CompiledWorkload, Pending
 from app.kinds.registry import KINDS
 from app.runs import repository, writing
 from app.runs.deciding import Item, Verdict, answer_alone, decided
-from app.runs.live import Live, LiveCache
-from app.runs.loading import Loader
+from app.runs.live import Live, LiveCache, from_stored
 from app.runs.waiting import Waiting
 
 T = TypeVar("T")
 
 ATTEMPTS = 4
 SWITCH_SECONDS = 0.0002
-REST_SECONDS = 1.0  # without reports, after which connections are given back
+REST_SECONDS = 1.0  # without reports, after which the connection is given back
 CREATED, REPEATED = 201, 200
 
 
@@ -76,15 +77,17 @@ class Reporter:
         self._pack = pack
         self._database, self._compiled, self._clock = database, compiled_workloads, clock
         self._meter = meter or DriftMeter()
-        self._runs, self._loader = LiveCache(), Loader(database)
+        self._runs, self._shadows = LiveCache(), Shadows(database)
         self._waiting = Waiting()
         self._pending: list[Item] = []
         self._writer, self._writing = database.writer(), False
-        self._usual = 0  # reports that came together lately
+        self._usual = self._returning = 0
+        self._lately: deque[set[str]] = deque(maxlen=2)  # runs of the last batches
         self._gathering = Gathering(lambda: len(self._pending), self._flush, LARGEST_BATCH, lambda: self._usual)
         sys.setswitchinterval(SWITCH_SECONDS)  # the writer's thread must not wait long for the event loop's
         self._resting: asyncio.TimerHandle | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="report-writer")
+        self._thread.submit(int)  # starts it: where there can't be one, this fails, and no report waits for it
         self._reader = ThreadPoolExecutor(4, thread_name_prefix="report-reader")
 
     async def report(self, tenant: str, run: str, iteration: int, body: bytes) -> tuple[int, bytes]:
@@ -128,16 +131,24 @@ class Reporter:
         raise Unavailable(f"other reports of run {run} keep coming in between", retry_after=1)
 
     async def _load(self, tenant: str, run: str) -> Live:
-        live = await self._loader.get(run)
-        if live is None or live.tenant != tenant:
-            raise NotFound(f"no run {run!r}; start one with POST /runs")
+        live = await self._in_thread(self._read, tenant, run)
         self._runs.put(live)
         return live
+
+    def _read(self, tenant: str, run: str) -> Live:
+        with self._database.reading() as session:
+            found = repository.standing(session, tenant, run)
+        if found is None:
+            raise NotFound(f"no run {run!r}; start one with POST /runs")
+        version = found.shadow_version
+        return from_stored(found, None if version is None else self._shadows.get(found.workload_id, version))
 
     async def _repeated(self, live: Live, iteration: int, digest: str) -> bytes:
         """The decision that an earlier report was answered with, if this is the same report."""
         if iteration == live.following - 1:
-            await self._in_thread(self._require, live.tenant, live.id)  # nothing else proves that it is still there
+            if not await self._in_thread(self._is_there, live):  # nothing else proves it
+                self._runs.drop(live.id)
+                raise NotFound(f"no run {live.id!r}; start one with POST /runs")
             known, decision = live.digest, live.decision
         else:
             known, decision = await self._in_thread(self._past, live.id, iteration)
@@ -148,12 +159,9 @@ class Reporter:
             )
         return decision
 
-    def _require(self, tenant: str, run: str) -> None:
+    def _is_there(self, live: Live) -> bool:
         with self._database.reading() as session:
-            there = repository.present(session, tenant, run)
-        if not there:
-            self._runs.drop(run)
-            raise NotFound(f"no run {run!r}; start one with POST /runs")
+            return repository.present(session, live.tenant, live.id)
 
     def _past(self, run: str, iteration: int) -> tuple[str, bytes]:
         with self._database.reading() as session:
@@ -178,8 +186,14 @@ class Reporter:
             self._go_on()
             return
         self._writing = True
+        self._note({item.live.id for item in ready})
         call = asyncio.get_running_loop().run_in_executor
         call(self._thread, self._write, ready, self._clock()).add_done_callback(lambda done: self._written(ready, done))
+
+    def _note(self, runs: set[str]) -> None:
+        """Runs that have reported a moment ago, too, report as soon as they are answered: they are waited for."""
+        self._returning = len(runs.intersection(set().union(*self._lately)))
+        self._lately.append(runs)
 
     def _go_on(self) -> None:
         if self._pending:
@@ -214,7 +228,7 @@ class Reporter:
         if self._resting is not None:
             self._resting.cancel()
         self._resting = asyncio.get_running_loop().call_later(REST_SECONDS, self._rest)
-        self._usual = len(self._pending) + len(ready)
+        self._usual = len(self._pending) + self._returning
         failure = done.exception()
         outcome = {} if failure else done.result()
         for item in ready:

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import Connection, CursorResult, bindparam, delete, select, update
+from sqlalchemy import Connection, CursorResult, Row, bindparam, delete, select, update
 from sqlalchemy.orm import Session, defer
 
 from app.database.tables.iteration import Iteration
@@ -147,8 +147,27 @@ def append_current(connection: Connection, entries: Sequence[Entry], now: dateti
     return current
 
 
+_BESIDE = (Iteration.run_id == Run.id) & (Iteration.iteration == Run.next_iteration - 1)
+_OF_TENANT = (Run.id == bindparam("run")) & (Run.tenant == bindparam("tenant"))
+_STANDING = (
+    select(
+        *(Run.id, Run.tenant, Run.workload_id, Run.state, Run.next_iteration, Run.start, Run.state_vector, Run.drift),
+        *(Run.shadow_version, Workload.name, Workload.kind),
+        *(Iteration.digest, Iteration.plain_decision, Iteration.packed),
+    )
+    .join(Workload, Workload.id == Run.workload_id)
+    .outerjoin(Iteration, _BESIDE)
+    .where(_OF_TENANT)
+)
+
+
+def standing(session: Session, tenant: str, run: str) -> Row[Any] | None:
+    """A run as the hot path needs it, column by column, with those of the last of its iterations (None before it)."""
+    return session.execute(_STANDING, {"run": run, "tenant": tenant}).one_or_none()
+
+
 class Loaded(NamedTuple):
-    """A run as the hot path needs it, with the last of its iterations (None before the first)."""
+    """A run with the last of its iterations (None before the first)."""
 
     run: Run
     workload: str
@@ -159,21 +178,15 @@ class Loaded(NamedTuple):
 _LOAD = (
     select(Run, Workload.name, Workload.kind, Iteration)
     .join(Workload, Workload.id == Run.workload_id)
-    .outerjoin(Iteration, (Iteration.run_id == Run.id) & (Iteration.iteration == Run.next_iteration - 1))
+    .outerjoin(Iteration, _BESIDE)
+    .where(_OF_TENANT)
 )
-_LOAD_ONE = _LOAD.where(Run.id == bindparam("run"), Run.tenant == bindparam("tenant"))
-_LOAD_ALL = _LOAD.where(Run.id.in_(bindparam("runs", expanding=True)))
 
 
 def load(session: Session, tenant: str, run: str) -> Loaded | None:
     """A run with its last iteration."""
-    found = session.execute(_LOAD_ONE, {"run": run, "tenant": tenant}).one_or_none()
+    found = session.execute(_LOAD, {"run": run, "tenant": tenant}).one_or_none()
     return Loaded(*found) if found is not None else None
-
-
-def load_all(session: Session, runs: Sequence[str]) -> list[Loaded]:
-    """Those of the runs that there are, of whichever tenant."""
-    return [Loaded(*found) for found in session.execute(_LOAD_ALL, {"runs": runs})]
 
 
 def listed(

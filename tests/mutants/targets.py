@@ -9,7 +9,6 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "app.runs.reporter": ("tests/app/runs",),
     "app.runs.deciding": ("tests/app/runs",),
     "app.runs.writing": ("tests/app/runs",),
-    "app.runs.loading": ("tests/app/runs",),
     "app.http.idempotency.once": ("tests/app/http/idempotency",),
     "app.jobs.lease": ("tests/app/jobs", "tests/workers/tasks/test_base.py"),
     "app.jobs.family": ("tests/app/jobs/test_family.py", "tests/app/jobs/test_sweeps.py"),

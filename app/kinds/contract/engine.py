@@ -1,9 +1,9 @@
 """The contract of a decision engine: how the service decides for workloads of one kind.
 
-What happens to a report is the same for all kinds and stands in ``app.runs.reporter``: it is numbered, compared with
-what is there, decided, written durably with its decision, and answered. An engine says what a report *is*, what is kept
-of a run between two reports, and what the answer is. States are never changed in place: a report that can't be written
-must leave no trace.
+What happens to a report is the same for all kinds and stands in ``app.runs``, from ``reporter`` on: it is numbered,
+compared with what is there, decided, written durably with its decision, and answered. An engine says what a report
+*is*, what is kept of a run between two reports, and what the answer is. States are never changed in place: a report
+that can't be written must leave no trace.
 """
 
 from collections.abc import Mapping, Sequence

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 from sqlalchemy.exc import DataError, DBAPIError, OperationalError
 from sqlalchemy.pool import QueuePool
 
@@ -413,3 +413,35 @@ def test_an_unknown_run_and_a_deleted_one_are_not_found(database: Database) -> N
             asyncio.run(taker.report(TENANT, missing, 1, report()))
     with database.reading() as session:
         assert session.scalar(select(func.count()).select_from(Iteration)) == 0
+
+
+def test_a_run_of_another_tenant_is_not_there_whatever_is_wrong_with_it(any_database: Database) -> None:
+    register(any_database)
+    run = start(any_database)
+    with any_database.session() as session:
+        session.execute(update(Run).where(Run.id == run).values(state_vector={"no": "row"}))
+
+    async def go(tenant: str) -> None:
+        await reporter(any_database).report(tenant, run, 0, report())
+
+    with pytest.raises(NotFound):
+        asyncio.run(go("another"))
+    with pytest.raises((KeyError, TypeError, ValueError)):
+        asyncio.run(go(TENANT))
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
+
+
+@pytest.mark.servers
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(values=st.lists(st.none() | st.just("NULL") | TEXTS, max_size=5), packs=st.lists(st.binary(), max_size=3))
+def test_postgresql_reads_an_array_as_it_was_written(
+    postgres_database: Database, values: list[str | None], packs: list[bytes]
+) -> None:
+    query = "SELECT CAST(%(texts)s AS text[]), CAST(%(packs)s AS bytea[])"
+    given_packs = repository._array(f"\\x{pack.hex()}" for pack in packs)
+    with postgres_database.engine.connect() as connection:
+        parameters = {"texts": repository._array(values), "packs": given_packs}
+        texts, read = connection.exec_driver_sql(query, parameters).one()
+    assert (texts, [bytes(one) for one in read]) == (values, packs)
