@@ -70,12 +70,16 @@ class KeyGuard:
         need = self._access.known(method, route) if route is not None else self._access.of(method, scope["path"])[0]
         check_write(method, headers, self._origins)
         if need.public:
-            if self._asks_nobody:
+            if not (self._required or self._keys.any):  # but to no page under a name that isn't the service's
                 check_host(headers, self._own_hosts)
             return ANYBODY
         if self._keys.is_older(OLDEST_SECONDS):
             await self._keys.look()
-        caller = self._let_in(headers) if self._asks_nobody else await self._caller(scope, headers)
+        if self._required or self._keys.any:
+            caller = self._compared(headers) or await self._caller(scope, headers)
+        else:  # whoever reaches it is let in
+            check_host(headers, self._own_hosts)
+            caller = self._anybody
         if self._rates is not None:
             self._rates.take(caller)
         if caller.run is not None:
@@ -89,18 +93,14 @@ class KeyGuard:
             )
         return caller
 
-    @property
-    def _asks_nobody(self) -> bool:
-        """Whether whoever reaches it is let in; but no page under a name that isn't the service's."""
-        return not (self._required or self._keys.any)
-
-    def _let_in(self, headers: Headers) -> Caller:
-        check_host(headers, self._own_hosts)
-        return self._anybody
-
-    async def _caller(self, scope: Scope, headers: Headers) -> Caller:
+    def _compared(self, headers: Headers) -> Caller | None:
+        """Who was let in with the very same header before, and would be now."""
         if self._hosts:
             check_host(headers, self._hosts)
+        entry = self._keys.verified.get(hashlib.sha256(headers.get(b"authorization", b"")).digest())
+        return None if entry is None or entry.has_expired else entry.caller
+
+    async def _caller(self, scope: Scope, headers: Headers) -> Caller:
         headers = with_cookie(scope, headers)
         header = headers.get(b"authorization", b"")
         sent, verified = hashlib.sha256(header).digest(), self._keys.verified  # before the entries are looked at

@@ -47,6 +47,7 @@ class KeyRing:
     While the database is away, what was known last holds on: nothing can be revoked then, either.
 
     Attributes:
+        any: whether there ever was a key, as far as is known.
         verified: keys by the hash of the header that they were sent in, once that was compared; another dictionary
             whenever a key was made or revoked.
     """
@@ -59,14 +60,10 @@ class KeyRing:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="keys")
         self._looking: dict[asyncio.AbstractEventLoop, asyncio.Future[None]] = {}
         self._fingerprint: Fingerprint | None = None
+        self.any = False
         self._entries: dict[str, Entry] = {}
         self.verified: dict[bytes, Entry] = {}
         self._checked = 0.0
-
-    @property
-    def any(self) -> bool:
-        """Whether there ever was a key."""
-        return self._fingerprint is not None and self._fingerprint.made > 0
 
     def get(self, key: str) -> Entry | None:
         """A valid key, as far as it is known."""
@@ -126,7 +123,7 @@ class KeyRing:
             rows = repository.valid(session)
         self._entries = {row.id: self._entry(row) for row in rows}
         self.verified = {}  # after the entries: what is kept in it stands in them
-        self._fingerprint = found
+        self._fingerprint, self.any = found, found.made > 0
 
     def _entry(self, row: Key) -> Entry:
         caller = Caller(row.tenant, allowed(row.scopes), f"key:{row.id}", row.id, quotas=self._quotas)
