@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import Connection, CursorResult, Row, bindparam, delete, select, update
+from sqlalchemy import Connection, CursorResult, Row, Select, bindparam, delete, select, update
 from sqlalchemy.orm import Session, defer
 
 from app.database.tables.iteration import Iteration
@@ -147,17 +147,20 @@ def append_current(connection: Connection, entries: Sequence[Entry], now: dateti
     return current
 
 
-_BESIDE = (Iteration.run_id == Run.id) & (Iteration.iteration == Run.next_iteration - 1)
-_OF_TENANT = (Run.id == bindparam("run")) & (Run.tenant == bindparam("tenant"))
-_STANDING = (
-    select(
-        *(Run.id, Run.tenant, Run.workload_id, Run.state, Run.next_iteration, Run.start, Run.state_vector, Run.drift),
-        *(Run.shadow_version, Workload.name, Workload.kind),
-        *(Iteration.digest, Iteration.plain_decision, Iteration.packed),
-    )
-    .join(Workload, Workload.id == Run.workload_id)
-    .outerjoin(Iteration, _BESIDE)
-    .where(_OF_TENANT)
+_AT_END = (Iteration.run_id == Run.id) & (Iteration.iteration == Run.next_iteration - 1)
+
+
+def _one(*columns: Any) -> Select[Any]:
+    """A tenant's run beside its workload and the last of its iterations."""
+    joined = select(*columns).join(Workload, Workload.id == Run.workload_id).outerjoin(Iteration, _AT_END)
+    return joined.where(Run.id == bindparam("run"), Run.tenant == bindparam("tenant"))
+
+
+_LOAD = _one(Run, Workload.name, Workload.kind, Iteration)
+_STANDING = _one(
+    *(Run.id, Run.tenant, Run.workload_id, Run.state, Run.next_iteration, Run.start, Run.state_vector, Run.drift),
+    *(Run.shadow_version, Workload.name, Workload.kind),
+    *(Iteration.digest, Iteration.plain_decision, Iteration.packed),
 )
 
 
@@ -173,14 +176,6 @@ class Loaded(NamedTuple):
     workload: str
     kind: str
     last: Iteration | None
-
-
-_LOAD = (
-    select(Run, Workload.name, Workload.kind, Iteration)
-    .join(Workload, Workload.id == Run.workload_id)
-    .outerjoin(Iteration, _BESIDE)
-    .where(_OF_TENANT)
-)
 
 
 def load(session: Session, tenant: str, run: str) -> Loaded | None:
@@ -205,8 +200,7 @@ def listed(
 def _with_last(session: Session, runs: Sequence[Run]) -> list[Loaded]:
     owners = select(Workload.id, Workload.name, Workload.kind)
     known = {row.id: row for row in session.execute(owners.where(Workload.id.in_({run.workload_id for run in runs})))}
-    at_end = (Iteration.run_id == Run.id) & (Iteration.iteration == Run.next_iteration - 1)
-    rows = session.scalars(select(Iteration).join(Run, at_end).where(Run.id.in_([run.id for run in runs])))
+    rows = session.scalars(select(Iteration).join(Run, _AT_END).where(Run.id.in_([run.id for run in runs])))
     last = {row.run_id: row for row in rows}
     return [
         Loaded(run, known[run.workload_id].name, known[run.workload_id].kind, last.get(run.id))

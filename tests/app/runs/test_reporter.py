@@ -445,3 +445,25 @@ def test_postgresql_reads_an_array_as_it_was_written(
         parameters = {"texts": repository._array(values), "packs": given_packs}
         texts, read = connection.exec_driver_sql(query, parameters).one()
     assert (texts, [bytes(one) for one in read]) == (values, packs)
+
+
+def test_only_runs_that_report_as_soon_as_they_are_answered_are_waited_for(database: Database) -> None:
+    register(database)
+    runs, others = ([start(database) for _ in range(6)] for _ in range(2))
+    taker = reporter(database)
+
+    async def round_of(number: int, those: Sequence[str]) -> None:
+        await asyncio.gather(*(taker.report(TENANT, run, number, report()) for run in those))
+
+    async def go() -> list[int]:
+        waited_for = []
+        for number in range(4):  # the first states are read one by one, and come in batches of their own
+            await round_of(number, runs)
+        waited_for.append(taker._usual)
+        await round_of(0, others)
+        waited_for.append(taker._usual)
+        return waited_for
+
+    again, anew = asyncio.run(go())
+    assert again == 6
+    assert anew < 6
