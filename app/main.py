@@ -55,6 +55,7 @@ from app.keys.ring import KeyRing
 from app.keys.run_tokens import RunTokens
 from app.retention import endpoints as retention
 from app.runs import endpoints as runs
+from app.runs.live import StartedRuns
 from app.samples import endpoints as samples
 from app.settings import Settings, get_settings
 from app.workloads import endpoints as workloads
@@ -182,6 +183,7 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
     app.state.database = database
     app.state.snapshots = WorkloadCache(database, settings.policy_poll_seconds)
     app.state.compiled_workloads = CompiledWorkloads(app.state.snapshots, CompiledCache())
+    app.state.started_runs = StartedRuns()
     app.state.error_page = error_page
     app.state.keys = KeyRing(database, Quotas(settings.tenant_jobs, settings.tenant_executions))
     limits = settings.key_requests_per_second, settings.tenant_requests_per_second

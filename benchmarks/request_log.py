@@ -1,22 +1,18 @@
 """What it costs to tell of every request: processor time of an answer with a line for each, against the same without.
 
-``python -m benchmarks.request_log`` — two servers of the same code and data on one core, one of which writes a JSON
-line to a file for each request that it answers, with its decision, take turns under the same load; the processor time
-that each used is divided by its answers. On SQLite, with keys.
+``python -m benchmarks.request_log`` — one of two servers writes a JSON line to a file for each request that it answers,
+with its decision (`benchmarks.side_by_side`).
 """
 
 from __future__ import annotations
 
-import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from benchmarks.api_speed import Row
-from benchmarks.authentication import ROOT, Server, answers, in_turns, prepare
-from tests.servers import clean_environment, free_port, stop, wait_until
+from benchmarks.side_by_side import Server, prepare, running, side_by_side
+from tests.servers import clean_environment, free_port
 
 GOAL = 0.02
 
@@ -35,25 +31,17 @@ def serve(port: int, folder: Path) -> None:
     uvicorn.Server(configuration(settings, Database(settings.database_url, settings))).run()
 
 
-@contextmanager
-def running(folder: Path, *, telling: bool) -> Iterator[Server]:
-    """A server on a core of its own."""
+def made(folder: Path, telling: bool) -> AbstractContextManager[Server]:
+    """A server that tells of each request, or one that doesn't."""
     headers, port = prepare(folder), free_port()
-    command = ["taskset", "-c", "0", sys.executable, "-m", "benchmarks.request_log", "serve", str(port), str(folder)]
+    command = [sys.executable, "-m", "benchmarks.request_log", "serve", str(port), str(folder)]
     wanted = {"STEWARD_LOG_FORMAT": "json", "STEWARD_LOG_REQUESTS": str(telling).lower()}
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(command, env=clean_environment(wanted), cwd=ROOT, stderr=log)
-        try:
-            wait_until(lambda: answers(port), 120, "the server to answer")
-            time.sleep(1.0)
-            yield Server(port, process, headers)
-        finally:
-            stop(process)
+    return running(port, headers, command, env=clean_environment(wanted), stderr=(folder / "log").open("wb"))
 
 
 def results() -> list[Row]:
     """Every figure with its peer, ratio and goal."""
-    return in_turns(lambda folder, on: running(folder, telling=on), "a line for each request", GOAL)
+    return side_by_side(made, "a line for each request", GOAL)
 
 
 if __name__ == "__main__":

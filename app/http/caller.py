@@ -70,11 +70,19 @@ def current_quotas() -> Quotas:
 class Guard(Protocol):
     """Lets requests in, or not."""
 
+    def recognised(self, scope: Scope, route: str | None) -> Caller | None:
+        """Who calls, where that can be told at once: somebody like that was let in before; None: `admit` tells.
+
+        Raises:
+            BadRequest, Forbidden, Misdirected, TooManyRequests: it may not, or not now.
+        """
+        ...
+
     async def admit(self, scope: Scope, route: str | None) -> Caller:
         """Who calls, if it may do what it asks for; ``route``: the template of the path, where it is known already.
 
         Raises:
-            Unauthorised, Forbidden, Misdirected, TooManyRequests: it may not, or not now.
+            BadRequest, Unauthorised, Forbidden, Misdirected, TooManyRequests: it may not, or not now.
         """
         ...
 

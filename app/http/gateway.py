@@ -65,7 +65,9 @@ class Gateway:
         deadlines.watch(exchange)
         try:
             route = self._route(exchange)
-            exchange.caller = scope["caller"] = await self.guard.admit(scope, None if route is None else route.path)
+            template = None if route is None else route.path
+            caller = self.guard.recognised(scope, template) or await self.guard.admit(scope, template)
+            exchange.caller = scope["caller"] = caller
             limits.check_headers(scope, exchange.limits)  # what is refused until here is refused on every route, unread
             if route is None:
                 await self._hand_on(exchange)

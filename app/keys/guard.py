@@ -15,7 +15,7 @@ from app.http.caller import ADMIN, ANYBODY, Caller, Quotas
 from app.http.origin import LOOPBACK, Headers, check_host, check_write, single
 from app.keys import secrets
 from app.keys.access import Access, Need
-from app.keys.cookie import SIGN_IN, is_page, with_cookie
+from app.keys.cookie import AUTHORIZATION, SIGN_IN, is_page, with_cookie
 from app.keys.rates import Rates
 from app.keys.ring import OLDEST_SECONDS, Entry, KeyRing
 from app.keys.run_tokens import RunTokens
@@ -24,9 +24,10 @@ from app.settings import Settings
 if TYPE_CHECKING:  # it takes what verifies signatures, which few services need
     from app.keys.provider import Provider
 
-NAMES = frozenset({b"authorization", b"host", b"origin", b"sec-fetch-site"})
+NAMES = frozenset({AUTHORIZATION, b"host", b"origin", b"sec-fetch-site"})
 LONGEST_CREDENTIAL = 8192
 LARGEST_CACHE = 10_000
+DIGEST_BYTES = 32
 REALM = 'realm="Steward"'
 
 
@@ -59,11 +60,28 @@ class KeyGuard:
         self._anybody = ANYBODY._replace(quotas=self._quotas)
         self._origins = frozenset(settings.allowed_origins)
 
+    def recognised(self, scope: Scope, route: str | None) -> Caller | None:
+        """Who calls, where this key was let in on this route before and would be now; None: `admit` tells.
+
+        Raises:
+            BadRequest, Misdirected, Forbidden, TooManyRequests: it may not.
+        """
+        method, headers = scope["method"], single(scope["headers"], NAMES)
+        entry = self._keys.admitted.get((method, route, _digest(headers)))
+        if entry is None or entry.has_expired or self._keys.is_older(OLDEST_SECONDS):
+            return None
+        check_write(method, headers, self._origins)
+        if self._hosts:
+            check_host(headers, self._hosts)
+        if self._rates is not None:
+            self._rates.take(entry.caller)
+        return entry.caller
+
     async def admit(self, scope: Scope, route: str | None) -> Caller:
         """Who calls, if it may do what it asks for.
 
         Raises:
-            BadRequest, Misdirected, Unauthorised, Forbidden: it may not.
+            BadRequest, Misdirected, Unauthorised, Forbidden, TooManyRequests: it may not.
         """
         method = scope["method"]
         headers = single(scope["headers"], NAMES)
@@ -75,46 +93,27 @@ class KeyGuard:
             return ANYBODY
         if self._keys.is_older(OLDEST_SECONDS):
             await self._keys.look()
-        if self._required or self._keys.any:
-            caller = self._compared(headers) or await self._caller(scope, headers)
-        else:  # whoever reaches it is let in
-            check_host(headers, self._own_hosts)
-            caller = self._anybody
+        admitted = self._keys.admitted  # before the entries are looked at: what is revoked meanwhile goes with it
+        found = await self._who(scope, headers)
+        caller = found.caller if isinstance(found, Entry) else found
         if self._rates is not None:
             self._rates.take(caller)
         if caller.run is not None:
             _check_run(caller, need, self._access.of(method, scope["path"])[1], scope)
-        elif caller.scopes.isdisjoint(need.scopes):
-            words = " or ".join(dict.fromkeys((*need.words, ADMIN)))
-            challenge = f'Bearer {REALM}, error="insufficient_scope", scope="{" ".join(need.words)}"'
-            raise Forbidden(
-                f"this key may not do this: it takes the scope {words}",
-                headers={"WWW-Authenticate": challenge},
-            )
+        else:
+            _check_scopes(caller, need)
+        if isinstance(found, Entry) and route and AUTHORIZATION in headers and len(admitted) < LARGEST_CACHE:
+            admitted[method, route, _digest(headers)] = found
         return caller
 
-    def _compared(self, headers: Headers) -> Caller | None:
-        """Who was let in with the very same header before, and would be now."""
+    async def _who(self, scope: Scope, headers: Headers) -> Entry | Caller:
+        """Who calls: by a key, or otherwise."""
+        if not (self._required or self._keys.any):  # whoever reaches it is let in
+            check_host(headers, self._own_hosts)
+            return self._anybody
         if self._hosts:
             check_host(headers, self._hosts)
-        entry = self._keys.verified.get(hashlib.sha256(headers.get(b"authorization", b"")).digest())
-        return None if entry is None or entry.has_expired else entry.caller
-
-    async def _caller(self, scope: Scope, headers: Headers) -> Caller:
-        headers = with_cookie(scope, headers)
-        header = headers.get(b"authorization", b"")
-        sent, verified = hashlib.sha256(header).digest(), self._keys.verified  # before the entries are looked at
-        entry = verified.get(sent)
-        if entry is None:
-            found = await self._found(scope, headers)
-            if isinstance(found, Caller):
-                return found
-            entry = found
-            if len(verified) < LARGEST_CACHE and header[:7].lower() == b"bearer ":  # which is good for every method
-                verified[sent] = entry
-        if entry.has_expired:
-            _refuse(scope, f"the key has expired at {entry.expires_at}", known=True)
-        return entry.caller
+        return await self._found(scope, with_cookie(scope, headers))
 
     async def _found(self, scope: Scope, headers: Headers) -> Entry | Caller:
         """The key that was sent; or who calls with another credential."""
@@ -130,6 +129,8 @@ class KeyGuard:
             entry = self._keys.get(given.id)
         if not secrets.matches(given.secret, entry and entry.digest) or entry is None:
             _refuse(scope, "no such key, or it was revoked", known=True)
+        if entry.has_expired:
+            _refuse(scope, f"the key has expired at {entry.expires_at}", known=True)
         return entry
 
     async def _of_provider(self, scope: Scope, credential: str) -> Caller:
@@ -151,6 +152,21 @@ class KeyGuard:
         return Caller(token.tenant, frozenset(), f"run:{token.run}", token.key, token.run, quotas=self._quotas)
 
 
+def _check_scopes(caller: Caller, need: Need) -> None:
+    """A key can do what one of its scopes is for.
+
+    Raises:
+        Forbidden: none is.
+    """
+    if caller.scopes.isdisjoint(need.scopes):
+        words = " or ".join(dict.fromkeys((*need.words, ADMIN)))
+        challenge = f'Bearer {REALM}, error="insufficient_scope", scope="{" ".join(need.words)}"'
+        raise Forbidden(
+            f"this key may not do this: it takes the scope {words}",
+            headers={"WWW-Authenticate": challenge},
+        )
+
+
 def _check_run(caller: Caller, need: Need, path: dict[str, str], scope: Scope) -> None:
     """A run's token can do nothing but report to its run, end it and read it.
 
@@ -165,13 +181,18 @@ def _check_run(caller: Caller, need: Need, path: dict[str, str], scope: Scope) -
         raise Forbidden(f"this token can only report to run {caller.run} and read it")
 
 
+def _digest(headers: Headers) -> bytes:
+    """What a credential is remembered by: looking that up takes a time that tells nothing of the credential."""
+    return hashlib.blake2b(headers.get(AUTHORIZATION, b""), digest_size=DIGEST_BYTES).digest()
+
+
 def _credential(scope: Scope, headers: Headers) -> str:
     """What a caller is to be known by: a bearer token; the password of a browser that shows a page will do, too.
 
     Raises:
         Unauthorised: there is none.
     """
-    header = headers.get(b"authorization", b"")
+    header = headers.get(AUTHORIZATION, b"")
     scheme, _, rest = header.decode("latin-1").partition(" ")
     text = rest.strip()
     if len(header) > LONGEST_CREDENTIAL:

@@ -48,8 +48,8 @@ class KeyRing:
 
     Attributes:
         any: whether there ever was a key, as far as is known.
-        verified: keys by the hash of the header that they were sent in, once that was compared; another dictionary
-            whenever a key was made or revoked.
+        admitted: keys that were let in, by method, route and hash of the header that they were sent in; another
+            dictionary whenever a key was made or revoked.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class KeyRing:
         self._fingerprint: Fingerprint | None = None
         self.any = False
         self._entries: dict[str, Entry] = {}
-        self.verified: dict[bytes, Entry] = {}
+        self.admitted: dict[tuple[str, str | None, bytes], Entry] = {}
         self._checked = 0.0
 
     def get(self, key: str) -> Entry | None:
@@ -122,7 +122,7 @@ class KeyRing:
                 return
             rows = repository.valid(session)
         self._entries = {row.id: self._entry(row) for row in rows}
-        self.verified = {}  # after the entries: what is kept in it stands in them
+        self.admitted = {}  # after the entries: what is kept in it stands in them
         self._fingerprint, self.any = found, found.made > 0
 
     def _entry(self, row: Key) -> Entry:

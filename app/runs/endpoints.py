@@ -52,13 +52,14 @@ def start(
 ) -> Response:
     """Start a live run of a workload; the first decision is the initial allocation."""
     named = WorkloadOnly.model_validate(body)
-    compiled = request.app.state.compiled_workloads.fetch(named.workload, caller.tenant)
+    state = request.app.state
+    compiled = state.compiled_workloads.fetch(named.workload, caller.tenant)
 
     def token(answer: dict[str, Any]) -> dict[str, Any]:
         return {**answer, "token": keys.issue_run_token(database, caller, answer["id"])}
 
     return once.run(
-        lambda record: service.start(database, caller.tenant, compiled, body, record),
+        lambda record: service.start(database, caller.tenant, compiled, body, record, kept=state.started_runs),
         finish=token if body.get("token") is True else None,
     )
 
@@ -120,7 +121,8 @@ async def put_iteration(request: Exchange) -> Answer:
 
 
 def _reporter(state: Any) -> Reporter:
-    return Reporter(state.database, state.compiled_workloads, state.drift_meter, utc_now, state.settings.pack_reports)
+    pack, started = state.settings.pack_reports, state.started_runs
+    return Reporter(state.database, state.compiled_workloads, state.drift_meter, utc_now, pack, started)
 
 
 hot_routes = [HotRoute("/runs/{run}/iterations/{iteration}", put_iteration, "PUT")]

@@ -3,6 +3,7 @@
 What is kept may be out of date, for another process may have taken a report: the write proves that it was current.
 """
 
+import threading
 from collections import OrderedDict
 from typing import Any
 
@@ -10,6 +11,7 @@ import msgspec
 from sqlalchemy import Row
 
 from app.database.packing import unpacked
+from app.database.tables import Run
 from app.decisions import service as decisions
 from app.drift.detector import NOTHING, Drift, restored
 from app.kinds.contract.engine import Shadow
@@ -17,6 +19,7 @@ from app.kinds.registry import KINDS
 from app.runs.repository import RUNNING
 
 LARGEST_CACHE = 64 << 20  # bytes
+LARGEST_STARTED = 16 << 20
 SLIGHT = 1_024  # bytes that a run may weigh more or less than is reckoned with
 OVERHEAD = 8_000  # bytes of a run beside its state: what its test for drifts keeps, above all
 
@@ -72,6 +75,24 @@ def from_stored(found: Row[Any], shadow: Shadow | None = None) -> Live:
     )
 
 
+def from_start(run: Run, workload: str, kind: str) -> Live:
+    """A run that has just been started, without a shadow."""
+    return Live(
+        id=run.id,
+        tenant=run.tenant,
+        workload=workload,
+        workload_id=run.workload_id,
+        state=run.state,
+        following=run.next_iteration,
+        kept=KINDS[kind].engine.restore(run.state_vector),
+        start=run.start,
+        kind=kind,
+        digest="",
+        decision=b"",
+        shadow=None,
+    )
+
+
 def _last_decision(found: Row[Any]) -> bytes:
     if found.digest is None:  # before the first iteration
         return b""
@@ -114,6 +135,28 @@ class LiveCache:
         """Forget a run."""
         if self._runs.pop(run, None) is not None:
             self.weight -= self._weights.pop(run)
+
+
+class StartedRuns:
+    """Runs that this process has started and that haven't reported yet: the first report needs no look at the database.
+
+    Threads put them in, and event loops take them out.
+    """
+
+    def __init__(self, size: int = LARGEST_STARTED) -> None:
+        self._lock, self._runs = threading.Lock(), LiveCache(size)
+
+    def put(self, live: Live) -> None:
+        """Keep a run that was committed."""
+        with self._lock:
+            self._runs.put(live)
+
+    def take(self, run: str) -> Live | None:
+        """The run, if it is kept; it is no longer."""
+        with self._lock:
+            live = self._runs.get(run)
+            self._runs.drop(run)
+        return live
 
 
 def _weight(live: Live) -> int:

@@ -36,7 +36,7 @@ from app.kinds.contract.engine import CompiledWorkload, Pending
 from app.kinds.registry import KINDS
 from app.runs import repository, writing
 from app.runs.deciding import Item, Verdict, answer_alone, decided
-from app.runs.live import Live, LiveCache, from_stored
+from app.runs.live import Live, LiveCache, StartedRuns, from_stored
 from app.runs.waiting import Waiting
 
 T = TypeVar("T")
@@ -64,6 +64,7 @@ class Reporter:
         meter: counts what has drifted.
         clock: the time of decisions.
         pack: whether reports are stored packed, which the release before can't read.
+        started: runs that have been started and haven't reported yet, as far as this process knows.
     """
 
     def __init__(
@@ -73,8 +74,9 @@ class Reporter:
         meter: DriftMeter | None = None,
         clock: Callable[[], datetime] = utc_now,
         pack: bool = True,
+        started: StartedRuns | None = None,
     ) -> None:
-        self._pack = pack
+        self._pack, self._started = pack, started or StartedRuns()
         self._database, self._compiled, self._clock = database, compiled_workloads, clock
         self._meter = meter or DriftMeter()
         self._runs, self._shadows = LiveCache(), Shadows(database)
@@ -101,7 +103,7 @@ class Reporter:
         """
         number = self._waiting.enter()
         try:
-            live, given = self._runs.get(run), None
+            live, given = self._known(run), None
             fresh = live is None
             for _ in range(ATTEMPTS):
                 if live is None or live.tenant != tenant:
@@ -129,6 +131,14 @@ class Reporter:
         finally:
             self._waiting.leave(number)
         raise Unavailable(f"other reports of run {run} keep coming in between", retry_after=1)
+
+    def _known(self, run: str) -> Live | None:
+        live = self._runs.get(run)
+        if live is None:
+            live = self._started.take(run)
+            if live is not None:
+                self._runs.put(live)
+        return live
 
     async def _load(self, tenant: str, run: str) -> Live:
         live = await self._in_thread(self._read, tenant, run)

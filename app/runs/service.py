@@ -23,6 +23,7 @@ from app.kinds.registry import KINDS, load_artifact, read_decision, read_or_raw,
 from app.policies.base import IncompatibleArtifact
 from app.retention import held
 from app.runs import repository
+from app.runs.live import StartedRuns, from_start
 from app.runs.repository import Loaded
 from app.runs.schemas import IterationRead, RunListed, RunPatch, RunRead, RunStarted
 from app.samples import service as samples
@@ -38,8 +39,9 @@ def start(
     body: Mapping[str, Any],
     record: Record = no_record,
     now: Clock = utc_now,
+    kept: StartedRuns | None = None,
 ) -> RunStarted:
-    """Start a run: its first decision is its kind's matter.
+    """Start a run: its first decision is its kind's matter. It is kept in ``kept`` for its first report.
 
     Raises:
         NotFound: the workload was deleted since ``compiled`` was made.
@@ -68,6 +70,7 @@ def start(
         created_at=moment,
     )
     started = RunStarted(id=run.id, workload=snapshot.name, agent=snapshot.agent_version, decision=run.decision)
+    live = from_start(run, snapshot.name, snapshot.spec.kind)
     with database.session() as session:
         if not workloads.keep(session, snapshot.workload_id):
             raise NotFound(f"no workload {given.workload!r}: it was deleted a moment ago")
@@ -75,6 +78,8 @@ def start(
             _check_shadow(session, compiled, given.shadow)
         repository.add(session, run)
         record(session, started)
+    if kept is not None and given.shadow is None:
+        kept.put(live)
     return started
 
 

@@ -1,0 +1,204 @@
+"""What a part of the service costs: processor time of an answer by a server with it and by one without, side by side.
+
+The two serve the same code and data. They take turns of milliseconds, each with one request on every connection, so
+that what else slows the machine down slows both, and both batch alike. Processor time is what bounds throughput on a
+core. On SQLite, with 10,000 keys of others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+from app.database.base import utc_now
+from app.database.engine import Database
+from app.database.tables import Key
+from app.keys import secrets
+from app.keys import service as keys
+from app.keys.schemas import KeyRequest
+from app.kinds.iterative.spec import Spec
+from app.settings import Settings
+from app.workloads import service as workloads
+from benchmarks import load
+from benchmarks.api_speed import CONNECTIONS, ITERATIONS, LOAD_CORE, SERVER_CORE, SPEC, Row, _report, publish, states
+from migrations.runner import upgrade
+from tests.servers import stop, wait_until
+
+TURNS = 31
+ROUNDS = ITERATIONS
+OTHER_KEYS = 10_000
+ROOT = Path(__file__).parent.parent
+Requests = list[list[load.Request]]
+"""In order, for each connection."""
+
+
+def prepare(folder: Path) -> str:
+    """A database with the benchmark's workload and many keys; gives the header of one of them."""
+    settings = Settings(data_dir=folder)
+    upgrade(settings.database_url)
+    database = Database(settings.database_url, settings)
+    workloads.register(database, "default", Spec.model_validate(SPEC))
+    publish(settings.database_url, str(SPEC["name"]))
+    with database.session() as session:
+        session.add_all(_key(number) for number in range(OTHER_KEYS))
+    made = keys.create(database, "default", KeyRequest(scopes={"read", "report"}), "benchmark")
+    database.dispose()
+    return f"authorization: Bearer {made.key}\r\n"
+
+
+def _key(number: int) -> Key:
+    made = secrets.make()
+    return Key(
+        id=made.id,
+        tenant=f"tenant-{number % 100}",
+        name="",
+        digest=made.digest,
+        scopes=["report"],
+        created_by="benchmark",
+        created_at=utc_now(),
+    )
+
+
+class Server:
+    """A running server, and the processor time that it has used.
+
+    Args:
+        port: where it listens.
+        process: its id.
+        headers: of each request, each ending its line.
+    """
+
+    def __init__(self, port: int, process: int, headers: str) -> None:
+        self.port, self.headers, self._process = port, headers, process
+
+    def used(self) -> float:
+        """Processor time in microseconds."""
+        tasks = Path(f"/proc/{self._process}/task").glob("*/schedstat")
+        return sum(int(task.read_text().split()[0]) for task in tasks) / 1e3
+
+    def decisions(self) -> Requests:
+        """Requests for decisions."""
+        return states("/decision")
+
+    def reports(self) -> Requests:
+        """Reports of a new run on each connection."""
+        rng = random.Random(0)
+        key = dict([self.headers.strip().split(": ", 1)])
+
+        def run() -> list[load.Request]:
+            asked = Request(f"http://127.0.0.1:{self.port}/runs", b'{"workload": "bench"}')
+            asked.headers.update({"content-type": "application/json", **key})
+            with urlopen(asked) as answer:
+                identifier = json.load(answer)["id"]
+            return [("PUT", f"/runs/{identifier}/iterations/{n}", _report(rng)) for n in range(ITERATIONS)]
+
+        return [run() for _ in range(CONNECTIONS)]
+
+
+@contextmanager
+def running(port: int, headers: str, command: Sequence[str], **options: object) -> Iterator[Server]:
+    """A server on a core of its own, once it answers."""
+    pinned = ["taskset", "-c", str(SERVER_CORE), *command]
+    process = subprocess.Popen(pinned, cwd=ROOT, **options)  # type: ignore[call-overload]
+    try:
+        wait_until(lambda: _answers(port), 120, "the server to answer")
+        time.sleep(1.0)
+        yield Server(port, process.pid, headers)
+    finally:
+        stop(process)
+
+
+def _answers(port: int) -> bool:
+    try:
+        urlopen(f"http://127.0.0.1:{port}/healthz", timeout=5).close()
+    except OSError:
+        return False
+    return True
+
+
+class _Connections:
+    """Keep-alive connections to a server."""
+
+    def __init__(self, server: Server, streams: Sequence[tuple[asyncio.StreamReader, asyncio.StreamWriter]]) -> None:
+        self._server, self._streams = server, streams
+
+    @classmethod
+    async def of(cls, server: Server) -> _Connections:
+        """New ones."""
+        return cls(server, [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(CONNECTIONS)])
+
+    async def round(self, requests: Sequence[load.Request]) -> None:
+        """One request on each, and its answer."""
+        for request, (_, writer) in zip(requests, self._streams, strict=True):
+            writer.write(load.encoded(request, self._server.headers))
+        for reader, _ in self._streams:
+            head = await reader.readuntil(b"\r\n\r\n")
+            if not head.startswith(b"HTTP/1.1 2"):
+                raise RuntimeError(f"odd: {head!r}")
+            await reader.readexactly(int(head.lower().partition(b"content-length: ")[2].partition(b"\r")[0]))
+
+    def close(self) -> None:
+        """Hang up."""
+        for _, writer in self._streams:
+            writer.close()
+
+
+async def _turn(servers: Sequence[Server], requests: Sequence[Requests]) -> list[float]:
+    """Processor time of an answer by each, in microseconds."""
+    connections = [await _Connections.of(server) for server in servers]
+    before = [server.used() for server in servers]
+    for number in range(ROUNDS):
+        for connection, given in zip(connections, requests, strict=True):
+            await connection.round([each[number] for each in given])
+    used = [server.used() - was for server, was in zip(servers, before, strict=True)]
+    for connection in connections:
+        connection.close()
+    return [each / ROUNDS / CONNECTIONS for each in used]
+
+
+def side_by_side(made: Callable[[Path, bool], AbstractContextManager[Server]], what: str, goal: float) -> list[Row]:
+    """What something costs.
+
+    Args:
+        made: a server on data in a folder, with it or without.
+        what: it is.
+        goal: at most so much more processor time.
+    """
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="steward-bench-")))
+        servers = [stack.enter_context(made(folder / str(on), on)) for on in (True, False)]
+        everywhere = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, {LOAD_CORE})
+        stack.callback(os.sched_setaffinity, 0, everywhere)
+        given = {"GET /decision, full state": Server.decisions, "PUT iteration, durable": Server.reports}
+        found = {name: [_once(servers, give) for _ in range(TURNS)] for name, give in given.items()}
+    return [_row(name, pairs, what, goal) for name, pairs in found.items()]
+
+
+def _once(servers: Sequence[Server], give: Callable[[Server], Requests]) -> list[float]:
+    return asyncio.run(_turn(servers, [give(server) for server in servers]))
+
+
+def _row(name: str, pairs: Sequence[Sequence[float]], what: str, goal: float) -> Row:
+    ratios = sorted(dear / plain - 1 for dear, plain in pairs)
+    outer = int((len(ratios) - 1.96 * len(ratios) ** 0.5) / 2) - 1  # of the median's interval: a sign test's
+    low, high = ratios[outer], ratios[-1 - outer]
+    return {
+        "name": f"{name}: processor time more than without {what} (95 %: {low:+.1%} to {high:+.1%}, {TURNS} turns)",
+        "value": round(statistics.median(dear for dear, _ in pairs), 1),
+        "unit": "us an answer",
+        "peer": f"the same server without {what}",
+        "peer_value": round(statistics.median(plain for _, plain in pairs), 1),
+        "ratio": round(1 + statistics.median(ratios), 3),
+        "goal": f"<= {1 + goal:g} x",
+    }

@@ -1,0 +1,140 @@
+"""A key that was let in on a route before is known at once, and refused all that it would be refused at first."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import update
+from starlette.types import Scope
+
+from app.database.engine import Database
+from app.database.tables import Key
+from app.errors import BadRequest, Forbidden, Misdirected, TooManyRequests
+from app.keys import service
+from app.keys.guard import KeyGuard
+from app.main import create_app
+from app.settings import Settings
+from tests.app.keys.conftest import make_key
+
+ROUTE, RUN_ROUTE = "/runs/{run}/iterations/{iteration}", "/runs/{run}"
+
+
+@dataclass
+class Callers:
+    """Who calls the guard of a service, on its report route unless said otherwise."""
+
+    guard: KeyGuard
+    key: bytes
+
+    def scope(self, *headers: tuple[bytes, bytes], method: str = "PUT") -> Scope:
+        pairs = [(b"host", b"testserver"), (b"authorization", self.key), *headers]
+        return {"method": method, "path": "/runs/x/iterations/0", "query_string": b"", "headers": pairs}
+
+    def recognised(self, *headers: tuple[bytes, bytes], method: str = "PUT", route: str = ROUTE) -> bool:
+        return self.guard.recognised(self.scope(*headers, method=method), route) is not None
+
+    def admit(self, *headers: tuple[bytes, bytes], method: str = "PUT", route: str = ROUTE) -> None:
+        asyncio.run(self.guard.admit(self.scope(*headers, method=method), route))
+
+
+def callers(settings: Settings, database: Database, *scopes: str, admitted: bool = True, **changes: Any) -> Callers:
+    key = make_key(database, "default", scopes or ("report",))["Authorization"].encode()
+    app: Any = create_app(settings.model_copy(update=changes), database)
+    made = Callers(app.gateway.guard, key)
+    if admitted:
+        assert not made.recognised()
+        made.admit()
+        assert made.recognised()
+    return made
+
+
+def test_it_is_known_on_that_route_and_method_alone(settings: Settings, database: Database) -> None:
+    made = callers(settings, database)
+    assert not made.recognised(method="GET")
+    assert not made.recognised(route=RUN_ROUTE)
+    made.key += b"x"
+    assert not made.recognised()
+
+
+def test_a_key_without_the_scope_is_never_known(settings: Settings, database: Database) -> None:
+    made = callers(settings, database, "read", admitted=False)
+    for _ in range(2):
+        with pytest.raises(Forbidden):
+            made.admit()
+        assert not made.recognised()
+
+
+def test_its_end_is_noticed(settings: Settings, database: Database) -> None:
+    revoked, expired = (callers(settings, database) for _ in range(2))
+    identifier = revoked.key.decode().split("_")[1]
+    service.revoke(database, None, identifier)
+    revoked.guard._keys.refresh()
+    assert not revoked.recognised()
+    past = datetime.now(UTC) - timedelta(seconds=1)
+    for made, entry in expired.guard._keys.admitted.items():
+        expired.guard._keys.admitted[made] = entry._replace(expires_at=past)
+    assert not expired.recognised()
+
+
+def test_what_is_known_grows_old(settings: Settings, database: Database) -> None:
+    made = callers(settings, database)
+    made.guard._keys._checked -= 1.0  # as after a second without a look
+    assert not made.recognised()
+
+
+def test_who_was_revoked_while_it_was_let_in_is_not_kept(settings: Settings, database: Database) -> None:
+    made = callers(settings, database, admitted=False)
+    made.guard._keys.refresh()
+    kept, found = made.guard._keys.get, made.guard._keys.get(made.key.decode().split("_")[1])
+
+    def revoke_behind(_: str) -> Any:
+        with database.session() as session:
+            session.execute(update(Key).values(revoked_at=datetime.now(UTC)))
+        made.guard._keys.refresh()
+        return found
+
+    made.guard._keys.get = revoke_behind  # type: ignore[method-assign, assignment]
+    made.admit()
+    made.guard._keys.get = kept  # type: ignore[method-assign]
+    assert not made.recognised()
+
+
+def test_another_sites_page_is_refused(settings: Settings, database: Database) -> None:
+    made = callers(settings, database)
+    with pytest.raises(Forbidden):
+        made.recognised((b"origin", b"http://evil.example"))
+    with pytest.raises(Forbidden):
+        made.recognised((b"sec-fetch-site", b"cross-site"))
+
+
+def test_another_host_is_refused(settings: Settings, database: Database) -> None:
+    made = callers(settings, database, allowed_hosts=("testserver",))
+    other = made.scope()
+    other["headers"][0] = (b"host", b"evil.example")
+    with pytest.raises(Misdirected):
+        made.guard.recognised(other, ROUTE)
+
+
+def test_a_header_given_twice_is_refused(settings: Settings, database: Database) -> None:
+    made = callers(settings, database)
+    with pytest.raises(BadRequest):
+        made.recognised((b"authorization", made.key))
+
+
+def test_its_requests_are_counted(settings: Settings, database: Database) -> None:
+    made = callers(settings, database, key_requests_per_second=5.0)
+    with pytest.raises(TooManyRequests):
+        sum(made.recognised() for _ in range(20))
+
+
+def test_a_cookie_is_looked_at_each_time(settings: Settings, database: Database) -> None:
+    made = callers(settings, database, admitted=False)
+    cookie = (b"cookie", b"steward-key=" + made.key.removeprefix(b"Bearer "))
+    scope = made.scope(cookie, (b"origin", b"http://testserver"), (b"sec-fetch-site", b"same-origin"))
+    scope["headers"] = [pair for pair in scope["headers"] if pair[0] != b"authorization"]
+    asyncio.run(made.guard.admit(scope, ROUTE))
+    assert made.guard.recognised(scope, ROUTE) is None
