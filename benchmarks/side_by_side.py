@@ -30,7 +30,18 @@ from app.kinds.iterative.spec import Spec
 from app.settings import Settings
 from app.workloads import service as workloads
 from benchmarks import load
-from benchmarks.api_speed import CONNECTIONS, ITERATIONS, LOAD_CORE, SERVER_CORE, SPEC, Row, _report, publish, states
+from benchmarks.api_speed import (
+    CONNECTIONS,
+    ITERATIONS,
+    LOAD_CORE,
+    SERVER_CORE,
+    SPEC,
+    Row,
+    _report,
+    interval,
+    publish,
+    states,
+)
 from migrations.runner import upgrade
 from tests.servers import stop, wait_until
 
@@ -190,9 +201,8 @@ def _once(servers: Sequence[Server], give: Callable[[Server], Requests]) -> list
 
 
 def _row(name: str, pairs: Sequence[Sequence[float]], what: str, goal: float) -> Row:
-    ratios = sorted(dear / plain - 1 for dear, plain in pairs)
-    outer = int((len(ratios) - 1.96 * len(ratios) ** 0.5) / 2) - 1  # of the median's interval: a sign test's
-    low, high = ratios[outer], ratios[-1 - outer]
+    ratios = [dear / plain - 1 for dear, plain in pairs]
+    low, high = interval(ratios)
     return {
         "name": f"{name}: processor time more than without {what} (95 %: {low:+.1%} to {high:+.1%}, {TURNS} turns)",
         "value": round(statistics.median(dear for dear, _ in pairs), 1),

@@ -42,22 +42,25 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 # PostgreSQL takes the whole batch as an array of each column in one statement, a transaction of its own, in one round
-# trip; of a shorter array the rest is null. SQLite, which is called and not sent to, is quickest row by row.
+# trip; of a shorter array the rest is null. The limit leaves none out: it has the planner expect few rows, and find
+# each run by its key. Plans are kept, and that of a small table would else go on reading all of it when it has grown.
+# SQLite, which is called and not sent to, is quickest row by row.
 _APPEND_ALL = """
-WITH input AS MATERIALIZED (
-  SELECT * FROM unnest(CAST(%(run)s AS text[]), CAST(%(iteration)s AS integer[]), CAST(%(digest)s AS text[]),
-    CAST(%(state)s AS jsonb[]), CAST(%(report)s AS jsonb[]), CAST(%(decision)s AS jsonb[]), CAST(%(packed)s AS bytea[]),
-    CAST(%(drift)s AS jsonb[]), CAST(%(drifts)s AS integer[]))
-  AS entry(run, iteration, digest, state, report, decision, packed, drift, drifts)
-), moved AS (
+WITH moved AS (
   UPDATE runs SET next_iteration = next_iteration + 1, state_vector = input.state,
     drift = COALESCE(input.drift, runs.drift), drifts = COALESCE(input.drifts, runs.drifts)
-  FROM input WHERE runs.id = input.run AND runs.next_iteration = input.iteration AND runs.state = 'running'
-  RETURNING runs.id, runs.tenant
+  FROM (
+    SELECT * FROM unnest(CAST(%(run)s AS text[]), CAST(%(iteration)s AS integer[]), CAST(%(digest)s AS text[]),
+      CAST(%(state)s AS jsonb[]), CAST(%(report)s AS jsonb[]), CAST(%(decision)s AS jsonb[]),
+      CAST(%(packed)s AS bytea[]), CAST(%(drift)s AS jsonb[]), CAST(%(drifts)s AS integer[]))
+    AS entry(run, iteration, digest, state, report, decision, packed, drift, drifts)
+    LIMIT CAST(%(rows)s AS bigint)
+  ) AS input
+  WHERE runs.id = input.run AND runs.next_iteration = input.iteration AND runs.state = 'running'
+  RETURNING runs.tenant, input.*
 )
 INSERT INTO iterations (run_id, iteration, tenant, digest, report, decision, packed, reported_at)
-SELECT run, iteration, tenant, digest, COALESCE(report, '{}'), COALESCE(decision, '{}'), packed, %(now)s
-FROM input JOIN moved ON moved.id = input.run
+SELECT run, iteration, tenant, digest, COALESCE(report, '{}'), COALESCE(decision, '{}'), packed, %(now)s FROM moved
 RETURNING run_id
 """
 _ADVANCE_EACH = """
@@ -102,7 +105,9 @@ def _append_all(connection: Connection, entries: Sequence[Entry], now: datetime)
         "drifts": (None if drift is None else str(drift[1]) for drift in drifts),
     }
     parameters = {name: _array(values) for name, values in columns.items()}
-    return set(connection.exec_driver_sql(_APPEND_ALL, {**parameters, "now": now}).scalars().all())
+    return set(
+        connection.exec_driver_sql(_APPEND_ALL, {**parameters, "rows": len(entries), "now": now}).scalars().all()
+    )
 
 
 def _array(values: Iterable[str | None]) -> str:
