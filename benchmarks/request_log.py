@@ -7,7 +7,8 @@ with its decision (`benchmarks.side_by_side`).
 from __future__ import annotations
 
 import sys
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.api_speed import Row
@@ -31,12 +32,17 @@ def serve(port: int, folder: Path) -> None:
     uvicorn.Server(configuration(settings, Database(settings.database_url, settings))).run()
 
 
-def made(folder: Path, telling: bool) -> AbstractContextManager[Server]:
+@contextmanager
+def made(folder: Path, telling: bool) -> Iterator[Server]:
     """A server that tells of each request, or one that doesn't."""
     headers, port = prepare(folder), free_port()
     command = [sys.executable, "-m", "benchmarks.request_log", "serve", str(port), str(folder)]
     wanted = {"STEWARD_LOG_FORMAT": "json", "STEWARD_LOG_REQUESTS": str(telling).lower()}
-    return running(port, headers, command, env=clean_environment(wanted), stderr=(folder / "log").open("wb"))
+    with (
+        (folder / "log").open("wb") as log,
+        running(port, headers, command, env=clean_environment(wanted), stderr=log) as server,
+    ):
+        yield server
 
 
 def results() -> list[Row]:

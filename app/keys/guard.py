@@ -66,6 +66,8 @@ class KeyGuard:
         Raises:
             BadRequest, Misdirected, Forbidden, TooManyRequests: it may not.
         """
+        if route is None or not self._keys.any:
+            return None
         method, headers = scope["method"], single(scope["headers"], NAMES)
         entry = self._keys.admitted.get((method, route, _digest(headers)))
         if entry is None or entry.has_expired or self._keys.is_older(OLDEST_SECONDS):
@@ -102,7 +104,9 @@ class KeyGuard:
             _check_run(caller, need, self._access.of(method, scope["path"])[1], scope)
         else:
             _check_scopes(caller, need)
-        if isinstance(found, Entry) and route and AUTHORIZATION in headers and len(admitted) < LARGEST_CACHE:
+        if isinstance(found, Entry) and route is not None and AUTHORIZATION in headers:
+            if len(admitted) >= LARGEST_CACHE:  # of one caller's making, perhaps: it must not keep others out
+                admitted.clear()
             admitted[method, route, _digest(headers)] = found
         return caller
 

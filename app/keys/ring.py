@@ -62,7 +62,7 @@ class KeyRing:
         self._fingerprint: Fingerprint | None = None
         self.any = False
         self._entries: dict[str, Entry] = {}
-        self.admitted: dict[tuple[str, str | None, bytes], Entry] = {}
+        self.admitted: dict[tuple[str, str, bytes], Entry] = {}
         self._checked = 0.0
 
     def get(self, key: str) -> Entry | None:

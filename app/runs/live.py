@@ -22,6 +22,7 @@ LARGEST_CACHE = 64 << 20  # bytes
 LARGEST_STARTED = 16 << 20
 SLIGHT = 1_024  # bytes that a run may weigh more or less than is reckoned with
 OVERHEAD = 8_000  # bytes of a run beside its state: what its test for drifts keeps, above all
+BYTES_OF_JSON = 6  # that an object takes, for each that it is written in
 
 
 class Live(msgspec.Struct, eq=False):
@@ -34,6 +35,7 @@ class Live(msgspec.Struct, eq=False):
         digest, decision: of the last reported iteration; empty before the first.
         shadow: the agent that is consulted too, if there is one.
         drift: what the test for drifts keeps.
+        weight: bytes of it that stay the same.
     """
 
     id: str
@@ -49,6 +51,11 @@ class Live(msgspec.Struct, eq=False):
     decision: bytes
     shadow: Shadow | None
     drift: Drift = NOTHING
+    weight: int = OVERHEAD
+
+    def __post_init__(self) -> None:
+        """Weigh what stays the same."""
+        self.weight = OVERHEAD + (BYTES_OF_JSON * len(msgspec.json.encode(self.start)) if self.start else 0)
 
     @property
     def running(self) -> bool:
@@ -160,4 +167,4 @@ class StartedRuns:
 
 
 def _weight(live: Live) -> int:
-    return OVERHEAD + KINDS[live.kind].engine.weight(live.kept) + len(live.decision)
+    return live.weight + KINDS[live.kind].engine.weight(live.kept) + len(live.decision)

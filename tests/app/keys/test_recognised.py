@@ -125,6 +125,17 @@ def test_a_header_given_twice_is_refused(settings: Settings, database: Database)
         made.recognised((b"authorization", made.key))
 
 
+def test_one_caller_keeps_no_other_out(settings: Settings, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.keys.guard.LARGEST_CACHE", 3)
+    made = callers(settings, database)
+    key = made.key
+    for spaces in range(2, 9):  # the same key, written otherwise
+        made.key = key.replace(b" ", b" " * spaces)
+        made.admit()
+        assert made.recognised()
+        assert len(made.guard._keys.admitted) <= 3
+
+
 def test_its_requests_are_counted(settings: Settings, database: Database) -> None:
     made = callers(settings, database, key_requests_per_second=5.0)
     with pytest.raises(TooManyRequests):

@@ -48,6 +48,12 @@ def test_a_long_queue_weighs_what_it_takes() -> None:
     assert cache.weight == 0
 
 
+def test_what_a_run_was_started_with_weighs_what_it_takes() -> None:
+    cache, start = LiveCache(), {"upcoming": [{"features": {f"feature-{i}": 1.5 for i in range(8)}}] * 1_000}
+    cache.put(Live("announced", "default", "w", "i", "running", 0, live("").kept, start, "iterative", "", b"", None))
+    assert 500_000 < cache.weight < 2_000_000
+
+
 def test_a_run_is_weighed_again_when_it_grows_and_one_that_is_too_large_displaces_nobody() -> None:
     cache = LiveCache(1_000_000)
     growing = live("growing", "workflow", queue(10))
