@@ -19,7 +19,7 @@ from app.http.caller import UNLIMITED, Caller, Quotas, allowed
 from app.keys import repository
 from app.keys.repository import Fingerprint
 
-POLL_SECONDS = 0.4
+POLL_SECONDS = 0.6
 OLDEST_SECONDS = 0.9
 """What is known may be this old; beyond it a request looks again itself, so that what is revoked ends in a second."""
 UNKNOWN_SECONDS = 0.1
@@ -48,8 +48,8 @@ class KeyRing:
 
     Attributes:
         any: whether there ever was a key, as far as is known.
-        admitted: keys that were let in, by method, route and hash of the header that they were sent in; another
-            dictionary whenever a key was made or revoked.
+        admitted: keys that were let in, by method, route and the header that they were sent in; another dictionary
+            whenever a key was made or revoked.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class KeyRing:
         self._fingerprint: Fingerprint | None = None
         self.any = False
         self._entries: dict[str, Entry] = {}
-        self.admitted: dict[tuple[str, str, bytes], Entry] = {}
+        self.admitted: dict[tuple[str, str, bytes | None], Entry] = {}
         self._checked = 0.0
 
     def get(self, key: str) -> Entry | None:

@@ -23,7 +23,7 @@ def test_code_and_migrations_agree(any_database: Database) -> None:
     url = any_database.url.render_as_string(hide_password=False)
     check(url)  # raises on a difference
     with any_database.engine.connect() as connection:
-        assert connection.scalars(text("SELECT version_num FROM alembic_version")).all() == ["2026_11_26_priority"]
+        assert connection.scalars(text("SELECT version_num FROM alembic_version")).all() == ["2026_11_26_revoked"]
 
 
 def test_migrations_go_down_and_up_again(any_database: Database) -> None:

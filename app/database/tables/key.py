@@ -23,7 +23,7 @@ class Key(TenantMixin, CreatedMixin, Base):
     scopes: Mapped[list[Any]]
     created_by: Mapped[str] = mapped_column(String(255))
     expires_at: Mapped[datetime | None]
-    revoked_at: Mapped[datetime | None]
+    revoked_at: Mapped[datetime | None] = mapped_column(index=True)  # counted twice a second
 
 
 class RunToken(TenantMixin, CreatedMixin, Base):

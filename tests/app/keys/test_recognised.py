@@ -103,12 +103,12 @@ def test_who_was_revoked_while_it_was_let_in_is_not_kept(settings: Settings, dat
     assert not made.recognised()
 
 
-def test_another_sites_page_is_refused(settings: Settings, database: Database) -> None:
+@pytest.mark.parametrize("told", [(b"origin", b"http://evil.example"), (b"sec-fetch-site", b"cross-site")])
+def test_another_sites_page_is_refused(settings: Settings, database: Database, told: tuple[bytes, bytes]) -> None:
     made = callers(settings, database)
+    assert not made.recognised(told)
     with pytest.raises(Forbidden):
-        made.recognised((b"origin", b"http://evil.example"))
-    with pytest.raises(Forbidden):
-        made.recognised((b"sec-fetch-site", b"cross-site"))
+        made.admit(told)
 
 
 def test_another_host_is_refused(settings: Settings, database: Database) -> None:
@@ -121,8 +121,10 @@ def test_another_host_is_refused(settings: Settings, database: Database) -> None
 
 def test_a_header_given_twice_is_refused(settings: Settings, database: Database) -> None:
     made = callers(settings, database)
-    with pytest.raises(BadRequest):
-        made.recognised((b"authorization", made.key))
+    for other in (made.key, b"Bearer x"):
+        assert not made.recognised((b"authorization", other))
+        with pytest.raises(BadRequest):
+            made.admit((b"authorization", other))
 
 
 def test_one_caller_keeps_no_other_out(settings: Settings, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
