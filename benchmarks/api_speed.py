@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
@@ -74,7 +74,7 @@ def server(command: Sequence[str], port: int, **settings: str) -> Iterator[int]:
     finally:
         os.sched_setaffinity(0, everywhere)
     try:
-        wait_until(lambda: _answers(port), what="the server to answer")
+        wait_until(lambda: answers(port, "/openapi.json"), what="the server to answer")
         yield port
     finally:
         stop(process)
@@ -83,9 +83,10 @@ def server(command: Sequence[str], port: int, **settings: str) -> Iterator[int]:
 _ROOT = Path(__file__).parent.parent
 
 
-def _answers(port: int) -> bool:
+def answers(port: int, path: str = "/healthz") -> bool:
+    """Whether a server has started there."""
     try:
-        urlopen(f"http://127.0.0.1:{port}/openapi.json", timeout=5).close()
+        urlopen(f"http://127.0.0.1:{port}{path}", timeout=5).close()
     except OSError:
         return False
     return True
@@ -202,13 +203,13 @@ def states(path: str) -> list[list[load.Request]]:
     return [[one() for _ in range(256)] for _ in range(CONNECTIONS)]
 
 
-def reports(port: int, count: int) -> list[list[load.Request]]:
-    """Reports of ``count`` new runs per connection, one run after the other."""
-    rng = random.Random(port)
-    connection = HTTPConnection("127.0.0.1", port)
+def reports(port: int, count: int, headers: Mapping[str, str] | None = None) -> list[list[load.Request]]:
+    """Reports of ``count`` new runs per connection, one run after the other; they are started with ``headers``."""
+    rng = random.Random(0)
+    connection, sent = HTTPConnection("127.0.0.1", port), {"content-type": "application/json", **(headers or {})}
 
     def run() -> list[load.Request]:
-        connection.request("POST", "/runs", b'{"workload": "bench"}', {"content-type": "application/json"})
+        connection.request("POST", "/runs", b'{"workload": "bench"}', sent)
         identifier = json.load(connection.getresponse())["id"]
         return [("PUT", f"/runs/{identifier}/iterations/{n}", _report(rng)) for n in range(ITERATIONS)]
 

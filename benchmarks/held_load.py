@@ -35,7 +35,7 @@ import psutil
 
 from app.kinds.iterative.example import EXAMPLE
 from benchmarks import inference_serving, open_loop
-from benchmarks.api_speed import SPEC, Row, _post, publish
+from benchmarks.api_speed import SPEC, Row, _post, answers, publish
 from benchmarks.footprint import listening
 from benchmarks.open_loop import Measured, Plan, Run
 from tests.servers import clean_environment, free_port, postgres_server, stop, wait_until
@@ -117,18 +117,10 @@ def _process(folder: Path, url: str, core: int, workers: int) -> Iterator[int]:
     environment = clean_environment({"STEWARD_DATABASE_URL": url, "STEWARD_LOG_LEVEL": "error"})
     process = subprocess.Popen([*command, "--data", str(folder)], env=environment, cwd=ROOT)
     try:
-        wait_until(lambda: _answers(port), 120, "the server to answer")
+        wait_until(lambda: answers(port), 120, "the server to answer")
         yield port
     finally:
         stop(process)
-
-
-def _answers(port: int) -> bool:
-    try:
-        urlopen(f"http://127.0.0.1:{port}/healthz", timeout=5).close()
-    except OSError:
-        return False
-    return True
 
 
 def held(measured: Measured, rate: float) -> bool:

@@ -8,9 +8,7 @@ core. On SQLite, with 10,000 keys of others.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-import random
 import statistics
 import subprocess
 import tempfile
@@ -18,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from urllib.request import Request, urlopen
+from typing import NamedTuple
 
 from app.database.base import utc_now
 from app.database.engine import Database
@@ -37,9 +35,10 @@ from benchmarks.api_speed import (
     SERVER_CORE,
     SPEC,
     Row,
-    _report,
+    answers,
     interval,
     publish,
+    reports,
     states,
 )
 from migrations.runner import upgrade
@@ -52,6 +51,7 @@ PROCESS_CLOCK = 2  # of Linux: in the lowest bits of the clock that tells a proc
 ROOT = Path(__file__).parent.parent
 Requests = list[list[load.Request]]
 """In order, for each connection."""
+Give = Callable[["Server"], Requests]
 
 
 def prepare(folder: Path) -> str:
@@ -103,17 +103,7 @@ class Server:
 
     def reports(self) -> Requests:
         """Reports of a new run on each connection."""
-        rng = random.Random(0)
-        key = dict([self.headers.strip().split(": ", 1)])
-
-        def run() -> list[load.Request]:
-            asked = Request(f"http://127.0.0.1:{self.port}/runs", b'{"workload": "bench"}')
-            asked.headers.update({"content-type": "application/json", **key})
-            with urlopen(asked) as answer:
-                identifier = json.load(answer)["id"]
-            return [("PUT", f"/runs/{identifier}/iterations/{n}", _report(rng)) for n in range(ITERATIONS)]
-
-        return [run() for _ in range(CONNECTIONS)]
+        return reports(self.port, 1, dict([self.headers.strip().split(": ", 1)]))
 
 
 @contextmanager
@@ -122,19 +112,11 @@ def running(port: int, headers: str, command: Sequence[str], **options: object) 
     pinned = ["taskset", "-c", str(SERVER_CORE), *command]
     process = subprocess.Popen(pinned, cwd=ROOT, **options)  # type: ignore[call-overload]
     try:
-        wait_until(lambda: _answers(port), 120, "the server to answer")
+        wait_until(lambda: answers(port), 120, "the server to answer")
         time.sleep(1.0)
         yield Server(port, process.pid, headers)
     finally:
         stop(process)
-
-
-def _answers(port: int) -> bool:
-    try:
-        urlopen(f"http://127.0.0.1:{port}/healthz", timeout=5).close()
-    except OSError:
-        return False
-    return True
 
 
 class _Connections:
@@ -164,18 +146,42 @@ class _Connections:
             writer.close()
 
 
-async def _turn(servers: Sequence[Server], requests: Sequence[Requests]) -> list[float]:
-    """Processor time of an answer by each, in microseconds."""
+class Turn(NamedTuple):
+    """What was used while each server answered as many requests.
+
+    Attributes:
+        each: processor time of each server, in microseconds.
+        wall: seconds that it took.
+    """
+
+    each: list[float]
+    wall: float
+
+
+async def _turn(servers: Sequence[Server], requests: Sequence[Requests]) -> Turn:
     connections = [await _Connections.of(server) for server in servers]
-    before = [server.used() for server in servers]
+    before, begun = [server.used() for server in servers], time.perf_counter()
     pairs = list(zip(connections, requests, strict=True))
     for number in range(ROUNDS):
         for connection, given in pairs if number % 2 else reversed(pairs):
             await connection.round([each[number] for each in given])
     used = [server.used() - was for server, was in zip(servers, before, strict=True)]
+    wall = time.perf_counter() - begun
     for connection in connections:
         connection.close()
-    return [each / ROUNDS / CONNECTIONS for each in used]
+    return Turn(used, wall)
+
+
+@contextmanager
+def both(made: Callable[[Path, bool], AbstractContextManager[Server]]) -> Iterator[Callable[[Give], list[Turn]]]:
+    """Two servers, ``made`` on data in a folder with something and without; gives what has them take turns."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="steward-bench-")))
+        servers = [stack.enter_context(made(folder / str(on), on)) for on in (True, False)]
+        everywhere = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, {LOAD_CORE})
+        stack.callback(os.sched_setaffinity, 0, everywhere)
+        yield lambda give: [asyncio.run(_turn(servers, [give(one) for one in servers])) for _ in range(TURNS)]
 
 
 def side_by_side(made: Callable[[Path, bool], AbstractContextManager[Server]], what: str, goal: float) -> list[Row]:
@@ -186,19 +192,12 @@ def side_by_side(made: Callable[[Path, bool], AbstractContextManager[Server]], w
         what: it is.
         goal: at most so much more processor time.
     """
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="steward-bench-")))
-        servers = [stack.enter_context(made(folder / str(on), on)) for on in (True, False)]
-        everywhere = os.sched_getaffinity(0)
-        os.sched_setaffinity(0, {LOAD_CORE})
-        stack.callback(os.sched_setaffinity, 0, everywhere)
-        given = {"GET /decision, full state": Server.decisions, "PUT iteration, durable": Server.reports}
-        found = {name: [_once(servers, give) for _ in range(TURNS)] for name, give in given.items()}
-    return [_row(name, pairs, what, goal) for name, pairs in found.items()]
-
-
-def _once(servers: Sequence[Server], give: Callable[[Server], Requests]) -> list[float]:
-    return asyncio.run(_turn(servers, [give(server) for server in servers]))
+    given = {"GET /decision, full state": Server.decisions, "PUT iteration, durable": Server.reports}
+    with both(made) as turns:
+        found = {name: turns(give) for name, give in given.items()}
+    answered = ROUNDS * CONNECTIONS
+    pairs = {name: [[used / answered for used in turn.each] for turn in taken] for name, taken in found.items()}
+    return [_row(name, pair, what, goal) for name, pair in pairs.items()]
 
 
 def _row(name: str, pairs: Sequence[Sequence[float]], what: str, goal: float) -> Row:

@@ -74,7 +74,7 @@ class Guard(Protocol):
         """Who calls, where that can be told at once: somebody like that was let in before; None: `admit` tells.
 
         Raises:
-            BadRequest, Forbidden, Misdirected, TooManyRequests: it may not, or not now.
+            Misdirected, TooManyRequests: it may not, or not now.
         """
         ...
 

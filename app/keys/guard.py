@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # it takes what verifies signatures, which few services need
 
 NAMES = frozenset({AUTHORIZATION, b"host", b"origin", b"sec-fetch-site"})
 LONGEST_CREDENTIAL = 8192
+LONGEST_KEPT = 2 * secrets.LONGEST  # bytes of a header that is remembered: any key, as it is usually sent
 LARGEST_CACHE = 10_000
 REALM = 'realm="Steward"'
 
@@ -107,10 +108,11 @@ class KeyGuard:
             _check_run(caller, need, self._access.of(method, scope["path"])[1], scope)
         else:
             _check_scopes(caller, need)
-        if isinstance(found, Entry) and route is not None and AUTHORIZATION in headers:
+        sent = headers.get(AUTHORIZATION, b"")
+        if isinstance(found, Entry) and route is not None and 0 < len(sent) <= LONGEST_KEPT:
             if len(admitted) >= LARGEST_CACHE:  # of one caller's making, perhaps: it must not keep others out
                 admitted.clear()
-            admitted[method, route, headers[AUTHORIZATION]] = found
+            admitted[method, route, sent] = found
         return caller
 
     async def _who(self, scope: Scope, headers: Headers) -> Entry | Caller:

@@ -104,10 +104,9 @@ def _append_all(connection: Connection, entries: Sequence[Entry], now: datetime)
         "drift": (None if drift is None else str(drift[0], "utf-8") for drift in drifts),
         "drifts": (None if drift is None else str(drift[1]) for drift in drifts),
     }
-    parameters = {name: _array(values) for name, values in columns.items()}
-    return set(
-        connection.exec_driver_sql(_APPEND_ALL, {**parameters, "rows": len(entries), "now": now}).scalars().all()
-    )
+    arrays = {name: _array(values) for name, values in columns.items()}
+    written = connection.exec_driver_sql(_APPEND_ALL, {**arrays, "rows": len(entries), "now": now})
+    return set(written.scalars().all())
 
 
 def _array(values: Iterable[str | None]) -> str:

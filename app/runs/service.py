@@ -70,7 +70,6 @@ def start(
         created_at=moment,
     )
     started = RunStarted(id=run.id, workload=snapshot.name, agent=snapshot.agent_version, decision=run.decision)
-    live = from_start(run, snapshot.name, snapshot.spec.kind)
     with database.session() as session:
         if not workloads.keep(session, snapshot.workload_id):
             raise NotFound(f"no workload {given.workload!r}: it was deleted a moment ago")
@@ -79,7 +78,7 @@ def start(
         repository.add(session, run)
         record(session, started)
     if kept is not None and given.shadow is None:
-        kept.put(live)
+        kept.put(from_start(run, snapshot.name, snapshot.spec.kind))
     return started
 
 

@@ -138,6 +138,13 @@ def test_one_caller_keeps_no_other_out(settings: Settings, database: Database, m
         assert len(made.guard._keys.admitted) <= 3
 
 
+def test_a_key_in_much_else_is_not_kept(settings: Settings, database: Database) -> None:
+    made = callers(settings, database)
+    made.key = made.key.replace(b" ", b" " * 1_000)
+    made.admit()
+    assert not made.recognised()
+
+
 def test_its_requests_are_counted(settings: Settings, database: Database) -> None:
     made = callers(settings, database, key_requests_per_second=5.0)
     with pytest.raises(TooManyRequests):

@@ -55,17 +55,12 @@ def test_runs_are_found_by_their_key(postgres_database: Database, analysed: bool
         told: list[str] = []
         driver: Any = connection.connection.driver_connection
         driver.add_notice_handler(lambda notice: told.append(notice.message_primary))
-        settings = (
-            "auto_explain.log_min_duration = 0",
-            "plan_cache_mode = force_generic_plan",
-            "client_min_messages = log",
-        )
-        for statement in (
-            "ANALYZE runs" if analysed else "SELECT 1",
-            "LOAD 'auto_explain'",
-            *(f"SET {each}" for each in settings),
-        ):
-            connection.exec_driver_sql(statement)
+        if analysed:
+            connection.exec_driver_sql("ANALYZE runs")
+        connection.exec_driver_sql("LOAD 'auto_explain'")
+        connection.exec_driver_sql("SET auto_explain.log_min_duration = 0")
+        connection.exec_driver_sql("SET plan_cache_mode = force_generic_plan")
+        connection.exec_driver_sql("SET client_min_messages = log")
         driver.prepare_threshold = 0  # so that it is planned for any number of reports, as it is after some
         assert repository.append(connection, entries, utc_now()) == {run.id for run in runs}
     plan = next(text for text in told if "Insert on iterations" in text)
