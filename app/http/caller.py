@@ -74,7 +74,7 @@ class Guard(Protocol):
         """Who calls, where that can be told at once: somebody like that was let in before; None: `admit` tells.
 
         Raises:
-            Misdirected, TooManyRequests: it may not, or not now.
+            TooManyRequests: not now.
         """
         ...
 

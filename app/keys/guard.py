@@ -16,16 +16,17 @@ from app.keys import secrets
 from app.keys.access import Access, Need
 from app.keys.cookie import AUTHORIZATION, SIGN_IN, is_page, with_cookie
 from app.keys.rates import Rates
-from app.keys.ring import OLDEST_SECONDS, Entry, KeyRing
+from app.keys.ring import OLDEST_SECONDS, Admitted, Entry, KeyRing
 from app.keys.run_tokens import RunTokens
 from app.settings import Settings
 
 if TYPE_CHECKING:  # it takes what verifies signatures, which few services need
     from app.keys.provider import Provider
 
-NAMES = frozenset({AUTHORIZATION, b"host", b"origin", b"sec-fetch-site"})
+HOST = b"host"
+NAMES = frozenset({AUTHORIZATION, HOST, b"origin", b"sec-fetch-site"})
 LONGEST_CREDENTIAL = 8192
-LONGEST_KEPT = 2 * secrets.LONGEST  # bytes of a header that is remembered: any key, as it is usually sent
+LONGEST_KEPT = 2 * secrets.LONGEST  # bytes of headers that are remembered: any key, as it is usually sent, and a host
 LARGEST_CACHE = 10_000
 REALM = 'realm="Steward"'
 
@@ -56,29 +57,27 @@ class KeyGuard:
         self._required = settings.authentication == "required" or provider is not None
         self._hosts = frozenset(settings.allowed_hosts)
         self._own_hosts = LOOPBACK | self._hosts
-        self._anybody = ANYBODY._replace(quotas=self._quotas)
+        self._anybody = Entry(ANYBODY._replace(quotas=self._quotas), "", None)
         self._origins = frozenset(settings.allowed_origins)
 
     def recognised(self, scope: Scope, route: str | None) -> Caller | None:
-        """Who calls, where this key was let in on this route before and would be now; None: `admit` tells.
+        """Who calls, where this key, or anybody, was let in on this route and host before; None: `admit` tells.
 
         Every instruction counts here, most of all what is seldom run elsewhere: it is in no cache. The look-up
         tells nothing of a key by its time, for it compares only what has the same hash, of 64 bits with a random key.
 
         Raises:
-            Misdirected, TooManyRequests: it may not.
+            TooManyRequests: it may not.
         """
         if route is None:
             return None
         keys, pairs = self._keys, scope["headers"]
         headers = dict(pairs)
-        entry = keys.admitted.get((scope["method"], route, headers.get(AUTHORIZATION)))
+        entry = keys.admitted.get((scope["method"], route, headers.get(AUTHORIZATION), headers.get(HOST)))
         if entry is None or keys.is_older(OLDEST_SECONDS) or (entry.expires_at is not None and entry.has_expired):
             return None
         if len(headers) != len(pairs) or b"origin" in headers or b"sec-fetch-site" in headers:
             return None
-        if self._hosts:
-            check_host(headers, self._hosts)
         if self._rates is not None:
             self._rates.take(entry.caller)
         return entry.caller
@@ -108,12 +107,20 @@ class KeyGuard:
             _check_run(caller, need, self._access.of(method, scope["path"])[1], scope)
         else:
             _check_scopes(caller, need)
-        sent = headers.get(AUTHORIZATION, b"")
-        if isinstance(found, Entry) and route is not None and 0 < len(sent) <= LONGEST_KEPT:
-            if len(admitted) >= LARGEST_CACHE:  # of one caller's making, perhaps: it must not keep others out
-                admitted.clear()
-            admitted[method, route, sent] = found
+        if isinstance(found, Entry) and route is not None:
+            self._remember(admitted, method, route, headers, found)
         return caller
+
+    def _remember(self, admitted: Admitted, method: str, route: str, headers: Headers, entry: Entry) -> None:
+        """A key that was sent in a header, or that nobody needs one, for requests like this one."""
+        sent, host = headers.get(AUTHORIZATION), headers.get(HOST)
+        if not sent and entry is not self._anybody:  # it came in a cookie
+            return
+        if len(sent or b"") + len(host or b"") > LONGEST_KEPT:
+            return
+        if len(admitted) >= LARGEST_CACHE:  # of one caller's making, perhaps: it must not keep others out
+            admitted.clear()
+        admitted[method, route, sent, host] = entry
 
     async def _who(self, scope: Scope, headers: Headers) -> Entry | Caller:
         """Who calls: by a key, or otherwise."""

@@ -41,6 +41,10 @@ class Entry(NamedTuple):
         return self.expires_at is not None and self.expires_at <= datetime.now(UTC)
 
 
+Admitted = dict[tuple[str, str, bytes | None, bytes | None], Entry]
+"""Who was let in, by method, route, and the headers `Authorization` and `Host` as they were sent."""
+
+
 class KeyRing:
     """All valid keys. They are kept up to date in the background while `poll` runs, and else by who asks.
 
@@ -48,8 +52,7 @@ class KeyRing:
 
     Attributes:
         any: whether there ever was a key, as far as is known.
-        admitted: keys that were let in, by method, route and the header that they were sent in; another dictionary
-            whenever a key was made or revoked.
+        admitted: who was let in; another dictionary whenever a key was made or revoked.
     """
 
     def __init__(
@@ -62,7 +65,7 @@ class KeyRing:
         self._fingerprint: Fingerprint | None = None
         self.any = False
         self._entries: dict[str, Entry] = {}
-        self.admitted: dict[tuple[str, str, bytes | None], Entry] = {}
+        self.admitted: Admitted = {}
         self._checked = 0.0
 
     def get(self, key: str) -> Entry | None:
@@ -122,8 +125,9 @@ class KeyRing:
                 return
             rows = repository.valid(session)
         self._entries = {row.id: self._entry(row) for row in rows}
-        self.admitted = {}  # after the entries: what is kept in it stands in them
-        self._fingerprint, self.any = found, found.made > 0
+        self.any = found.made > 0
+        self.admitted = {}  # after what it follows from
+        self._fingerprint = found
 
     def _entry(self, row: Key) -> Entry:
         caller = Caller(row.tenant, allowed(row.scopes), f"key:{row.id}", row.id, quotas=self._quotas)

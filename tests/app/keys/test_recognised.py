@@ -1,4 +1,4 @@
-"""A key that was let in on a route before is known at once, and refused all that it would be refused at first."""
+"""Who was let in on a route before is known at once, and refused all that it would be refused at first."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from starlette.types import Scope
 
 from app.database.engine import Database
 from app.database.tables import Key
-from app.errors import BadRequest, Forbidden, Misdirected, TooManyRequests
+from app.errors import BadRequest, Forbidden, Misdirected, TooManyRequests, Unauthorised
 from app.keys import service
 from app.keys.guard import KeyGuard
+from app.keys.ring import KeyRing
 from app.main import create_app
 from app.settings import Settings
 from tests.app.keys.conftest import make_key
@@ -115,8 +116,9 @@ def test_another_host_is_refused(settings: Settings, database: Database) -> None
     made = callers(settings, database, allowed_hosts=("testserver",))
     other = made.scope()
     other["headers"][0] = (b"host", b"evil.example")
+    assert made.guard.recognised(other, ROUTE) is None
     with pytest.raises(Misdirected):
-        made.guard.recognised(other, ROUTE)
+        asyncio.run(made.guard.admit(other, ROUTE))
 
 
 def test_a_header_given_twice_is_refused(settings: Settings, database: Database) -> None:
@@ -158,3 +160,56 @@ def test_a_cookie_is_looked_at_each_time(settings: Settings, database: Database)
     scope["headers"] = [pair for pair in scope["headers"] if pair[0] != b"authorization"]
     asyncio.run(made.guard.admit(scope, ROUTE))
     assert made.guard.recognised(scope, ROUTE) is None
+
+
+ANYBODY: Scope = {
+    "method": "PUT",
+    "path": "/runs/x/iterations/0",
+    "query_string": b"",
+    "headers": [(b"host", b"testserver")],
+}
+
+
+def open_guard(settings: Settings, database: Database) -> KeyGuard:
+    """Of a service without keys, which has let somebody in."""
+    app: Any = create_app(settings, database)
+    guard: KeyGuard = app.gateway.guard
+    assert guard.recognised(ANYBODY, ROUTE) is None
+    assert asyncio.run(guard.admit(ANYBODY, ROUTE)) == guard.recognised(ANYBODY, ROUTE)
+    return guard
+
+
+def test_without_keys_anybody_is_known_under_the_services_name_alone(settings: Settings, database: Database) -> None:
+    guard = open_guard(settings, database)
+    for pairs in ([(b"host", b"evil.example")], [], [*ANYBODY["headers"], (b"origin", b"http://evil.example")]):
+        other = {**ANYBODY, "headers": pairs}
+        assert guard.recognised(other, ROUTE) is None
+        with pytest.raises((Misdirected, Forbidden)):
+            asyncio.run(guard.admit(other, ROUTE))
+        assert guard.recognised(other, ROUTE) is None
+
+
+def test_anybody_is_nobody_once_there_is_a_key(settings: Settings, database: Database) -> None:
+    guard = open_guard(settings, database)
+    make_key(database, "default", ("report",))
+    guard._keys.refresh()
+    assert guard.recognised(ANYBODY, ROUTE) is None
+    with pytest.raises(Unauthorised):
+        asyncio.run(guard.admit(ANYBODY, ROUTE))
+
+
+def test_who_is_let_in_while_the_first_key_is_made_is_not_kept(settings: Settings, database: Database) -> None:
+    """Whatever order a look at the keys and a request are in, nothing that was true before it outlives it."""
+    guard = open_guard(settings, database)
+    ring, seen = guard._keys, []
+
+    class Ring(KeyRing):
+        def __setattr__(self, name: str, value: object) -> None:
+            if name == "admitted":
+                seen.append(self.any)
+            super().__setattr__(name, value)
+
+    ring.__class__ = Ring
+    make_key(database, "default", ("report",))
+    ring.refresh()
+    assert seen == [True]
