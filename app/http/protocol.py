@@ -43,16 +43,21 @@ class Protocol(HttpToolsProtocol):
     """Closes connections that send nothing, or half a request's head, which uvicorn by itself would keep for ever.
 
     The timer runs from a connection's beginning, and after a request from the first byte of the next one, until the
-    head of a request is complete. Bodies have their time with their request; idle connections uvicorn closes itself.
+    head of a request is complete. Bodies have their time with their request. Connections at rest, for which uvicorn
+    starts a timer with each answer and stops it with each request, are looked at now and then: they end once they were
+    at rest for ``timeout_keep_alive`` seconds, and before they are for twice as long.
     """
 
     header_seconds: ClassVar[float]
     _head: asyncio.TimerHandle | None = None
+    _look: asyncio.TimerHandle | None = None
+    _answered = _seen = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Have the first request come in time."""
         super().connection_made(Corked(transport, self.loop))  # type: ignore[arg-type]
         self._head = self.loop.call_later(self.header_seconds, self._close)
+        self._look_later()
 
     def data_received(self, data: bytes) -> None:
         """Stop waiting where a request is complete; else go on, or begin."""
@@ -62,10 +67,33 @@ class Protocol(HttpToolsProtocol):
         elif self._head is None:
             self._head = self.loop.call_later(self.header_seconds, self._close)
 
+    def on_response_complete(self) -> None:
+        """As uvicorn's, without its timer."""
+        self.server_state.total_requests += 1
+        self._answered += 1
+        if not self.transport.is_closing():
+            self.flow.resume_reading()
+            if self.pipeline:
+                self._start_asgi_task(*self.pipeline.pop())
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no longer."""
         self._stop()
+        if self._look is not None:
+            self._look.cancel()
         super().connection_lost(exc)
+
+    def _look_later(self) -> None:
+        self._seen = self._answered
+        self._look = self.loop.call_later(self.timeout_keep_alive, self._look_at)
+
+    def _look_at(self) -> None:
+        """Close a connection on which nothing has come since the last look, or look again."""
+        at_rest = self.cycle is not None and self.cycle.response_complete and self._head is None
+        if at_rest and self._answered == self._seen:
+            self.transport.close()
+        else:
+            self._look_later()
 
     def _stop(self) -> None:
         if self._head is not None:

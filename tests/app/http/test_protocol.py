@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -14,7 +15,9 @@ from tests.servers import StewardServer
 
 WHOLE = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
 HALF = b"GET /healthz HTTP/1.1\r\nhost:"
+HEAD = b"POST /workloads HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
 PATIENCE = 60.0
+REST_SECONDS = 5.0  # uvicorn's default
 
 
 @pytest.fixture
@@ -39,8 +42,7 @@ def test_connections_without_a_request_end(connections: list[socket.socket]) -> 
     assert answered(folded) == 200
     folded.sendall(b"\r\n")  # which may stand before a request, and isn't one
     body = b'{"name": "x"}'
-    head = "POST /workloads HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
-    slow.sendall((head % len(body)).encode() + body[:3])
+    slow.sendall(HEAD % len(body) + body[:3])
     pipelined.sendall(WHOLE + HALF)
     assert answered(pipelined) == 200
     for connection in (silent, half, again, folded, pipelined):
@@ -73,3 +75,20 @@ def ended(connection: socket.socket) -> bool:
         return connection.recv(65536) == b""
     except ConnectionResetError:
         return True
+
+
+def test_connections_at_rest_end(connections: list[socket.socket]) -> None:
+    served, twice, _, _, _, working = connections
+    for connection in (served, twice):
+        connection.sendall(WHOLE)
+        assert answered(connection) == 200
+    working.sendall(HEAD % 2 + b"{")
+    time.sleep(REST_SECONDS * 0.6)
+    twice.sendall(WHOLE)
+    assert answered(twice) == 200  # within the time
+    begun = time.monotonic()
+    assert ended(served)
+    assert ended(twice)
+    assert time.monotonic() - begun < PATIENCE / 2
+    working.sendall(b"}")  # who hasn't sent all yet isn't at rest
+    assert answered(working) == 422
