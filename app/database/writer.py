@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
@@ -24,11 +25,7 @@ class Writer:
     def __init__(self, engine: Engine, failed: Callable[[BaseException], None]) -> None:
         self._engine, self._failed = engine, failed
         self._connection: Connection | None = None
-
-    @property
-    def is_sqlite(self) -> bool:
-        """Whether it writes to the embedded database."""
-        return self._engine.dialect.name == "sqlite"
+        self._errors: Any = engine.dialect.loaded_dbapi.Error
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
@@ -42,24 +39,31 @@ class Writer:
             raise
 
     @contextmanager
-    def batch(self) -> Iterator[Connection | sqlite3.Connection]:
-        """The same; with SQLite by its driver alone, which is quicker, and whose errors are raised as SQLAlchemy's."""
-        if not self.is_sqlite:
-            with self.transaction() as connection:
-                yield connection
-            return
+    def batch(self) -> Iterator[Any]:
+        """The same, by the driver's own connection, which is quicker; its errors are raised as SQLAlchemy's."""
         try:
-            driver: sqlite3.Connection = self._connected().connection.driver_connection  # type: ignore[assignment]
-            driver.execute("BEGIN IMMEDIATE")
-            yield driver
-            driver.execute("COMMIT")
-        except BaseException as error:
+            driver = self._connected().connection.driver_connection
+            if isinstance(driver, sqlite3.Connection):
+                driver.execute("BEGIN IMMEDIATE")
+                yield driver
+                driver.execute("COMMIT")
+            else:
+                yield driver
+        except self._errors as error:
+            raise self._told(error) from error
+        except BaseException:
             self.close()
-            if not isinstance(error, sqlite3.Error):
-                raise
-            told = DBAPIError.instance(None, None, error, sqlite3.Error)
-            self._failed(told)
-            raise told from error
+            raise
+
+    def _told(self, error: Any) -> DBAPIError:
+        """The driver's ``error`` as SQLAlchemy has it; a connection that it broke is never used again."""
+        told: DBAPIError = DBAPIError.instance(None, None, error, self._errors)
+        connection = self._connection
+        if connection is not None and self._engine.dialect.is_disconnect(error, connection.connection, None):
+            connection.invalidate(told)
+        self.close()
+        self._failed(told)
+        return told
 
     def _connected(self) -> Connection:
         self._connection = self._connection or self._engine.connect()

@@ -4,10 +4,12 @@
 report proves by the conditional update of its run that the state it was decided from was current, or isn't written.
 """
 
+from __future__ import annotations
+
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from sqlalchemy import Connection, CursorResult, Row, Select, bindparam, delete, select, update
@@ -17,6 +19,9 @@ from app.database.tables.iteration import Iteration
 from app.database.tables.run import Run
 from app.database.tables.workload import Workload
 from app.http.pagination import PageRequest, Slice, paginate
+
+if TYPE_CHECKING:
+    import psycopg
 
 RUNNING = "running"
 
@@ -78,8 +83,8 @@ class OutrunError(Exception):
     """Some run has moved on, ended or gone since its state was read; the transaction must be rolled back."""
 
 
-def append(connection: Connection | sqlite3.Connection, entries: Sequence[Entry], now: datetime) -> set[str]:
-    """Write the reports, at most one per run, and advance their runs; gives the runs written.
+def append(connection: psycopg.Connection | sqlite3.Connection, entries: Sequence[Entry], now: datetime) -> set[str]:
+    """Write the reports, at most one per run, and advance their runs, by the driver; gives the runs written.
 
     Raises:
         OutrunError: on SQLite, some report was decided from a state that is not current any more.
@@ -89,7 +94,7 @@ def append(connection: Connection | sqlite3.Connection, entries: Sequence[Entry]
     return _append_all(connection, entries, now)
 
 
-def _append_all(connection: Connection, entries: Sequence[Entry], now: datetime) -> set[str]:
+def _append_all(connection: psycopg.Connection, entries: Sequence[Entry], now: datetime) -> set[str]:
     """In one statement, PostgreSQL's."""
     plain = entries if any(entry.packed is None for entry in entries) else []
     drifts = [entry.drift for entry in entries] if any(entry.drift is not None for entry in entries) else []
@@ -105,8 +110,8 @@ def _append_all(connection: Connection, entries: Sequence[Entry], now: datetime)
         "drifts": (None if drift is None else str(drift[1]) for drift in drifts),
     }
     arrays = {name: _array(values) for name, values in columns.items()}
-    written = connection.exec_driver_sql(_APPEND_ALL, {**arrays, "rows": len(entries), "now": now})
-    return set(written.scalars().all())
+    written = connection.execute(_APPEND_ALL, {**arrays, "rows": len(entries), "now": now})
+    return {run for (run,) in written}
 
 
 def _array(values: Iterable[str | None]) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from msgspec import Raw
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from app.database.base import utc_now
 from app.database.engine import Database
@@ -17,6 +17,10 @@ from app.runs.repository import Entry
 RUNS, REPORTS = 200, 4
 FEW = 40
 LARGE = {"text": "x" * 1_000}
+
+
+def _driver(connection: Connection) -> Any:
+    return connection.connection.driver_connection
 
 
 def _runs(database: Database, number: int) -> list[Run]:
@@ -37,7 +41,7 @@ def test_reports_update_runs_in_place(postgres_database: Database) -> None:
     for iteration in range(REPORTS):
         entries = [Entry(run.id, iteration, run.tenant, "", nothing, nothing, state, b"packed") for run in runs]
         with postgres_database.session() as session:
-            assert repository.append(session.connection(), entries, utc_now()) == {run.id for run in runs}
+            assert repository.append(_driver(session.connection()), entries, utc_now()) == {run.id for run in runs}
             found = session.execute(
                 text("SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_xact_user_tables WHERE relname = 'runs'")
             ).one()
@@ -53,7 +57,7 @@ def test_runs_are_found_by_their_key(postgres_database: Database, analysed: bool
     entries = [Entry(run.id, 0, run.tenant, "", nothing, nothing, Raw(b"[1.0]"), b"packed") for run in runs]
     with postgres_database.engine.connect() as connection:
         told: list[str] = []
-        driver: Any = connection.connection.driver_connection
+        driver = _driver(connection)
         driver.add_notice_handler(lambda notice: told.append(notice.message_primary))
         if analysed:
             connection.exec_driver_sql("ANALYZE runs")
@@ -62,7 +66,7 @@ def test_runs_are_found_by_their_key(postgres_database: Database, analysed: bool
         connection.exec_driver_sql("SET plan_cache_mode = force_generic_plan")
         connection.exec_driver_sql("SET client_min_messages = log")
         driver.prepare_threshold = 0  # so that it is planned for any number of reports, as it is after some
-        assert repository.append(connection, entries, utc_now()) == {run.id for run in runs}
+        assert repository.append(driver, entries, utc_now()) == {run.id for run in runs}
     plan = next(text for text in told if "Insert on iterations" in text)
     assert "Index Scan using pk_runs on runs" in plan
     assert "Seq Scan" not in plan
