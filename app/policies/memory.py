@@ -43,4 +43,4 @@ def restored(given: Mapping[str, Any]) -> Memories:
 
 def weight(memories: Memories) -> int:
     """Bytes of its numbers."""
-    return sum(memory.nbytes for memory in memories.values())
+    return sum(memory.nbytes for memory in memories.values()) if memories else 0

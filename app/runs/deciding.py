@@ -88,8 +88,8 @@ def _fail(item: Item, error: Exception) -> None:
 
 def _watch(item: Item, now: datetime) -> None:
     """Take what a report says of drifts; what is noticed by it stands in its decision."""
-    decision, state, residuals = item.answered
-    before = item.live.drift
+    answered, before = item.answered, item.live.drift
+    residuals = answered.residuals
     if residuals is None:
         item.drift = before
         return
@@ -99,7 +99,8 @@ def _watch(item: Item, now: datetime) -> None:
     notices = new_notices(before, item.drift)
     if notices:
         logger.warning("run %s: %s", item.live.id, "; ".join(notice.text for notice in notices))
-        item.answered = Answered(b'%b,"drift":%b}' % (decision[:-1], msgspec.json.encode(notices)), state)
+        told = b'%b,"drift":%b}' % (answered.decision[:-1], msgspec.json.encode(notices))
+        item.answered = Answered(told, answered.state)
 
 
 def answer_alone(item: Item, now: datetime) -> Answered:
@@ -112,4 +113,4 @@ def answer_alone(item: Item, now: datetime) -> Answered:
     """
     engine, pending = KINDS[item.live.kind].engine, item.pending
     report = engine.read(item.compiled, pending.state, pending.iteration, pending.report)
-    return engine.answer(item.compiled, [pending._replace(report=report)], now)[0]
+    return engine.answer(item.compiled, [msgspec.structs.replace(pending, report=report)], now)[0]

@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -47,7 +47,7 @@ REST_SECONDS = 1.0  # without reports, after which the connection is given back
 CREATED, REPEATED = 201, 200
 
 
-class _Given(NamedTuple):
+class _Given(msgspec.Struct):
     """A report as its kind has it, as it is kept, and what tells it from another."""
 
     report: Any
@@ -251,9 +251,9 @@ class Reporter:
             self._writer.close()
 
     def _settle(self, item: Item, failure: BaseException | None, written: bool) -> None:
-        live, (decision, state, _) = item.live, item.answered
+        live, decision = item.live, item.answered.decision
         if written and failure is None:
-            live.following, live.kept = item.pending.iteration + 1, state
+            live.following, live.kept = item.pending.iteration + 1, item.answered.state
             live.digest, live.decision = item.digest, decision
             for notice in new_notices(live.drift, item.drift):
                 self._meter.count(live.tenant, live.workload, notice)

@@ -52,8 +52,8 @@ def start(
     kind = KINDS[compiled.snapshot.spec.kind]
     given = kind.start.model_validate(body)
     identifier, moment = new_id(), now()
-    encoded, state, _ = kind.engine.begin(compiled, identifier, given, moment)
-    snapshot, decision = compiled.snapshot, msgspec.json.decode(encoded)
+    begun = kind.engine.begin(compiled, identifier, given, moment)
+    snapshot, decision = compiled.snapshot, msgspec.json.decode(begun.decision)
     run = Run(
         id=identifier,
         tenant=tenant,
@@ -63,7 +63,7 @@ def start(
         shadow_version=given.shadow,
         state=repository.RUNNING,
         start=given.model_dump(mode="json", exclude={"workload", "shadow", "token"}, exclude_defaults=True),
-        state_vector=msgspec.json.decode(kind.engine.serialise(state)),
+        state_vector=msgspec.json.decode(kind.engine.serialise(begun.state)),
         next_iteration=decision["iteration"],
         kept_from=decision["iteration"] or None,
         decision=decision,

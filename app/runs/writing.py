@@ -31,8 +31,8 @@ def written(writer: Writer, ready: Sequence[Item], now: datetime, *, pack: bool)
 
 def _entry(item: Item, *, pack: bool) -> Entry:
     live, raw = item.live, msgspec.Raw
-    decision, state, _ = item.answered
-    stored = KINDS[live.kind].engine.serialise(state)
+    decision = item.answered.decision
+    stored = KINDS[live.kind].engine.serialise(item.answered.state)
     run, iteration = item.pending.run, item.pending.iteration
     drift = None if item.drift is live.drift else (raw(encoded(item.drift)), len(item.drift.notices))
     if not pack:

@@ -92,8 +92,8 @@ class CompiledWorkload(Protocol):
         ...
 
 
-class Pending(NamedTuple):
-    """A report that waits for its decision.
+class Pending(msgspec.Struct, frozen=True):
+    """A report that waits for its decision. A structure, as are those below: a tuple with names takes thrice as long.
 
     Attributes:
         state: of the run before it.
@@ -109,7 +109,7 @@ class Pending(NamedTuple):
     shadow: Shadow | None
 
 
-class Answered(NamedTuple):
+class Answered(msgspec.Struct, frozen=True):
     """An encoded decision, the state of the run after the report that it answers, and what that says of a drift.
 
     Attributes:

@@ -12,10 +12,9 @@ MAXIMUM_NAME = 255
 
 def number(value: float) -> str:
     """Three significant digits at least, thousands apart."""
-    size = abs(value)
-    if size >= 100:
+    if not -100 < value < 100:
         return f"{value:,.0f}"
-    return f"{value:.1f}" if size >= 10 else f"{value:.3g}"
+    return f"{value:.3g}" if -10 < value < 10 else f"{value:.1f}"
 
 
 def timestamp(now: datetime) -> str:

@@ -60,10 +60,11 @@ def answer(compiled: Compiled, pending: Sequence[Pending], now: datetime) -> lis
     """The decisions for several runs, in order, and their states with what the decisions start."""
     decided = iter(_decided(compiled, [one.report for one in pending if not one.report.carried]))
     answers, moment = [], timestamp(now)
-    for run, iteration, _, read, _, asked in pending:
+    for one in pending:
+        read, asked = one.report, one.shadow
         ledger, told = _carried(compiled, read) if read.carried else next(decided)
         shadow = None if asked is None else _consulted(compiled, read, told.decided, asked)
-        decision = _encoded(compiled, ledger, Subject(run, iteration, moment), told, shadow)
+        decision = _encoded(compiled, ledger, Subject(one.run, one.iteration, moment), told, shadow)
         answers.append(Answered(decision, ledger.state(), read.residuals))
     return answers
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import lru_cache
+from operator import le
 
 import msgspec
 import numpy as np
@@ -40,7 +41,8 @@ class Compiled:
         self.artifact: Artifact | None = snapshot.artifact
         self.source, self.preface = self._responder()
         self._levels = [(r.name, {_value(r, i): i for i in range(r.levels)}) for r in self.layout.spec.resources]
-        self._bounds = [(feature.minimum, feature.maximum) for feature in self.layout.spec.features]
+        self._lowest = [feature.minimum for feature in self.layout.spec.features]
+        self._highest = [feature.maximum for feature in self.layout.spec.features]
         self._counts = (len(self.layout.resources), len(self.layout.metrics), len(self.layout.features))
         self.words = [wording(metric) for metric in self.layout.spec.metrics]
         self.unknown = [float("nan")] * len(self.layout.metrics)
@@ -81,7 +83,7 @@ class Compiled:
         return levels, measured, given
 
     def _within(self, features: list[float]) -> bool:
-        return all(low <= value <= high for (low, high), value in zip(self._bounds, features, strict=True))
+        return all(map(le, self._lowest, features)) and all(map(le, features, self._highest))
 
     def _allocation_text(self, index: int) -> AllocationText:
         allocation = self.layout.allocation_dict(self.projector.grid_levels[index])

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import compress, repeat
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -38,6 +38,7 @@ from app.policies.memory import NOTHING, Memories, kept, recalled
 
 logger = logging.getLogger(__name__)
 Levels = NDArray[np.integer]
+T = TypeVar("T")
 
 
 class Steps(NamedTuple):
@@ -56,7 +57,7 @@ class Steps(NamedTuple):
     shadows: list[Consulted | None]
 
 
-class Subject(NamedTuple):
+class Subject(msgspec.Struct, frozen=True):
     """Whom a decision is for.
 
     Attributes:
@@ -73,7 +74,7 @@ class Subject(NamedTuple):
     memories: Memories = NOTHING
 
 
-class Answer(NamedTuple):
+class Answer(msgspec.Struct, frozen=True):
     """An encoded decision, codes of what it has to say beside its reason, be it said or not, and what agents remember
     of the run from now on.
     """
@@ -158,37 +159,34 @@ def _render(
     pause = compiled.pause(steps.levels - state.levels, state.iteration > 0)
     seen = forecast(compiled.projector, state, hold, after, pause)
     contexts = decision_contexts(compiled, state, seen, hold, after)
-    said = _reasons(compiled, state, steps, contexts, responder)
-    moves, iterations = zip(hold.tolist(), after.tolist(), strict=True), state.iteration.tolist()
-    promised = _predictions(compiled, seen), _chances(compiled, seen)
-    remembered = _memories(compiled, steps, subjects)
-    rows = zip(subjects, contexts, said, moves, iterations, steps.shadows, remembered, *promised, strict=True)
-    workload, agent, moment = compiled.snapshot.name, compiled.snapshot.agent_version, timestamp(now)
-    out = []
-    for subject, context, (source, code, reason, notice), move, iteration, shadow, memories, predicted, chances in rows:
-        text, notices = noted(reason, notice, context.decided.beyond, subject.notices, responder.notice)
-        done = iteration >= compiled.layout.iterations
-        decision = EncodedDecision(
-            run=subject.run,
-            workload=workload,
-            kind="iterative",
-            reported=subject.reported,
-            iteration=iteration,
-            allocation=context.decided.encoded,
-            delta=compiled.delta(*move),
-            noop=not context.moved,
-            source=source,
-            agent=agent,
-            policy=responder.policy,
-            reason=EncodedReason(code, text),
-            predicted={} if done else predicted,
-            chances={} if done else chances,
-            valid_for_iterations=0 if done else 1,
-            decided_at=moment,
-            shadow=None if shadow is None else shadow.encoded,
-        )
-        out.append(Answer(msgspec.json.encode(decision), notices, memories))
-    return out
+    sources, why, notices = _reasons(compiled, state, steps, contexts, subjects, responder)
+    snapshot, over = compiled.snapshot, (state.iteration >= compiled.layout.iterations).tolist()
+    decisions = map(
+        EncodedDecision,
+        [subject.run for subject in subjects],
+        repeat(snapshot.name),
+        repeat("iterative"),
+        [subject.reported for subject in subjects],
+        state.iteration.tolist(),
+        [context.decided.encoded for context in contexts],
+        map(compiled.delta, hold.tolist(), after.tolist()),
+        (hold == after).tolist(),
+        sources,
+        repeat(snapshot.agent_version),
+        repeat(responder.policy),
+        why,
+        _unless(over, _predictions(compiled, seen)),
+        _unless(over, _chances(compiled, seen)),
+        [0 if is_over else 1 for is_over in over],
+        repeat(timestamp(now)),
+        [None if shadow is None else shadow.encoded for shadow in steps.shadows],
+    )
+    return list(map(Answer, map(msgspec.json.encode, decisions), notices, _memories(compiled, steps, subjects)))
+
+
+def _unless(over: Sequence[bool], told: list[dict[str, T]]) -> list[dict[str, T]]:
+    """What is told of each run's next iteration: nothing where its last one is reported."""
+    return [{} if is_over else one for is_over, one in zip(over, told, strict=True)] if any(over) else told
 
 
 def _memories(compiled: Compiled, steps: Steps, subjects: Sequence[Subject]) -> Sequence[Memories]:
@@ -208,25 +206,36 @@ def _memories(compiled: Compiled, steps: Steps, subjects: Sequence[Subject]) -> 
 
 
 def _reasons(
-    compiled: Compiled, state: State, steps: Steps, contexts: Sequence[DecisionContext], responder: _Responder
-) -> list[tuple[str, str, str, str]]:
-    """Of each decision: who answers (the guard if it spoke), code and text of the reason, and why no agent answers."""
-    source, ways = responder.source, steps.decided.outside
+    compiled: Compiled,
+    state: State,
+    steps: Steps,
+    contexts: Sequence[DecisionContext],
+    subjects: Sequence[Subject],
+    responder: _Responder,
+) -> tuple[list[str], list[EncodedReason], list[frozenset[int]]]:
+    """Of each decision: who answers (the guard if it spoke), the reason, and codes of what it says beside that."""
+    ways, sources, given, codes = steps.decided.outside, list[str](), list[EncodedReason](), list[frozenset[int]]()
     outside = list(zip(*(runs.tolist() for runs in ways.values()), strict=True))
-    out = []
-    for i, (verdict, context) in enumerate(zip(steps.decided.verdict.tolist(), contexts, strict=True)):
+    rows = zip(steps.decided.verdict.tolist(), contexts, subjects, strict=True)
+    for i, (verdict, context, subject) in enumerate(rows):
+        source, notice = responder.source, ""
         if verdict == Verdict.FINISHED:
-            out.append((source, *reasons.complete(compiled.layout), ""))
-            continue
-        code, text = own = reasons.explain(compiled.words, context)
-        if verdict == Verdict.WITHIN_NOISE:
-            out.append(("guard", *_within_noise(compiled, state, steps, i, own), ""))
-        elif verdict == Verdict.OUTSIDE_EXPERIENCE:
-            notice = reasons.outside_experience(tuple(compress(ways, outside[i])), compiled.heuristic)
-            out.append(("guard", "outside_experience", text, notice))
+            own = reasons.complete(compiled.layout)
+            code = own.code
         else:
-            out.append((source, responder.code or code, text, responder.notice))
-    return out
+            own = reasons.explain(compiled.words, context)
+            code, notice = responder.code or own.code, responder.notice
+        if verdict == Verdict.WITHIN_NOISE:
+            own, source, notice = _within_noise(compiled, state, steps, i, own), "guard", ""
+            code = own.code
+        elif verdict == Verdict.OUTSIDE_EXPERIENCE:
+            source, code = "guard", "outside_experience"
+            notice = reasons.outside_experience(tuple(compress(ways, outside[i])), compiled.heuristic)
+        text, known = noted(own.text, notice, context.decided.beyond, subject.notices, responder.notice)
+        sources.append(source)
+        given.append(EncodedReason(code, text))
+        codes.append(known)
+    return sources, given, codes
 
 
 def _within_noise(compiled: Compiled, state: State, steps: Steps, i: int, own: Reason) -> Reason:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 NOTHING: Array = np.zeros((0, 0))
 
 
-class Read(NamedTuple):
+class Read(msgspec.Struct, frozen=True):
     """A report in the layout's order: levels [R], metrics [M], features [F], and of the announced iterations [U, F];
     None where it says nothing of those.
     """
@@ -38,7 +38,7 @@ class Read(NamedTuple):
     upcoming: Array | None = None
 
 
-class Kept(NamedTuple):
+class Kept(msgspec.Struct, frozen=True):
     """A run's state: one packed row, [S], the announced features of the iterations ahead, [U, F], codes of what its
     last decision said beside its reason, and what recurrent agents remember of it.
     """
@@ -72,9 +72,9 @@ class IterativeEngine:
             upcoming=start.upcoming,
             first=start.first_iteration,
         )
-        (decision, notices, _), levels = begin_with(compiled, state, run, now)
+        answer, levels = begin_with(compiled, state, run, now)
         row = pack(state._replace(levels=levels[None]))[0]
-        return Answered(decision, Kept(row, state.upcoming[0], notices))
+        return Answered(answer.decision, Kept(row, state.upcoming[0], answer.notices))
 
     def decode(self, body: bytes) -> EncodedReport:
         """What one iteration used and measured."""
@@ -106,20 +106,19 @@ class IterativeEngine:
             weights=usual.weights,
             prices=usual.prices,
         )
-        levels, metrics, features, _ = zip(*(one.report for one in pending), strict=True)
-        upcoming = [_upcoming(one) for one in pending]
+        reports, upcoming = [one.report for one in pending], [_upcoming(one) for one in pending]
         after = advance(
             compiled.projector,
             state,
-            np.array(levels, np.int16),
-            np.array(metrics),
-            np.array(features).reshape(batch, len(layout.features)),
+            np.array([report.levels for report in reports], np.int16),
+            np.array([report.metrics for report in reports]),
+            np.array([report.features for report in reports]).reshape(batch, len(layout.features)),
         )._replace(upcoming=padded(upcoming, len(layout.features)))
         subjects = [Subject(p.run, p.iteration, p.shadow, p.state.notices, p.state.memories) for p in pending]
         answers = zip(decide(compiled, after, subjects, now), pack(after), upcoming, strict=True)
         return [
-            Answered(decision, Kept(row, announced, said, remembered))
-            for (decision, said, remembered), row, announced in answers
+            Answered(answer.decision, Kept(row, announced, answer.notices, answer.memories))
+            for answer, row, announced in answers
         ]
 
     def serialise(self, state: Kept) -> msgspec.Raw:

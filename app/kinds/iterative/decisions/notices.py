@@ -26,12 +26,16 @@ def noted(text: str, notice: str, beyond: str, known: frozenset[int], lasting: s
     """
     if not (notice or beyond or known):
         return text, NONE
-    present = codes(notice, beyond) | (known & codes(lasting))
-    if present <= known:
-        return text, present
+    before, after, present = _around(notice, beyond, known, lasting)
+    return f"{before}{text}{after}", present
+
+
+@lru_cache(maxsize=1024)
+def _around(notice: str, beyond: str, known: frozenset[int], lasting: str) -> tuple[str, str, frozenset[int]]:
+    """What is said before and after a reason, and the codes of all; the same ones recur from report to report."""
     before = "" if codes(notice) <= known else f"{notice}: "
     after = "" if codes(beyond) <= known else f"; {beyond}"
-    return f"{before}{text}{after}", present
+    return before, after, codes(notice, beyond) | (known & codes(lasting))
 
 
 def with_codes(row: list[Any], known: Collection[int]) -> list[Any]:

@@ -42,7 +42,7 @@ class AllocationText(NamedTuple):
     beyond: str = ""
 
 
-class DecisionContext(NamedTuple):
+class DecisionContext(msgspec.Struct, frozen=True):
     """One decision in plain numbers; pairs are (hold the present allocation, take the decided one and hold it).
 
     Attributes:
@@ -73,7 +73,7 @@ class DecisionContext(NamedTuple):
         return self.chance[option] < self.probability
 
 
-class Reason(NamedTuple):
+class Reason(msgspec.Struct, frozen=True):
     """Why: a stable code, and the same for people."""
 
     code: str

@@ -9,7 +9,15 @@ import msgspec
 import pytest
 
 from app.kinds.contract.text import number
-from app.kinds.iterative.decisions.reasons import AllocationText, DecisionContext, explain, first, percent, wording
+from app.kinds.iterative.decisions.reasons import (
+    AllocationText,
+    DecisionContext,
+    Reason,
+    explain,
+    first,
+    percent,
+    wording,
+)
 from app.kinds.iterative.example import SPEC as EXAMPLE
 from app.kinds.iterative.spec import Spec
 
@@ -93,7 +101,7 @@ def context_of(
     ],
 )
 def test_a_deadline_in_words(context: DecisionContext, code: str, text: str) -> None:
-    assert explain(RUN, context) == (code, text)
+    assert explain(RUN, context) == Reason(code, text)
 
 
 @pytest.mark.parametrize(
