@@ -57,11 +57,14 @@ class Writer:
 
     def _told(self, error: Any) -> DBAPIError:
         """The driver's ``error`` as SQLAlchemy has it; a connection that it broke is never used again."""
-        told: DBAPIError = DBAPIError.instance(None, None, error, self._errors)
-        connection = self._connection
-        if connection is not None and self._engine.dialect.is_disconnect(error, connection.connection, None):
-            connection.invalidate(told)
-        self.close()
+        connection, dialect = self._connection, self._engine.dialect
+        try:
+            lost = connection is not None and dialect.is_disconnect(error, connection.connection, None)
+            told: DBAPIError = DBAPIError.instance(None, None, error, self._errors, connection_invalidated=lost)
+            if connection is not None and lost:
+                connection.invalidate(told)
+        finally:
+            self.close()
         self._failed(told)
         return told
 
