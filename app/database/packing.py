@@ -14,7 +14,7 @@ from pathlib import Path
 import zstandard
 
 VERSION = 1
-PARAMETERS = zstandard.ZstdCompressionParameters(  # tables that fit a processor's cache: half the time of larger ones
+PARAMETERS = zstandard.ZstdCompressionParameters(  # small tables, which stay in a processor's cache
     strategy=zstandard.STRATEGY_FAST,
     min_match=7,
     hash_log=13,

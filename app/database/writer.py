@@ -42,13 +42,13 @@ class Writer:
     def batch(self) -> Iterator[Any]:
         """The same, by the driver's own connection, which is quicker; its errors are raised as SQLAlchemy's."""
         try:
-            driver = self._connected().connection.driver_connection
-            if isinstance(driver, sqlite3.Connection):
+            driver: Any = self._connected().connection.driver_connection
+            embedded = isinstance(driver, sqlite3.Connection)  # PostgreSQL commits each statement by itself
+            if embedded:
                 driver.execute("BEGIN IMMEDIATE")
-                yield driver
+            yield driver
+            if embedded:
                 driver.execute("COMMIT")
-            else:
-                yield driver
         except self._errors as error:
             raise self._told(error) from error
         except BaseException:
