@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive, Scope, Send
@@ -29,6 +29,8 @@ LINED = (JSON, MEDIA_TYPE.encode())
 """Media types that end with a line feed, for those who read them on a terminal."""
 BODILESS = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
 
+WHOLE = "steward.response.whole"
+"""Under which a scope's extensions hold the `Server`, where one serves it."""
 UNKNOWN = "unknown"
 REQUEST_ID = b"x-request-id"
 
@@ -49,6 +51,14 @@ class LoopLocal:
             found = self._made[make] = (loop, make(*arguments))
         result: Made = found[1]
         return result
+
+
+class Server(Protocol):
+    """Takes head and body of an answer at once, which ASGI has in two messages."""
+
+    def answered(self, scope: Scope, status: int, headers: Headers, body: bytes) -> bool:
+        """Answer the request of ``scope``; False: not now, and nothing is done."""
+        ...
 
 
 class Exchange:
@@ -131,13 +141,16 @@ class Exchange:
 
     async def answer(self, status: int, body: bytes, headers: Headers = ()) -> None:
         """Answer with JSON that is encoded already."""
-        if not self._silent:
-            self.status, self.decision = status, body
-            pairs = [(b"content-type", JSON), (b"content-length", b"%d" % (len(body) + 1)), NO_GUESSING, *headers]
-            if self.request_id:
-                pairs.append((REQUEST_ID, self.request_id))
+        if self._silent:
+            return
+        self.status, self.decision = status, body
+        pairs = [(b"content-type", JSON), (b"content-length", b"%d" % (len(body) + 1)), NO_GUESSING, *headers]
+        if self.request_id:
+            pairs.append((REQUEST_ID, self.request_id))
+        shown = b"" if self.scope["method"] == "HEAD" else body + b"\n"
+        server: Server | None = self.scope.get("extensions", {}).get(WHOLE)
+        if server is None or not server.answered(self.scope, status, pairs, shown):
             await self._send({"type": "http.response.start", "status": status, "headers": pairs})
-            shown = b"" if self.scope["method"] == "HEAD" else body + b"\n"
             await self._send({"type": "http.response.body", "body": shown})
 
     async def send(self, message: Message) -> None:

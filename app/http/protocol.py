@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any, ClassVar
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from starlette.types import Scope
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from app.http.browsers import Headers
+from app.http.exchange import WHOLE
 
 
 class Corked:
@@ -66,6 +70,29 @@ class Protocol(HttpToolsProtocol):
             self._stop()
         elif self._head is None:
             self._head = self.loop.call_later(self.header_seconds, self._close)
+
+    def on_message_begin(self) -> None:
+        """Offer to answer in one piece."""
+        super().on_message_begin()
+        self.scope["extensions"] = {WHOLE: self}  # type: ignore[dict-item]
+
+    def answered(self, scope: Scope, status: int, headers: Headers, body: bytes) -> bool:
+        """As uvicorn answers the request of ``scope``, but for its search of each header for what can't stand there.
+
+        False, and nothing is done, where another one was read meanwhile, or the client has to be waited for.
+        """
+        cycle = self.cycle
+        if cycle.scope is not scope or cycle.disconnected or cycle.response_started or self.flow.write_paused:
+            return False
+        cycle.response_started = cycle.response_complete = True
+        pairs = [*cycle.default_headers, *headers]
+        if not cycle.keep_alive:
+            pairs.append((b"connection", b"close"))
+        self.transport.write(b"%b%b\r\n%b" % (STATUS_LINE[status], b"".join([b"%b: %b\r\n" % p for p in pairs]), body))
+        if not cycle.keep_alive:
+            self.transport.close()
+        self.on_response_complete()
+        return True
 
     def on_response_complete(self) -> None:
         """As uvicorn's, without its timer."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import NamedTuple
 
+import httpx
 import pytest
 
+from app.kinds.iterative.example import SPEC as EXAMPLE
 from tests.conftest import StartSteward
 from tests.servers import StewardServer
 
@@ -18,6 +22,8 @@ HALF = b"GET /healthz HTTP/1.1\r\nhost:"
 HEAD = b"POST /workloads HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
 PATIENCE = 60.0
 REST_SECONDS = 5.0  # uvicorn's default
+STATE = "iteration=11&allocation=gpus:4&metric=iteration_seconds:31.5&feature=batch:128"
+ASKED = b"%b %b HTTP/1.1\r\nhost: localhost\r\n%b\r\n"
 
 
 @pytest.fixture
@@ -51,22 +57,31 @@ def test_connections_without_a_request_end(connections: list[socket.socket]) -> 
     assert answered(slow) == 422
 
 
+class Answer(NamedTuple):
+    """The lines of its head, and its body."""
+
+    head: list[bytes]
+    body: bytes
+
+
+def answer(connection: socket.socket, *, bodiless: bool = False) -> Answer:
+    """The next answer, and nothing of what comes after it."""
+    with connection.makefile("rb", buffering=0) as stream:
+        head = list(iter(lambda: stream.readline().rstrip(b"\r\n"), b""))
+        length = next((int(line.split(b":")[1]) for line in head if line.startswith(b"content-length:")), 0)
+        body = b""
+        while not bodiless and len(body) < length:
+            read = stream.read(length - len(body))
+            assert read, "the connection has ended"
+            body += read
+    return Answer(head, body)
+
+
 def answered(connection: socket.socket) -> int:
     """The status of the next answer, which is read whole."""
-    read = b""
-    while b"\r\n\r\n" not in read:
-        read += received(connection)
-    head, _, body = read.partition(b"\r\n\r\n")
-    length = next(int(line.split(b":")[1]) for line in head.splitlines() if line.startswith(b"content-length:"))
-    while len(body) < length:
-        body += received(connection)
-    return int(head.split()[1])
-
-
-def received(connection: socket.socket) -> bytes:
-    data = connection.recv(65536)
-    assert data, "the connection has ended"
-    return data
+    head = answer(connection).head
+    assert head, "the connection has ended"
+    return int(head[0].split()[1])
 
 
 def ended(connection: socket.socket) -> bool:
@@ -92,3 +107,35 @@ def test_connections_at_rest_end(connections: list[socket.socket]) -> None:
     assert time.monotonic() - begun < PATIENCE / 2
     working.sendall(b"}")  # who hasn't sent all yet isn't at rest
     assert answered(working) == 422
+
+
+@pytest.fixture
+def decided(server: StewardServer) -> bytes:
+    """Where a decision is answered by a hot route."""
+    with httpx.Client(base_url=server.url) as client:
+        assert client.post("/workloads", json=EXAMPLE).status_code == 201
+    return f"/decision?workload={EXAMPLE['name']}&{STATE}".encode()
+
+
+def test_an_answer_in_one_piece_is_as_in_two(connections: list[socket.socket], decided: bytes) -> None:
+    whole, headed, closing, pipelined, *_ = connections
+    get = ASKED % (b"GET", decided, b"")
+    whole.sendall(get)
+    alone = answer(whole)
+    assert alone.head[0] == b"HTTP/1.1 200 OK"
+    assert b"x-content-type-options: nosniff" in alone.head
+    assert json.loads(alone.body)["workload"] == EXAMPLE["name"]
+    pipelined.sendall(get * 2)  # the second is read before the first is answered, which then takes uvicorn's way
+    for found in (answer(pipelined), answer(pipelined)):
+        assert undated(found.head) == undated(alone.head)
+        assert len(found.body) == len(alone.body)
+    headed.sendall(ASKED % (b"HEAD", decided, b"") + get)
+    assert undated(answer(headed, bodiless=True).head) == undated(alone.head)
+    assert undated(answer(headed).head) == undated(alone.head)
+    closing.sendall(ASKED % (b"GET", decided, b"connection: close\r\n"))
+    assert undated(answer(closing).head) == [*undated(alone.head), b"connection: close"]
+    assert ended(closing)
+
+
+def undated(head: list[bytes]) -> list[bytes]:
+    return [line for line in head if not line.startswith(b"date:")]
