@@ -233,14 +233,15 @@ def _measure(port: int, requests: list[list[load.Request]], circle: bool = True)
 
 
 def _turns(yardstick: int, sqlite: int, postgres: int | None) -> dict[str, list[Measured]]:
-    measured: dict[str, list[Measured]] = {"empty": [], "get": [], "sqlite": [], "postgresql": []}
-    for _ in range(TURNS):
-        measured["empty"].append(_measure(yardstick, states("/empty")))
-        measured["get"].append(_measure(sqlite, states("/decision")))
-        runs = 1 + int((SECONDS + 0.5) * 9_000 / CONNECTIONS / ITERATIONS)
-        measured["sqlite"].append(_measure(sqlite, reports(sqlite, runs), circle=False))
-        if postgres is not None:
-            measured["postgresql"].append(_measure(postgres, reports(postgres, runs), circle=False))
+    """What each server answers, turn by turn: right after one another, as the machine's pace changes, to and fro."""
+    runs = 1 + int((SECONDS + 0.5) * 9_000 / CONNECTIONS / ITERATIONS)
+    databases = {"sqlite": sqlite} | ({} if postgres is None else {"postgresql": postgres})
+    measured: dict[str, list[Measured]] = {name: [] for name in ("empty", "get", *databases)}
+    for turn in range(TURNS):
+        given = {"empty": (yardstick, states("/empty"), True), "get": (sqlite, states("/decision"), True)}
+        given |= {name: (port, reports(port, runs), False) for name, port in databases.items()}
+        for name, (port, requests, circle) in list(given.items())[:: -1 if turn % 2 else 1]:
+            measured[name].append(_measure(port, requests, circle))
     return measured
 
 
@@ -292,10 +293,9 @@ def results() -> list[Row]:
         measured = _turns(yardstick, sqlite, postgres)
     empty = measured["empty"]
     rows = [_row("GET /decision, full state", measured["get"], empty, 1.5)]
-    for name in ("sqlite", "postgresql"):
-        if measured[name]:
-            rows.append(_row(f"PUT iteration, durable, {name}", measured[name], empty, 1.0))
-            rows.append(_latency(f"PUT iteration, durable, {name}, p99 at {CONNECTIONS}", measured[name], empty, 15))
+    for name in list(measured)[2:]:
+        rows.append(_row(f"PUT iteration, durable, {name}", measured[name], empty, 1.0))
+        rows.append(_latency(f"PUT iteration, durable, {name}, p99 at {CONNECTIONS}", measured[name], empty, 15))
     return rows
 
 
