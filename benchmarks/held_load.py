@@ -3,10 +3,12 @@
 ``python -m benchmarks held_load:sqlite-1-iterative`` — database, API processes, kind. A thousand runs report in an open
 loop (``benchmarks.open_loop``): latency counts from the moment that a report was due. The rate rises until p99 exceeds
 ``LIMIT_MS``, or reports are refused; the last rate that held is told. A rate holds where it does in two of three steps:
-a disk that others use stalls now and then, whatever the rate, and what a small write costs on it alone is told beside.
+a disk that others use stalls now and then, whatever the rate, and what a small write costs on it alone is told beside,
+and how much of the processors' time other machines on the same host took.
 Every run has reported twice before: a service reads a run once. Then come ``BEYOND`` times as many for some seconds,
-and then half as many, which must be in time again; three times, of which the slowest counts: within three seconds
-the disk needs to stall once for some 50 ms, and p99 is that stall. One API process and the load have a core each; two
+at least ``FLOOD``, which is too much also where few held because the machine stalled, and then half as many, which must
+be in time again; three times, of which the slowest counts: within three seconds the disk needs to stall once for some
+50 ms, and p99 is that stall. One API process and the load have a core each; two
 API processes have one each, and the load runs beside them.
 
 ``held_load:sqlite-beside``: p99 at ``BESIDE_RATE`` while nothing else is done, and while a fit and a training are, by a
@@ -40,7 +42,7 @@ from benchmarks.footprint import listening
 from benchmarks.open_loop import Measured, Plan, Run
 from tests.servers import clean_environment, free_port, postgres_server, stop, wait_until
 
-RUNS, LIMIT_MS, BEYOND = 1_000, 25.0, 2.0
+RUNS, LIMIT_MS, BEYOND, FLOOD = 1_000, 25.0, 2.0, 4_000.0
 STEP_SECONDS, GROWTH, SEARCH_SECONDS, WARM_RATE = 3.0, 1.25, 90.0, 300.0
 BESIDE_RATE, BESIDE_SECONDS, BESIDE_GOAL = 300.0, 8.0, 2.0
 SOAK_SECONDS, SOAK_RATE, SOAK_RUNS, SAMPLE_SECONDS = 1_800.0, 100.0, 400, 5.0
@@ -167,9 +169,15 @@ def disk_milliseconds(seconds: float = 3.0) -> float:
     return 1e3 * float(np.quantile(taken, 0.99))
 
 
+def stolen(since: Any) -> float:
+    """Per cent of the processors' time that other machines on the host took since ``psutil.cpu_times()``."""
+    now = psutil.cpu_times()
+    return 100 * float((now.steal - since.steal) / (sum(now[:8]) - sum(since[:8])))  # the last two are in the first
+
+
 def beyond(here: Service, runs: list[Run], rate: float, seed: int) -> tuple[Measured, Measured]:
     """What is measured while more comes than holds, and then at half of what holds."""
-    flood = open_loop.run(Plan(runs, BEYOND * max(rate, 100.0), STEP_SECONDS, seed=seed), here.load_core)
+    flood = open_loop.run(Plan(runs, max(BEYOND * rate, FLOOD), STEP_SECONDS, seed=seed), here.load_core)
     after = Plan(runs, max(rate, 20.0) / 2, STEP_SECONDS, warm_up=1.5, seed=seed)
     return flood, open_loop.run(after, here.load_core)
 
@@ -179,18 +187,19 @@ def under_load(database: str, processes: int, kind: str) -> list[Row]:
     with service(database, processes, [kind]) as here:
         runs, disk = here.start(kind, RUNS), disk_milliseconds()
         open_loop.run(Plan(runs, WARM_RATE, 2 * RUNS / WARM_RATE), here.load_core)
+        begun = psutil.cpu_times()
         rate, measured = highest(here, runs, GUESSES[kind])
         floods, afters = zip(*(beyond(here, runs, rate, seed) for seed in range(3)), strict=True)
     name = f"{database}, {processes} API process{'es' if processes > 1 else ''}, {kind}"
     told = {"p50_ms": round(measured.p50, 1), "p99_ms": round(measured.p99, 1)} if measured else {}
-    told["disk_p99_ms"] = round(disk, 1)
+    told |= {"disk_p99_ms": round(disk, 1), "stolen_percent": round(stolen(begun), 1)}
     told |= {"refused_beyond": round(max(flood.refused for flood in floods), 3)}
     told |= {"longest_beyond_ms": round(max(flood.longest for flood in floods))}
     calm = sorted(round(after.p99, 1) for after in afters)
     return [
         _row(f"{name}: highest rate with p99 <= {LIMIT_MS:g} ms, {RUNS:,} runs", round(rate), "1/s") | told,
         _row(
-            f"{name}: p99 at half of it, 1.5 s after {BEYOND:g} times as many, slowest of three",
+            f"{name}: p99 at half of it, 1.5 s after {max(BEYOND * rate, FLOOD):,.0f}/s, slowest of three",
             calm[-1],
             "ms",
             LIMIT_MS,
