@@ -22,6 +22,7 @@ class Corked:
         self._transport, self._loop = transport, loop
         self.is_closing = transport.is_closing  # asked after every answer
         self._pieces: list[bytes] = []
+        self._lost = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
@@ -32,6 +33,10 @@ class Corked:
             self._loop.call_soon(self._flush)
         self._pieces.append(data)
 
+    def lose(self) -> None:
+        """Write nothing any more: the connection is lost, which uvicorn tells the last of several requests alone."""
+        self._lost = True
+
     def close(self) -> None:
         """Close, once everything is written."""
         self._flush()
@@ -40,7 +45,8 @@ class Corked:
     def _flush(self) -> None:
         if self._pieces:
             pieces, self._pieces = self._pieces, []
-            self._transport.write(b"".join(pieces))
+            if not self._lost:
+                self._transport.write(b"".join(pieces))
 
 
 class Protocol(HttpToolsProtocol):
@@ -59,7 +65,8 @@ class Protocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Have the first request come in time."""
-        super().connection_made(Corked(transport, self.loop))  # type: ignore[arg-type]
+        self._corked = Corked(transport, self.loop)
+        super().connection_made(self._corked)  # type: ignore[arg-type]
         self._head = self.loop.call_later(self.header_seconds, self._close)
         self._look_later()
 
@@ -104,8 +111,9 @@ class Protocol(HttpToolsProtocol):
                 self._start_asgi_task(*self.pipeline.pop())
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no longer."""
+        """Wait no longer, for a request or to write."""
         self._stop()
+        self._corked.lose()
         if self._look is not None:
             self._look.cancel()
         super().connection_lost(exc)

@@ -139,3 +139,15 @@ def test_an_answer_in_one_piece_is_as_in_two(connections: list[socket.socket], d
 
 def undated(head: list[bytes]) -> list[bytes]:
     return [line for line in head if not line.startswith(b"date:")]
+
+
+def test_answers_to_a_connection_that_is_lost_are_no_errors(server: StewardServer) -> None:
+    port, body = int(server.url.rpartition(":")[2]), b'{"name": "x"}'
+    for _ in range(20):
+        with closing(socket.create_connection(("127.0.0.1", port), PATIENCE)) as connection:
+            connection.sendall(2 * (HEAD % len(body) + body))  # of which only the second is told that nobody reads on
+            connection.shutdown(socket.SHUT_WR)
+            while not ended(connection):
+                pass
+    assert server.alive()
+    assert "ERROR" not in server.log.read_text()
