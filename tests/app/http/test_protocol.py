@@ -1,4 +1,4 @@
-"""Connections of a real server: those that never say what they want end, those that only take their time don't."""
+"""Connections of a real server: those that never say what they want end; others are answered alike, or are lost."""
 
 from __future__ import annotations
 
