@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,14 @@ class Announced:
         """The features of the next iteration, as far as it is announced, [J, B]."""
         cells, weights = self.point
         return Point(cells[:, :, 0], None if weights is None else weights[:, :, 0])
+
+    def after_next(self) -> Announced | None:
+        """The announced iterations but for the next one; None where no more are announced."""
+        if self.point.cells.shape[2] < 2:
+            return None
+        cells, weights = self.point
+        rest = Point(cells[:, :, 1:], None if weights is None else weights[:, :, 1:])
+        return Announced(self.projector, self.first + 1, np.maximum(self.counts - 1, 0), rest)
 
     def sums(self, metric: int, allocation: Indices, *, logs: bool) -> Array:
         """Σ over the announced iterations of the expected ``metric`` (or its log) at ``allocation`` [N, B] → [N, B]."""
@@ -120,14 +129,15 @@ def announced(projector: Projector, state: State) -> Announced | None:
 
 @dataclass(frozen=True, eq=False)
 class Remaining:
-    """What is left of runs at allocations that are held: the announced iterations, then the course of the others.
+    """What is left of runs at given allocations: the announced iterations, then the course of the others.
 
     Attributes:
         ahead: projector of iterations whose features nobody has announced.
         allocation: rows of the grid, [N, B].
         point: the runs' features, in ``ahead``.
         iteration: the next one, [B].
-        told: see ``announced``.
+        told: what ``announced`` returns.
+        then: rows of the grid that take over after the next iteration, [N, B]; None: ``allocation`` is held to the end.
     """
 
     ahead: Projector
@@ -135,7 +145,20 @@ class Remaining:
     point: Point
     iteration: Indices
     told: Announced | None
+    then: Indices | None = None
     _rests: dict[int, Array] = field(default_factory=dict, init=False)
+
+    @cached_property
+    def later(self) -> Remaining:
+        """The iterations after the next one, at ``allocation``."""
+        after = np.minimum(self.iteration + 1, self.ahead.layout.iterations)
+        told = None if self.told is None else self.told.after_next()
+        return Remaining(self.ahead, self.allocation, self.point, after, told)
+
+    def taken_over(self) -> Remaining:
+        """The iterations after the next one, at ``then``."""
+        allocation = self.allocation if self.then is None else self.then
+        return replace(self.later, allocation=allocation)
 
     def rest(self, metric: int) -> Array:
         """Σ over what is left of the expected ``metric``, [N, B], read once; not to be written to."""
@@ -146,6 +169,9 @@ class Remaining:
 
     def sums(self, metric: int, logs: bool) -> Array:
         """Σ over what is left of the expected ``metric``, or of its log, [N, B]."""
+        if self.then is not None:
+            later = self.later.sums(metric, logs) - self.taken_over().sums(metric, logs)
+            return replace(self, then=None).sums(metric, logs) - later
         read = self.ahead.remaining_log if logs else self.ahead.remaining
         if self.told is None:
             return read(metric, self.allocation, self.point, self.iteration)
@@ -154,6 +180,9 @@ class Remaining:
 
     def variance(self, metric: int) -> Array:
         """Variance that noise gives to ``sums``, at a run effect of 1, [N, B]."""
+        if self.then is not None:
+            later = self.later.variance(metric) - self.taken_over().variance(metric)
+            return np.maximum(replace(self, then=None).variance(metric) - later, 0)
         if self.told is None:
             return self.ahead.remaining_variance(metric, self.allocation, self.point, self.iteration)
         rest = self.ahead.remaining_variance(metric, self.allocation, self.point, self.told.following)
@@ -172,17 +201,18 @@ class Remaining:
 
 
 def remaining(
-    projector: Projector, state: State, allocation: Indices, told: Announced | None
+    projector: Projector, state: State, allocation: Indices, told: Announced | None, then: Indices | None = None
 ) -> tuple[Remaining, State]:
-    """What is left of the runs at ``allocation`` [N, B], and the runs with their targets: where there is a belief, once
-    for each of its members, in the order of ``state.by_member``.
+    """What is left of the runs at ``allocation`` [N, B], held or followed by ``then`` [N, B] after the next iteration,
+    and the runs with their targets: where there is a belief, once for each of its members, in the order of
+    ``state.by_member``.
     """
     ahead = projector.ahead
     point = ahead.point(state.features)
     if projector.believed is None or ahead.believed is None:
-        return Remaining(ahead, allocation, point, state.iteration, told), state
+        return Remaining(ahead, allocation, point, state.iteration, told, then), state
     count = projector.members
     apart = by_member(state, count)._replace(targets=state.targets.repeat(count, axis=0))
     told = None if told is None else told.by_member(projector.believed)
-    rows = allocation.repeat(count, axis=1)
-    return Remaining(ahead.believed, rows, member_point(ahead, point), apart.iteration, told), apart
+    rows, then = allocation.repeat(count, axis=1), None if then is None else then.repeat(count, axis=1)
+    return Remaining(ahead.believed, rows, member_point(ahead, point), apart.iteration, told, then), apart

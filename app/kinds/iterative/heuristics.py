@@ -8,15 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Choice, Situation
-from app.kinds.iterative.chance import asked, assured_outlook
+from app.kinds.iterative.announced import announced, remaining
+from app.kinds.iterative.chance import asked, assured_outlook, chances
 from app.kinds.iterative.observation import everywhere, outlook, reachable
+from app.kinds.iterative.preferences import reference_cost
 from app.kinds.iterative.projector import Projector
-from app.kinds.iterative.state import State, begin
+from app.kinds.iterative.spec import SECONDS
+from app.kinds.iterative.state import State, begin, member_weights
 from app.kinds.iterative.step import action_towards
 
 Array = NDArray[Any]
 BAND = (0.85, 1.0)  # of the target: below it the threshold rule gives back, above it adds
 GAINS = (0.5, 0.5, 0.1)  # proportional, integral, derivative
+TIE = 1e-9  # relative difference of values below which nothing is gained
 LARGEST_PLAN = 2_000_000  # allocations × runs that are weighed at once
 
 
@@ -115,11 +119,74 @@ def _pid(situation: Situation) -> Choice:
 
 
 def _model_predictive(situation: Situation) -> Choice:
-    """The action with the best outlook; where targets have a probability, of those that give it."""
-    expected = situation.view.outlook
+    """The best action to hold; where iterations differ, the best action before going on as it would."""
+    best = _best_held(situation)
+    return _for_next(situation, best) if phased(situation.projector, situation.state) else best
+
+
+def _best_held(situation: Situation) -> Choice:
+    """The action with the best outlook if it is held; where targets have a probability, of those that give it."""
     if asked(situation.state).any():
         return _assured(situation)
+    expected = situation.view.outlook
     return Choice(expected.argmax(axis=1), expected)
+
+
+def phased(projector: Projector, state: State) -> bool:
+    """Whether a deadline is all that is asked for, and iterations to come are known to differ."""
+    spec = projector.layout.spec
+    deadline = all(metric.name == SECONDS and metric.scope == "run" for metric in spec.metrics if metric.target)
+    return deadline and (projector.ahead.bins > 1 or announced(projector, state) is not None)
+
+
+def continuation(situation: Situation) -> NDArray[np.integer] | None:
+    """Row of the allocation grid that is best held after the next iteration, [B]; None where iterations don't differ:
+    there, what is decided is held.
+    """
+    projector, state = situation.projector, situation.state
+    if not phased(projector, state):
+        return None
+    options = reachable(projector, state, situation.view.mask)
+    rows: NDArray[np.integer] = options.allocation[_best_held(situation).action, np.arange(len(state.iteration))]
+    return rows
+
+
+def _for_next(situation: Situation, held: Choice) -> Choice:
+    """For the next iteration alone, the action that buys time at the price at which the ``held`` one buys it.
+
+    Slower allocations, if held to the end, save money for the time that they take: the best rate among them is what a
+    second is worth, or what a second costs in expected lateness if that is more. (It is the Lagrange multiplier of the
+    deadline.) At that price, an iteration that does not scale gets little, and one that scales well gets much.
+    """
+    projector, state, view = situation.projector, situation.state, situation.view
+    options, seconds = reachable(projector, state, view.mask), projector.layout.seconds
+    runs, back, legal = np.arange(len(held.action)), held.action, view.mask.T
+    returning = np.abs(projector.layout.deltas[:, None] - projector.layout.deltas[back])  # [N, B, R]
+    pause = options.pause + (returning != 0) @ projector.change_seconds
+    change = options.change + projector.share_moved(returning.sum(axis=2))
+
+    left, apart = remaining(projector, state, options.allocation, announced(projector, state))
+    pace = np.exp(apart.effect[:, seconds] + apart.variance[:, seconds] / 2)
+    members = np.ones((len(runs), 1)) if apart is state else member_weights(state)
+    rest, following = (
+        np.einsum("nbk,bk->nb", (sums * pace).reshape(len(sums), *members.shape), members)
+        for sums in (left.rest(seconds), left.rest(seconds) - left.later.rest(seconds))
+    )
+    rate = options.rate * (state.weights[:, 1] / reference_cost(projector, state))
+    cost, slower = rest * rate, rest - rest[back, runs]
+    saved = np.where(legal & (slower > 0), cost[back, runs] - cost, 0)
+    price = (saved / np.where(slower > 0, slower, 1)).max(axis=0)
+    metric = projector.layout.spec.metrics[seconds]
+    if metric.target:
+        goal, wait = options.allocation[back, runs][None], options.pause[back].T
+        late = 1 - chances(projector, state, goal, wait)[seconds, 0]
+        price = np.maximum(price, late * state.weights[:, 0] * metric.weight / state.targets[:, seconds])
+
+    spent = (following + pause) * (rate + price) + state.weights[:, 2] * change
+    values = -np.where(legal, spent, np.inf)
+    action = values.argmax(axis=0)
+    tied = values[action, runs] - values[back, runs] <= TIE * np.abs(values[back, runs])
+    return Choice(np.where(tied, back, action), values.T)
 
 
 def _assured(situation: Situation) -> Choice:

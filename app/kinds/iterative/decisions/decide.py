@@ -27,7 +27,7 @@ from app.kinds.iterative.decisions.notices import NONE, noted
 from app.kinds.iterative.decisions.reasons import DecisionContext, Reason
 from app.kinds.iterative.decisions.schemas import EncodedDecision, EncodedInterval, EncodedReason
 from app.kinds.iterative.decisions.shadow import Consulted, consulted
-from app.kinds.iterative.heuristics import first_allocation
+from app.kinds.iterative.heuristics import continuation, first_allocation
 from app.kinds.iterative.observation import everywhere, view
 from app.kinds.iterative.policies import guard
 from app.kinds.iterative.policies.guard import Decided, Verdict
@@ -49,12 +49,14 @@ class Steps(NamedTuple):
         decided: what the guard made of the policy's actions.
         required: what a change must gain.
         shadows: what each run's shadow would have done; None where it has none.
+        then: row of the allocation grid to go on with after the next iteration, [B]; None: ``levels`` are held.
     """
 
     levels: Levels
     decided: Decided
     required: float
     shadows: list[Consulted | None]
+    then: NDArray[np.integer] | None = None
 
 
 class Subject(msgspec.Struct, frozen=True):
@@ -134,7 +136,7 @@ def _steps(compiled: Compiled, state: State, subjects: Sequence[Subject], artifa
     shadows: list[Consulted | None] = [None] * len(wanted)
     if any(wanted):
         shadows = consulted(compiled, situation, decided.action, wanted, memories)
-    return Steps(levels, decided, guard.hysteresis(artifact), shadows)
+    return Steps(levels, decided, guard.hysteresis(artifact), shadows, continuation(situation))
 
 
 def row(state: State, index: int) -> State:
@@ -157,8 +159,8 @@ def _render(
 ) -> list[Answer]:
     hold, after = compiled.layout.index(state.levels), compiled.layout.index(steps.levels)
     pause = compiled.pause(steps.levels - state.levels, state.iteration > 0)
-    seen = forecast(compiled.projector, state, hold, after, pause)
-    contexts = decision_contexts(compiled, state, seen, hold, after)
+    seen = forecast(compiled.projector, state, hold, after, pause, steps.then)
+    contexts = decision_contexts(compiled, state, seen, hold, after, steps.then)
     sources, why, notices = _reasons(compiled, state, steps, contexts, subjects, responder)
     snapshot, over = compiled.snapshot, (state.iteration >= compiled.layout.iterations).tolist()
     decisions = map(
@@ -248,7 +250,7 @@ def _within_noise(compiled: Compiled, state: State, steps: Steps, i: int, own: R
 
 
 def decision_contexts(
-    compiled: Compiled, state: State, seen: Forecast, hold: Levels, after: Levels
+    compiled: Compiled, state: State, seen: Forecast, hold: Levels, after: Levels, then: Levels | None = None
 ) -> list[DecisionContext]:
     """Each decision in plain numbers, told by the metric that is furthest below the probability asked for, else by the
     one that is nearest to missing its target, or furthest beyond.
@@ -269,6 +271,7 @@ def decision_contexts(
         map(compiled.allocation_text, hold.tolist()),
         map(compiled.allocation_text, after.tolist()),
         [True] * len(hold) if sure else _attainable(compiled, state, seen, sought),
+        repeat(None) if then is None else map(compiled.allocation_text, then.tolist()),
     )
     return list(map(DecisionContext, *columns))
 

@@ -19,7 +19,7 @@ SIGNS = {"at_most": 1.0, "at_least": -1.0, "track": 1.0}
 
 
 class Forecast(NamedTuple):
-    """B decisions, M metrics; the first axis of pairs is (hold the present allocation, take the decided one).
+    """B decisions, M metrics; the first axis of pairs is (keep the present allocation, take the decided one).
 
     Attributes:
         mean, low, high: of each metric in the next iteration at the decided allocation, [B, M].
@@ -41,11 +41,16 @@ class Forecast(NamedTuple):
     cost: Array
 
 
-def forecast(projector: Projector, state: State, hold: Indices, chosen: Indices, pause: Array) -> Forecast:
-    """Forecast for moving from row ``hold`` [B] of the grid to ``chosen`` [B], which takes ``pause`` [B] seconds."""
+def forecast(
+    projector: Projector, state: State, hold: Indices, chosen: Indices, pause: Array, then: Indices | None = None
+) -> Forecast:
+    """Forecast for moving from row ``hold`` [B] of the grid to ``chosen`` [B], which takes ``pause`` [B] seconds.
+
+    Either is held to the end or, where ``then`` [B] is given, followed by that row after the next iteration.
+    """
     layout, pair = projector.layout, np.array([hold, chosen])
     told = announced(projector, state)
-    left, apart = remaining(projector, state, pair, told)
+    left, apart = remaining(projector, state, pair, told, None if then is None else np.array([then, then]))
     projected, rest = _expected(projector, state, left, apart)
     rest[1] += pause
     if layout.spec.metrics[layout.seconds].scope == "run":
@@ -57,7 +62,12 @@ def forecast(projector: Projector, state: State, hold: Indices, chosen: Indices,
         chance = chances_of(projector, state, left, apart, np.array([0 * pause, pause])).transpose(1, 2, 0)
     else:
         chance = np.full(projected.shape, np.nan)
-    return Forecast(mean, low, high, projected, excess, chance, rest, rates * rest)
+    cost = rates * rest
+    if then is not None:
+        _, later = _expected(projector, state, left.taken_over(), apart)
+        rate = (layout.allocations[then] * state.prices).sum(axis=1) * projector.hours_per_second
+        cost += later * (rate - rates)
+    return Forecast(mean, low, high, projected, excess, chance, rest, cost)
 
 
 def _expected(projector: Projector, state: State, left: Remaining, apart: State) -> tuple[Array, Array]:

@@ -11,6 +11,7 @@ Codes, by who answers:
 ``margin``           the target is met, but the step makes that surer
 ``slack_to_save_cost``  the target is met with room to spare, which the step turns into money
 ``trade_off``        a miss is accepted, because meeting the target isn't worth its price
+``phase``            the next iteration gains more, or less, from an allocation than those after it
 ``on_track``         nothing needs to change
 ``complete``         every iteration is reported; nothing is left to decide
 ``within_noise``, …  a guard replaced the policy's step
@@ -51,6 +52,7 @@ class DecisionContext(msgspec.Struct, frozen=True):
         projected, excess, chance, rest, cost: of ``Forecast``, the first three for that metric.
         present, decided: allocations.
         attainable: whether any allocation meets all targets as surely as is asked for.
+        then: the allocation to go on with after the next iteration; None: the decided one is held.
     """
 
     metric: int
@@ -65,6 +67,12 @@ class DecisionContext(msgspec.Struct, frozen=True):
     present: AllocationText
     decided: AllocationText
     attainable: bool = True
+    then: AllocationText | None = None
+
+    @property
+    def passing(self) -> str:
+        """The allocation that follows the decided one after a single iteration, in words; empty if that is held."""
+        return "" if self.then is None or self.then.words == self.decided.words else self.then.words
 
     def missed(self, option: int) -> bool:
         """Whether the target is projected to be missed, or is less sure than is asked for."""
@@ -115,6 +123,9 @@ def explain(words: Sequence[Wording], context: DecisionContext) -> Reason:
     if not context.moved:
         return Reason(_code(own, context), f"{opening}; {_stay(context)}")
     reached = f"{number(context.projected[1])}{own.unit}{_sure(own, context.chance[1])}"
+    if context.passing:
+        step = f"{context.decided.words} for this iteration, then {context.passing}: {reached}"
+        return Reason("phase", f"{opening}; {step}; {_price(context)}")
     text = f"{opening}; {context.decided.words} bring it to {reached} if held; {_price(context)}"
     return Reason(_code(own, context), text)
 

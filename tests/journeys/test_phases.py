@@ -1,0 +1,161 @@
+"""A training whose iterations differ: those that wait get little CPU, and the deadline is met for less."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from tests.servers import StewardServer, wait_until
+
+ITERATIONS, DEADLINE = 24, 15.0
+GRID = range(10, 91, 10)
+PROFILED = (20, 40, 60, 90)
+Law = Callable[[int, float], float]
+
+
+def waits(iteration: int) -> bool:
+    """Every fourth iteration waits for a store, whatever CPU there is."""
+    return iteration % 4 == 3
+
+
+def phased(iteration: int, percent: float) -> float:
+    """Seconds of an iteration where every fourth one waits."""
+    return 0.9 if waits(iteration) else 0.03 + 13 / percent
+
+
+def alike(_iteration: int, percent: float) -> float:
+    """Seconds of an iteration where all scale in the same way."""
+    return 0.25 + 10 / percent
+
+
+def spec(name: str, **changes: Any) -> dict[str, Any]:
+    cpu = {"name": "cpu", "minimum": 10, "maximum": 90, "step": 10, "max_steps": 8, "initial": 40, "price_per_hour": 36}
+    seconds = {"name": "iteration_seconds", "unit": "s", "goal": "at_most", "scope": "run", "target": DEADLINE}
+    weights = {"sla": 100, "cost": 1, "change": 0}
+    return {
+        "name": name,
+        "resources": [cpu],
+        "metrics": [seconds],
+        "iterations": ITERATIONS,
+        "weights": weights,
+    } | changes
+
+
+def samples(law: Law) -> str:
+    """Whole executions at four allocations, with noise of 2 %."""
+    random = np.random.default_rng(4)
+    rows = ["execution,iteration,allocation.cpu,metric.iteration_seconds"]
+    for percent in PROFILED:
+        for iteration in range(ITERATIONS):
+            seconds = law(iteration, percent) * np.exp(random.normal(0, 0.02))
+            rows.append(f"e{percent},{iteration},{percent},{seconds:.6f}")
+    return "\n".join(rows) + "\n"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StewardServer]:
+    from tests.servers import start_steward
+
+    started = start_steward(tmp_path_factory.mktemp("phases"))
+    yield started
+    started.stop()
+
+
+@pytest.fixture(scope="module")
+def client(server: StewardServer) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=server.url, timeout=60) as opened:
+        for name, law in (("training", phased), ("solver", alike)):
+            learned(opened, spec(name), samples(law))
+        yield opened
+
+
+def learned(client: httpx.Client, body: dict[str, Any], csv: str) -> None:
+    """Register a workload, upload samples, and fit."""
+    name = body["name"]
+    assert client.post("/workloads", json=body).status_code == 201
+    uploaded = client.post(f"/workloads/{name}/samples", content=csv, headers={"content-type": "text/csv"})
+    assert uploaded.status_code == 201, uploaded.text
+    job = client.post(f"/workloads/{name}/models", json={}).json()["id"]
+
+    def ended() -> bool:
+        return client.get(f"/jobs/{job}").json()["state"] not in {"queued", "running"}
+
+    wait_until(ended, seconds=200)
+    found = client.get(f"/jobs/{job}").json()
+    assert found["state"] == "succeeded", found
+
+    def served() -> bool:
+        started = client.post("/runs", json={"workload": name}).json()
+        client.patch(f"/runs/{started['id']}", json={"state": "failed"})
+        return bool(started["decision"]["policy"] == "static_best")
+
+    wait_until(served, seconds=60)
+
+
+class Driven:
+    """A run that obeys every decision."""
+
+    def __init__(self, client: httpx.Client, workload: str, law: Law) -> None:
+        decision = client.post("/runs", json={"workload": workload}).json()
+        run, decision = decision["id"], decision["decision"]
+        self.seconds, self.cost = 0.0, 0.0
+        self.percents: list[float] = []
+        self.decisions = [decision]
+        for iteration in range(ITERATIONS):
+            percent = decision["allocation"]["cpu"]
+            seconds = law(iteration, percent)
+            self.seconds += seconds
+            self.cost += percent / 100 * seconds
+            self.percents.append(percent)
+            report = {"allocation": {"cpu": percent}, "metrics": {"iteration_seconds": seconds}}
+            decision = client.put(f"/runs/{run}/iterations/{iteration}", json=report).json()
+            self.decisions.append(decision)
+        assert client.patch(f"/runs/{run}", json={"state": "finished"}).status_code == 200
+
+
+def best_static(law: Law) -> float:
+    """Cost of the cheapest allocation that meets the deadline if it is held."""
+    totals = {percent: sum(law(number, percent) for number in range(ITERATIONS)) for percent in GRID}
+    return min(percent / 100 * seconds for percent, seconds in totals.items() if seconds <= DEADLINE)
+
+
+def test_iterations_that_wait_get_little_and_the_deadline_is_met_for_less(client: httpx.Client) -> None:
+    for run in (Driven(client, "training", phased), Driven(client, "training", phased)):
+        waiting = [percent for number, percent in enumerate(run.percents) if waits(number)]
+        training = [percent for number, percent in enumerate(run.percents) if not waits(number)]
+        assert max(waiting) <= 20
+        assert np.mean(training) > 2 * np.mean(waiting)
+        assert run.seconds <= DEADLINE
+        assert run.cost < 0.85 * best_static(phased)
+
+
+def test_what_is_said_of_a_phase_is_no_false_alarm(client: httpx.Client) -> None:
+    run = Driven(client, "training", phased)
+    for number, decision in enumerate(run.decisions[1:-1], 1):
+        assert decision["chances"]["iteration_seconds"] > 0.5, decision
+        if waits(number) and number < ITERATIONS // 2:
+            assert "for this iteration, then" in decision["reason"]["text"]
+            assert "if held" not in decision["reason"]["text"]
+
+
+def test_where_iterations_are_alike_the_allocation_is_held(client: httpx.Client) -> None:
+    for run in (Driven(client, "solver", alike), Driven(client, "solver", alike)):
+        assert run.seconds <= DEADLINE
+        assert sum(before != after for before, after in zip(run.percents, run.percents[1:], strict=False)) <= 4
+        assert not any("for this iteration" in one["reason"]["text"] for one in run.decisions)
+
+
+def test_executions_shorter_than_a_run_are_fitted_where_features_vary(client: httpx.Client) -> None:
+    body = spec("short", iterations=40, features=[{"name": "waits", "minimum": 0, "maximum": 1}])
+    random = np.random.default_rng(4)
+    rows = ["execution,iteration,allocation.cpu,metric.iteration_seconds,feature.waits"]
+    for execution, percent in enumerate((20, 40, 90, 20, 40, 90)):
+        for iteration in range(10):
+            last = iteration % 5 == 4
+            seconds = (0.9 if last else 0.03 + 12 / percent) * np.exp(random.normal(0, 0.03))
+            rows.append(f"e{execution},{iteration},{percent},{seconds:.6f},{int(last)}")
+    learned(client, body, "\n".join(rows) + "\n")
