@@ -110,9 +110,9 @@ def installed(found: Iterable[Distribution]) -> Iterator[Package]:
         told = one.metadata
         classifiers = [text for text in told.get_all("Classifier") or () if text.startswith("License ::")]
         classified = [text.rpartition(" :: ")[2] for text in classifiers if text not in NO_LICENCE]
-        text = (told.get("License") or "").strip()
-        if expression := told.get("License-Expression"):
-            licence: str | None = expression
+        text = told["License"].strip() if "License" in told else ""
+        if "License-Expression" in told:
+            licence: str | None = told["License-Expression"]
         elif classified:
             licence = " AND ".join(SPDX.get(name.lower(), name) for name in classified)
         else:
