@@ -19,7 +19,7 @@ import httpx
 import numpy as np
 import steward_client as steward
 
-from app.kinds.iterative.example import SPEC
+from tests.batched import SPEC
 from tests.servers import start_steward
 
 Row = dict[str, Any]

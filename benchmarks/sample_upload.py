@@ -27,7 +27,7 @@ from typing import Annotated, Any, Self
 import psutil
 from pydantic import BaseModel, Field
 
-from app.kinds.iterative.example import SPEC as EXAMPLE
+from tests.batched import SPEC as EXAMPLE
 from tests.servers import StewardServer, start_steward, stop
 
 SERVER_CORE, LOAD_CORE = 0, 1

@@ -18,10 +18,10 @@ from typer.testing import CliRunner
 
 from app.cli.main import cli
 from app.database.engine import Database
-from app.kinds.iterative.example import SPEC
 from app.main import create_app
 from app.settings import Settings
 from tests.app.jobs.test_lease import make
+from tests.batched import SPEC
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"

@@ -15,7 +15,7 @@ from app.kinds.iterative.spec import Spec
 from tests.documents.blocks import blocks
 
 ROOT = Path(__file__).parents[1]
-OUTSIDE = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "clients/python/README.md"]
+OUTSIDE = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "clients/python/README.md"]
 OUTSIDE += [str(path.relative_to(ROOT)) for path in (ROOT / "examples").rglob("*.md")]
 """Documents that are no pages of the site, of which `test_site.py` follows each link."""
 DOCUMENTS = [*OUTSIDE, *(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))]

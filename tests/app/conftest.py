@@ -9,9 +9,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 from app.database.engine import Database
-from app.kinds.iterative.example import SPEC as EXAMPLE
 from app.main import create_app
 from app.settings import Settings
+from tests.batched import SPEC as EXAMPLE
 
 
 @pytest.fixture

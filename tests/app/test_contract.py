@@ -30,13 +30,13 @@ from schemathesis.specs.openapi.checks import (
 from app.database.engine import Database
 from app.keys import service as keys
 from app.keys.schemas import KeyRequest
-from app.kinds.iterative.example import SPEC as EXAMPLE
 from app.kinds.iterative.spec import Spec
 from app.main import create_app
 from app.settings import Settings
 from app.workloads import service as workloads
 from migrations.runner import upgrade
 from tests.app.domain_models.published import TENANT, publish_agent, publish_model
+from tests.batched import SPEC as EXAMPLE
 from tests.servers import PostgresServer
 
 CHECKS = [

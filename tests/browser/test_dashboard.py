@@ -152,6 +152,6 @@ def test_an_example_is_loaded_in_one_click(browser: Browser, site: Site) -> None
         page.goto("/")
         page.get_by_text("Add a workload").click()
         page.get_by_role("button", name="(workflow)").click()
-        page.wait_for_url("**/ui/workloads/cluster")
-        expect(page.locator("h1")).to_contain_text("cluster")
+        page.wait_for_url("**/ui/workloads/queue")
+        expect(page.locator("h1")).to_contain_text("queue")
         expect(page.locator(".facts")).to_contain_text("Samples1")

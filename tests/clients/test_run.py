@@ -4,6 +4,7 @@ import copy
 import json
 from collections.abc import Callable
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -12,8 +13,8 @@ import steward_client as steward
 from fastapi.testclient import TestClient
 from steward_client import Client, QueueRun, Retry, Run, StewardError, Unreachable
 
-from app.kinds.iterative.example import SPEC as EXAMPLE
 from app.kinds.workflow.example import SPEC as CLUSTER_EXAMPLE
+from tests.batched import SPEC as EXAMPLE
 
 Handler = Callable[[httpx.Request], httpx.Response]
 
@@ -300,3 +301,30 @@ def test_an_error_tells_each_field_once() -> None:
     for detail in (told, "2 fields are wrong"):
         text = str(steward.StewardError(422, {"title": "Invalid input", "detail": detail, "errors": [field]}))
         assert text.count(told) == 1
+
+
+def test_a_spec_is_registered_once_however_often(forwarded: Handler, tmp_path: Path) -> None:
+    file = tmp_path / "spec.json"
+    file.write_text(json.dumps({**EXAMPLE, "name": "second"}))
+    for _ in range(2):
+        assert steward.register(EXAMPLE, through(forwarded)) == EXAMPLE["name"]
+        assert steward.register(file, through(forwarded)) == steward.register(str(file), through(forwarded)) == "second"
+    with pytest.raises(StewardError, match="registered with another spec") as refused:
+        steward.register({**EXAMPLE, "iterations": 7}, through(forwarded))
+    assert refused.value.status == 409
+    with pytest.raises(OSError, match="nowhere"):
+        steward.register(tmp_path / "nowhere.json", through(forwarded))
+    file.write_text("{")
+    with pytest.raises(ValueError, match="line 1"):
+        steward.register(file, through(forwarded))
+
+
+def test_a_registration_waits_for_a_service_that_is_away(forwarded: Handler, clock: Clock) -> None:
+    attempts: list[httpx.Request] = []
+
+    def away(request: httpx.Request) -> httpx.Response:
+        attempts.append(request)
+        return httpx.Response(503) if len(attempts) < 3 else forwarded(request)
+
+    assert steward.register(EXAMPLE, through(away), retry=clock.retry()) == EXAMPLE["name"]
+    assert (len(attempts), len(clock.pauses)) == (3, 2)

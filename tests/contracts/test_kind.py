@@ -29,13 +29,21 @@ from app.kinds.contract.views import Learnt, Shown, Standing, Step
 from app.kinds.fields import Slug
 from app.kinds.registry import KINDS, AnyDecision, AnyExecution, AnyReport, layout_of, parse_spec, read_spec
 from app.samples.codecs import EXPORTS, FORMATS
+from tests import batched
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-@pytest.fixture(params=KINDS)
+FEATURED = "iterative with a feature"
+
+
+@pytest.fixture(params=[*KINDS, FEATURED])
 def kind(request: pytest.FixtureRequest) -> Kind:
-    return KINDS[request.param]
+    if request.param != FEATURED:
+        return KINDS[request.param]
+    found = copy.copy(KINDS["iterative"])
+    found.example = batched.EXAMPLE
+    return found
 
 
 def spec_of(kind: Kind) -> Any:

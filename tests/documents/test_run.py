@@ -1,22 +1,29 @@
-"""Every block that can run here does, page by page, as it stands there, against one real service."""
+"""Every block that can run here does, page by page, as it stands there, against one real service.
+
+What a reader does first, README and tour, is walked on services that are new, in several orders, and again.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.documents.blocks import PAGES, ROOT, Block, blocks
+from app.kinds.registry import KINDS
+from tests.documents.blocks import ALL, PAGES, ROOT, Block, blocks
 from tests.servers import StewardServer, clean_environment, start_steward, stop
 
-ELSEWHERE = {"docs/tutorial/tour.md"}
-"""Pages whose blocks a journey runs."""
+README, TOUR = "README.md", "docs/tutorial/tour.md"
+ALONE = [README, "clients/python/README.md", "docs/how-to/client.md"]
+"""Pages that need no workload to be there: they register their own."""
 ADDRESSES = ("http://127.0.0.1:8080", "http://localhost:8080", "localhost:8080")
 
 
@@ -52,26 +59,32 @@ def prepared(folder: Path, server: StewardServer) -> dict[str, str]:
     return {**environment, "STEWARD_DATA_DIR": str(server.data_dir)}
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page not in ELSEWHERE and runnable(page)])
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in (TOUR, *ALONE) and runnable(page)])
 def test_a_page_runs_as_it_is_written(page: str, server: StewardServer, tmp_path: Path) -> None:
-    environment = prepared(tmp_path, server)
+    assert '"/problems/' not in walked([page], server, tmp_path)
+
+
+def walked(pages: list[str], server: StewardServer, folder: Path) -> str:
+    """The output of all blocks of some pages, one after the other."""
+    environment = prepared(folder, server)
     script = ["set -euo pipefail"]
-    for number, block in enumerate(runnable(page)):
-        text = there(block.text, server)
-        name = block.file or f"block_{number}.py"
-        if block.file or block.language == "python":
-            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / name).write_text(text)
-        if block.language in ("sh", "python") and not block.file:
-            script += [f"echo '# {block.name}'", text if block.language == "sh" else f"python {name}"]
-    done = run(script, tmp_path, environment)
+    for position, page in enumerate(pages):
+        for number, block in enumerate(runnable(page)):
+            text = there(block.text, server)
+            name = block.file or f"block_{position}_{number}.py"
+            if block.file or block.language == "python":
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                (folder / name).write_text(text)
+            if block.language in ("sh", "python") and not block.file:
+                script += [f"echo '# {block.name}'", text if block.language == "sh" else f"python {name}"]
+    done = run(script, folder, environment)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert '"/problems/' not in done.stdout
+    return done.stdout
 
 
 def run(script: list[str], folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     kwargs: dict[str, Any] = {"cwd": folder, "env": environment, "capture_output": True, "text": True, "check": False}
-    return subprocess.run(["bash", "-c", "\n".join(script)], timeout=240, **kwargs)
+    return subprocess.run(["bash", "-c", "\n".join(script)], timeout=800, **kwargs)
 
 
 def test_a_block_that_fails_is_noticed(server: StewardServer, tmp_path: Path) -> None:
@@ -79,3 +92,68 @@ def test_a_block_that_fails_is_noticed(server: StewardServer, tmp_path: Path) ->
     done = run(script, tmp_path, prepared(tmp_path, server))
     assert done.returncode != 0
     assert "on\n" not in done.stdout
+
+
+ENDED = re.compile(
+    r"^all 90 iterations are reported: the run took [\d,]+ s against a target of 1,800 s \((met|missed)\); "
+    r"cost [\d.]+\n8 GPUs all the time: cost [\d.]+$",
+    re.MULTILINE,
+)
+"""How a run of the README ends: time against deadline, cost against the largest allocation."""
+
+
+@pytest.mark.parametrize("page", ALONE)
+def test_a_page_that_stands_alone_runs_on_a_new_service_and_again(
+    page: str, steward_factory: Callable[..., StewardServer], tmp_path: Path
+) -> None:
+    server = steward_factory(None, "--workers", "0", wait="alive")
+    told = walked([page, page], server, tmp_path)
+    if page == README:
+        assert ENDED.findall(told) == ["met", "met"]
+    assert [one["name"] for one in httpx.get(f"{server.url}/workloads").json()["items"]] == ["resnet18"]
+
+
+def test_the_readme_works_after_the_dashboards_example_and_before_it(
+    steward_factory: Callable[..., StewardServer], tmp_path: Path
+) -> None:
+    server = steward_factory(None, "--workers", "0", wait="alive")
+    for part in ("first", "second"):
+        (tmp_path / part).mkdir()
+        httpx.post(f"{server.url}/ui/examples/iterative").raise_for_status()
+        assert ENDED.findall(walked([README], server, tmp_path / part)) == ["met"]
+    runs = httpx.get(f"{server.url}/runs?workload=resnet18").json()["items"]
+    assert [one["state"] for one in runs] == ["finished", "finished"]
+
+
+@pytest.mark.slow
+def test_readme_and_tour_work_as_they_are_written_one_after_the_other_and_again(
+    steward_factory: Callable[..., StewardServer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shorter = "train resnet18", "train resnet18 --budget 20000"
+    pages = {page: [block._replace(text=block.text.replace(*shorter)) for block in blocks(page)] for page in PAGES}
+    monkeypatch.setattr("tests.documents.test_run.blocks", pages.__getitem__)
+    told = walked([README, TOUR, README, TOUR], steward_factory(), tmp_path)
+    assert len(ENDED.findall(told)) == 2
+    assert re.findall(r"^accepted: (\d+)$", told, re.MULTILINE) == ["12", "0"]
+    assert re.findall(r"^duplicate: (\d+)$", told, re.MULTILINE) == ["0", "12"]
+    assert len(re.findall(r"^predicted:\n  iteration_seconds:\n    mean: 1[345]\.", told, re.MULTILINE)) == 2
+    assert re.findall(r"^agent (\d): ", told, re.MULTILINE) == ["1", "2"]
+    assert len(re.findall(r"^  chances:\n    iteration_seconds: (1|0\.9[5-9]).*\n  valid", told, re.MULTILINE)) >= 2
+    assert len(re.findall(r"^done in [\d,]+ s$", told, re.MULTILINE)) == 2
+
+
+def test_no_two_examples_share_a_name(steward_factory: Callable[..., StewardServer]) -> None:
+    """All specs of documents and kinds on one service, again and again."""
+    found = [json.loads(path.read_text()) for path in (ROOT / "docs").rglob("*.json")]
+    found += [json.loads(block.text) for block in ALL if block.language == "json"]
+    specs = [one for one in found if isinstance(one, dict) and one.get("kind") in KINDS]
+    assert {spec["kind"] for spec in specs} == KINDS.keys()
+    server = steward_factory(None, "--workers", "0", wait="alive")
+    for _ in range(2):
+        for kind in KINDS:
+            assert httpx.post(f"{server.url}/ui/examples/{kind}").status_code == 204
+        for spec in sorted(specs, key=lambda spec: len(spec.get("members", ()))):  # members are to be there already
+            answer = httpx.post(f"{server.url}/workloads", json=spec)
+            assert answer.status_code in (200, 201), answer.text
+    kinds = {one["name"]: one["kind"] for one in httpx.get(f"{server.url}/workloads").json()["items"]}
+    assert [name for name, kind in kinds.items() if name in KINDS and name != kind] == []

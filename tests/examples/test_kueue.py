@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from app.kinds.iterative.example import SPEC
+from tests.batched import SPEC
 from tests.clients.scaling.conftest import WORKLOAD, Service
 from tests.kubernetes_double import KubernetesDouble
 

@@ -11,7 +11,7 @@ import pytest
 from fastapi.testclient import TestClient
 from steward_client import Retry, Unreachable
 
-from app.kinds.iterative.example import SPEC
+from tests.batched import SPEC
 from tests.clients.scaling.conftest import WORKLOAD, Service
 
 FOLDER = Path(__file__).parents[2] / "examples/slurm"

@@ -10,8 +10,8 @@ from typing import Any
 from urllib.request import Request, urlopen
 
 from app.database.engine import Database
-from app.kinds.iterative.example import SPEC as EXAMPLE
 from tests.app.domain_models.published import publish_agent, publish_model
+from tests.batched import SPEC as EXAMPLE
 from tests.servers import StewardServer
 
 STATE = "iteration=3&allocation=gpus:4&metric=iteration_seconds:31.5&feature=batch:128"

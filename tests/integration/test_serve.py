@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from app.kinds.iterative.example import SPEC as EXAMPLE
+from tests.batched import SPEC as EXAMPLE
 from tests.conftest import StartSteward
 from tests.integration.conftest import Call
 from tests.integration.processes import all_gone, family, worker_main

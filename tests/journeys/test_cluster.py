@@ -65,19 +65,19 @@ def test_a_cluster_is_learned_and_served_through_a_kill(steward_factory: Start, 
         refused = call("POST", "/workloads", 422, json={**SMALL, "name": "x", "minimum": 9})
         assert refused["errors"][0]["pointer"] == "/minimum"
         assert "1 to 8, the GPUs of all nodes" in refused["errors"][0]["message"]
-        playing = Playing(call("POST", "/runs", 201, json={"workload": "training"})["id"])
+        playing = Playing(call("POST", "/runs", 201, json={"workload": "gpu-cluster"})["id"])
         playing.go(call, 6)
         assert {decision["rule"] for _, decision in playing.reports} == {"priority"}
         for media_type, body in EXAMPLE.samples.items():
-            path = f"/workloads/training/samples?execution={media_type.rpartition('/')[2]}"
-            path = "/workloads/training/samples" if media_type.endswith("json") and b'"samples"' in body else path
+            path = f"/workloads/gpu-cluster/samples?execution={media_type.rpartition('/')[2]}"
+            path = "/workloads/gpu-cluster/samples" if media_type.endswith("json") and b'"samples"' in body else path
             call("POST", path, 201, content=body, headers={"Content-Type": media_type})
-        model = call.job("/workloads/training/models", {})["model"]
-        told = call("GET", f"/workloads/training/models/{model}")["report"]
+        model = call.job("/workloads/gpu-cluster/models", {})["model"]
+        told = call("GET", f"/workloads/gpu-cluster/models/{model}")["report"]
         assert told["metrics"]["seconds"]["mape"] < told["metrics"]["seconds"]["naive_mape"]
-        agent = call.job("/workloads/training/agents", {"algorithm": "tabular_q", "budget": 1_000})["agent"]
-        call("POST", f"/workloads/training/agents/{agent}/promote")
-        patched = call("PATCH", "/workloads/training", json={"queues": {"batch": {"weight": 0.5}}})
+        agent = call.job("/workloads/gpu-cluster/agents", {"algorithm": "tabular_q", "budget": 1_000})["agent"]
+        call("POST", f"/workloads/gpu-cluster/agents/{agent}/promote")
+        patched = call("PATCH", "/workloads/gpu-cluster", json={"queues": {"batch": {"weight": 0.5}}})
         assert patched["spec_version"] == 2
     server.kill()
     server = steward_factory(tmp_path / "data")
@@ -92,9 +92,9 @@ def test_a_cluster_is_learned_and_served_through_a_kill(steward_factory: Start, 
         assert timed
         assert all("to end in" in one["text"] for one in timed)
         call("PATCH", f"/runs/{playing.run}", json={"state": "finished"})
-        kept = {one["execution"]: one for one in call("GET", "/workloads/training/samples")["items"]}
+        kept = {one["execution"]: one for one in call("GET", "/workloads/gpu-cluster/samples")["items"]}
         assert kept[playing.run]["arrivals"]["count"] == playing.number
-        wanted = {"workload": "training", "agents": [agent], "level": "L1", "episodes": 8}
+        wanted = {"workload": "gpu-cluster", "agents": [agent], "level": "L1", "episodes": 8}
         found = call.job("/evaluations", wanted)["evaluation"]
         report = call("GET", f"/evaluations/{found}")["report"]
     assert [one["level"] for one in report["levels"] if one["available"]] == ["train", "L0", "L1"]

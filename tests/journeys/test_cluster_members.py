@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.kinds.iterative.example import EXAMPLE
+from tests.batched import EXAMPLE
 from tests.journeys.test_outside_kind import Caller
 from tests.servers import StewardServer, wait_until
 

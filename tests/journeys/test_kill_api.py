@@ -15,8 +15,8 @@ from typing import Any, Self
 import pytest
 
 from app.database.engine import Database
-from app.kinds.iterative.example import SPEC as EXAMPLE
 from tests.app.domain_models.published import publish_agent, publish_model
+from tests.batched import SPEC as EXAMPLE
 from tests.servers import PostgresServer, StewardServer, start_steward, wait_until
 
 LAUNCHERS = 12

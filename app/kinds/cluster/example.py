@@ -6,7 +6,7 @@ from app.kinds.cluster.samples.example import SAMPLES
 from app.kinds.contract.kind import Example
 
 SPEC: dict[str, Any] = {
-    "name": "training",
+    "name": "gpu-cluster",
     "kind": "cluster",
     "nodes": [{"name": "a100", "count": 2, "gpus": 4, "price_per_hour": 2.5}],
     "queues": [{"name": "urgent", "weight": 4}, {"name": "batch", "ageing_seconds": 14_400}],

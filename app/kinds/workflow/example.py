@@ -6,7 +6,7 @@ from typing import Any
 from app.kinds.contract.kind import Example
 
 SPEC: dict[str, Any] = {
-    "name": "cluster",
+    "name": "queue",
     "kind": "workflow",
     "nodes": [
         {

@@ -1,6 +1,7 @@
 """The Python client of Steward.
 
-``with steward.run("resnet18") as run: for epoch in run.epochs(90): …`` runs a training loop under decisions.
+``with steward.run("resnet18") as run: for epoch in run.epochs(90): …`` runs a training loop under decisions;
+``steward.register(spec)`` registers its workload first.
 Launchers of iterative jobs use ``Run``, launchers of batch jobs and workflows ``QueueRun``.
 ``Policy`` and ``CarriedRun`` decide in the caller's own process which inference requests start.
 ``Client`` and the functions in ``steward_client.generated.api`` cover the whole API, generated from its schema.
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from .queue import QueueRun
     from .retry import Retry
     from .training import EpochRun, Epochs, run
+    from .workloads import register
 
 _HOMES = {
     "Epoch": "epochs",
@@ -48,6 +50,7 @@ _HOMES = {
     "EpochRun": "training",
     "Epochs": "training",
     "run": "training",
+    "register": "workloads",
 }
 """Which module has what: it is imported when it is asked for, so that commands of this package start at once."""
 
@@ -73,6 +76,7 @@ __all__ = [
     "carry",
     "evaluate",
     "fit",
+    "register",
     "run",
     "train",
     "upload",

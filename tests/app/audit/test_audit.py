@@ -15,11 +15,11 @@ from sqlalchemy import select
 from app.audit import service
 from app.database.engine import Database
 from app.database.tables import AuditEntry
-from app.kinds.iterative.example import SPEC
 from app.main import create_app
 from app.settings import Settings
 from tests.app.domain_models.published import publish_agent, publish_model
 from tests.app.keys.conftest import Headers, make_key
+from tests.batched import SPEC
 
 HOME = f"/workloads/{SPEC['name']}"
 

@@ -29,11 +29,11 @@ from app.cli.nouns.names import names_of
 from app.cli.remote.nouns import perform
 from app.cli.remote.service import Service
 from app.database.engine import Database
-from app.kinds.iterative.example import SPEC
 from app.main import create_app
 from app.settings import Settings
 from tests.app.domain_models.published import publish_agent, publish_model
 from tests.app.evaluations.published import publish_evaluation
+from tests.batched import SPEC
 from tests.servers import clean_environment, free_port, wait_until
 
 ROOT = Path(__file__).parents[3]

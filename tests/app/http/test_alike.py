@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from app.kinds.iterative.example import SPEC as EXAMPLE
+from tests.batched import SPEC as EXAMPLE
 
 REPORT: dict[str, Any] = {"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 31.5}, "features": {"batch": 128}}
 JSON = "application/json"

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import httpx
 import pytest
 
-from app.kinds.iterative.example import SPEC as EXAMPLE
+from tests.batched import SPEC as EXAMPLE
 from tests.conftest import StartSteward
 from tests.servers import StewardServer
 

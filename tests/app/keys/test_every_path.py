@@ -16,12 +16,12 @@ from app.database.engine import Database
 from app.drift.detector import Notice
 from app.http.caller import SCOPES
 from app.keys.access import TABLE, need
-from app.kinds.iterative.example import SPEC as EXAMPLE
 from app.main import create_app
 from app.settings import Settings
 from tests.app.domain_models.published import TENANT, publish_agent, publish_model
 from tests.app.evaluations.published import publish_evaluation
 from tests.app.keys.conftest import Headers, make_key
+from tests.batched import SPEC as EXAMPLE
 
 NAME = "zebra"
 """In all names of the tenant whose nouns these are."""

@@ -82,7 +82,7 @@ def test_a_revoked_key_ends_on_every_process_within_a_second(
 
 
 def test_an_event_stream_ends_with_its_key(settings: Settings, database: Database) -> None:
-    from app.kinds.iterative.example import SPEC
+    from tests.batched import SPEC
 
     sample = [{"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 3}, "features": {"batch": 128}}]
     settings = settings.model_copy(update={"stream_seconds": 120.0})
@@ -102,7 +102,7 @@ def test_an_event_stream_ends_with_its_key(settings: Settings, database: Databas
 
 
 def test_a_runs_token_ends_with_the_key_that_asked_for_it(client: TestClient, key: MakeKey, made_app: FastAPI) -> None:
-    from app.kinds.iterative.example import SPEC
+    from tests.batched import SPEC
 
     admin, reporter = key(), key("default", "report")
     client.post("/workloads", json=SPEC, headers=admin)
@@ -123,7 +123,7 @@ def test_a_runs_token_ends_with_the_key_that_asked_for_it(client: TestClient, ke
 def test_what_was_begun_with_a_key_ends_when_it_expires(
     client: TestClient, key: MakeKey, settings: Settings, database: Database
 ) -> None:
-    from app.kinds.iterative.example import SPEC
+    from tests.batched import SPEC
 
     reporter = key("default", "report")
     client.post("/workloads", json=SPEC, headers=key())

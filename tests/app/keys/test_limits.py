@@ -16,11 +16,11 @@ from app.database.tables import Execution
 from app.errors import TooManyRequests
 from app.http.caller import ALL, Caller
 from app.keys.rates import Rates, RedisCounts, share
-from app.kinds.iterative.example import SPEC as EXAMPLE
 from app.main import create_app
 from app.samples import repository as samples
 from app.settings import Settings
 from tests.app.keys.conftest import Headers, make_key
+from tests.batched import SPEC as EXAMPLE
 
 SAMPLE = {"reports": [{"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 3}, "features": {"batch": 128}}]}
 Limited = Callable[..., TestClient]

@@ -9,12 +9,12 @@ import msgspec
 from app.database.engine import Database
 from app.decisions.compiled import CompiledCache, CompiledWorkloads
 from app.kinds.iterative.decisions.report import EncodedReport
-from app.kinds.iterative.example import SPEC as EXAMPLE
 from app.kinds.iterative.spec import Spec
 from app.runs import service
 from app.runs.reporter import Reporter
 from app.workloads import service as workloads
 from app.workloads.snapshot import WorkloadCache
+from tests.batched import SPEC as EXAMPLE
 
 TENANT = "default"
 

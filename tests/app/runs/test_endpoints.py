@@ -52,6 +52,40 @@ def test_a_run_from_start_to_sample(client: TestClient, workload: str, run: str)
 
 
 @on_both
+@pytest.mark.parametrize(
+    ("target", "price", "text"),
+    [
+        (60, 3600, "all 2 iterations are reported: the run took 50.0 s against a target of 60.0 s (met); cost 200"),
+        (49, 3600, "all 2 iterations are reported: the run took 50.0 s against a target of 49.0 s (missed); cost 200"),
+        (60, 0, "all 2 iterations are reported: the run took 50.0 s against a target of 60.0 s (met)"),
+        (None, 3600, "all 2 iterations are reported: the run cost 200"),
+        (None, 0, "all 2 iterations are reported"),
+    ],
+)
+def test_the_last_decision_states_time_against_target_and_cost(
+    client: TestClient, spec: dict[str, Any], target: float | None, price: float, text: str
+) -> None:
+    resource = {**spec["resources"][0], "price_per_hour": price}
+    metrics = [
+        {**spec["metrics"][0], "target": target},
+        {"name": "loss", "unit": "", "target": 2, "goal": "at_most"},  # of each iteration: no total to compare
+        {"name": "steps", "unit": "", "target": None if target is None else 9, "scope": "run", "goal": "at_least"},
+    ]
+    known = client.post("/workloads", json={**spec, "iterations": 2, "resources": [resource], "metrics": metrics})
+    assert known.status_code == 201
+    started = [client.post("/runs", json={"workload": known.json()["name"]}).json()["id"] for _ in range(2)]
+    for seconds, run in zip((50, 40), started, strict=True):  # the second must not show in the first
+        for number in range(2):
+            measured = {"iteration_seconds": seconds / 2, "loss": 1.0, "steps": 5}
+            answer = client.put(f"/runs/{run}/iterations/{number}", json={**REPORT, "metrics": measured}).json()
+        assert answer["reason"]["code"] == "complete"
+    shown = client.get(f"/runs/{started[0]}").json()["decision"]["reason"]["text"]
+    if target is not None:
+        text = text.replace("; cost", "; steps came to 10.0 against a target of at least 9 (met); cost")
+        text += "" if price else "; steps came to 10.0 against a target of at least 9 (met)"
+    assert shown == text
+
+
 def test_iterations_page_through_in_order(client: TestClient, run: str) -> None:
     for number in range(7):
         client.put(f"/runs/{run}/iterations/{number}", json=REPORT)

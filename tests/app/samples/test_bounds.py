@@ -17,7 +17,6 @@ from fastapi.testclient import TestClient
 from app.database.engine import Database, DeadlinePassed, commit_deadline
 from app.errors import StewardError
 from app.kinds.contract.inputs import InvalidInput
-from app.kinds.iterative.example import SPEC as EXAMPLE
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.samples.check import Checker
 from app.kinds.iterative.samples.csv import CsvReader
@@ -33,6 +32,7 @@ from app.samples.body import Body
 from app.samples.memory import returning
 from app.samples.stream import PIECE, blocks, unzipped
 from tests.app.samples.bodies import csv_of
+from tests.batched import SPEC as EXAMPLE
 
 NODE = {"name": "big", "processors": 8, "minimum": 1, "maximum": 1}
 JOB = b"%d 0 -1 9 4 -1 -1 4 200 -1 1 1 1 -1 -1 -1 -1 -1\n"

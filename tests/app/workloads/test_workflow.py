@@ -15,10 +15,10 @@ def test_a_cluster_is_registered_read_and_deleted(client: TestClient) -> None:
     made = client.post("/workloads", json=CLUSTER_EXAMPLE)
     assert (made.status_code, made.json()["kind"]) == (201, "workflow")
     assert client.post("/workloads", json=CLUSTER_EXAMPLE).status_code == 200
-    assert client.get("/workloads/cluster").json()["spec"]["nodes"][0]["speed"] == 1.0
+    assert client.get("/workloads/queue").json()["spec"]["nodes"][0]["speed"] == 1.0
     other = client.post("/workloads", json={**CLUSTER_EXAMPLE, "backfilling": "none"})
     assert (other.status_code, pointers(other)) == (409, ["/backfilling"])
-    assert client.delete("/workloads/cluster").status_code == 204
+    assert client.delete("/workloads/queue").status_code == 204
 
 
 def test_a_name_is_of_one_kind(client: TestClient, workload: str) -> None:
@@ -48,11 +48,11 @@ def test_a_cluster_that_cannot_be_is_refused_by_field(client: TestClient, part: 
 
 def test_prices_and_weights_change_and_what_there_is_not_is_named(client: TestClient) -> None:
     client.post("/workloads", json=CLUSTER_EXAMPLE)
-    after = client.patch("/workloads/cluster", json={"prices": {"large": 2}, "weights": {"makespan": 1}}).json()
+    after = client.patch("/workloads/queue", json={"prices": {"large": 2}, "weights": {"makespan": 1}}).json()
     assert (after["spec"]["nodes"][0]["price_per_hour"], after["spec"]["weights"]["makespan"]) == (2, 1)
     assert after["spec_version"] == 2
     patch = {"prices": {"small": 1}, "weights": {"sla": 1}}
-    answer = client.patch("/workloads/cluster", json=patch)
+    answer = client.patch("/workloads/queue", json=patch)
     assert (answer.status_code, set(pointers(answer))) == (422, {"/prices/small", "/weights/sla"})
-    answer = client.patch("/workloads/cluster", json={"targets": {"iteration_seconds": 1}})
+    answer = client.patch("/workloads/queue", json={"targets": {"iteration_seconds": 1}})
     assert (answer.status_code, pointers(answer)) == (422, ["/targets"])

@@ -42,7 +42,7 @@ def scene(api: httpx.Client) -> Scene:
     runs = {"iterative": _training(api, 7, 72), "queue": _queue(api), "workflow": _graph(api)}
     runs |= {"inference": _serving(api), "cluster": _sharing(api)}
     _settled(api)
-    return Scene({"resnet18": "iterative", "cluster": "queue", "vision": "inference", "lab": "cluster"}, runs, training)
+    return Scene({"resnet18": "iterative", "queue": "queue", "vision": "inference", "lab": "cluster"}, runs, training)
 
 
 def _settled(api: httpx.Client, seconds: float = 300.0) -> None:
@@ -73,21 +73,21 @@ def _report(api: httpx.Client, run: str, number: int, body: Json) -> Json:
 
 
 def _training(api: httpx.Client, seed: int, iterations: int) -> str:
-    """A training that takes 2 s and 56 GPU-seconds at a batch of 128, and longer beside its neighbour."""
+    """A training that takes 2 s and 56 GPU-seconds, and longer beside its neighbour."""
     rng = random.Random(seed)
-    run, decision = _start(api, "resnet18", targets={"iteration_seconds": 1150}, features={"batch": 128})
+    run, decision = _start(api, "resnet18", targets={"iteration_seconds": 1150})
     for number in range(iterations):
         gpus = decision["allocation"]["gpus"]
         slower = 1.45 if number in NEIGHBOUR else 1.0
         seconds = (2 + 56 / gpus) * rng.lognormvariate(0, 0.03) * slower
-        body = {"allocation": {"gpus": gpus}, "metrics": {"iteration_seconds": seconds}, "features": {"batch": 128}}
+        body = {"allocation": {"gpus": gpus}, "metrics": {"iteration_seconds": seconds}}
         decision = _report(api, run, number, body)
     return run
 
 
 def _queue(api: httpx.Client) -> str:
     """Batch jobs of some minutes on nodes of 16 processors."""
-    rng, (run, _) = random.Random(3), _start(api, "cluster")
+    rng, (run, _) = random.Random(3), _start(api, "queue")
     events: list[tuple[float, str, Json]] = []
     started: list[Json] = []
     at = 0.0

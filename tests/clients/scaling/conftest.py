@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 from steward_client import Retry
 from steward_client.scaling.amounts import Reader
 
-from app.kinds.iterative.example import SPEC
+from tests.batched import SPEC
 
 WORKLOAD = "resnet18"
 

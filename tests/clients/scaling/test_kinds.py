@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from steward_client.scaling.amounts import Subject, SubjectError, amounts
 
-from app.kinds.iterative.example import SPEC
 from app.kinds.registry import KINDS
+from tests.batched import SPEC
 from tests.clients.scaling.conftest import WORKLOAD, Service
 
 

@@ -12,7 +12,7 @@ from steward_client.scaling import metrics
 from steward_client.scaling.metrics import METRIC, MetricsAdapter
 from steward_client.scaling.selector import SelectorError, selector
 
-from app.kinds.iterative.example import SPEC
+from tests.batched import SPEC
 from tests.clients.scaling.conftest import WORKLOAD, Service
 
 GROUP = "external.metrics.k8s.io"

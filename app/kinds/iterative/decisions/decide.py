@@ -222,7 +222,7 @@ def _reasons(
     for i, (verdict, context, subject) in enumerate(rows):
         source, notice = responder.source, ""
         if verdict == Verdict.FINISHED:
-            own = reasons.complete(compiled.layout)
+            own = reasons.complete(compiled.layout, state.elapsed[i], state.targets[i], float(state.cost[i]))
             code = own.code
         else:
             own = reasons.explain(compiled.words, context)

@@ -13,7 +13,7 @@ Codes, by who answers:
 ``trade_off``        a miss is accepted, because meeting the target isn't worth its price
 ``phase``            the next iteration gains more, or less, from an allocation than those after it
 ``on_track``         nothing needs to change
-``complete``         every iteration is reported; nothing is left to decide
+``complete``         every iteration is reported: what the run took against its targets, and its cost
 ``within_noise``, …  a guard replaced the policy's step
 ``no_model``, ``no_agent``  a heuristic answers for want of samples, or of a promoted agent
 ``fallback``         something failed, and a heuristic answers instead
@@ -26,11 +26,14 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from app.kinds.contract.text import number
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.spec import SECONDS, Metric
 
+Array = NDArray[np.floating]
 _BOUNDS = {"at_most": "a target of", "at_least": "a target of at least", "track": "a set point of"}
 TOLERANCE = 0.001  # a relative miss below it is none that a person would see
 
@@ -210,9 +213,25 @@ def first_without_model(context: DecisionContext, problem: str = "") -> Reason:
     return Reason("no_model", f"{context.decided.words} as the workload's initial allocation; {why}")
 
 
-def complete(layout: Layout) -> Reason:
-    """The reason of the decision after the last iteration."""
-    return Reason("complete", f"all {layout.iterations:,} iterations are reported; nothing is left to decide")
+def complete(layout: Layout, totals: Array, targets: Array, cost: float) -> Reason:
+    """The reason of the decision after the last iteration: each metric whose target is for the whole run beside that
+    target, then the run's cost if its resources have prices.
+
+    Args:
+        totals, targets: of each metric, summed over the run, [M]; a target that is not a number is none.
+    """
+    parts = []
+    for metric, total, target in zip(layout.spec.metrics, totals.tolist(), targets.tolist(), strict=True):
+        if metric.scope != "run" or math.isnan(target):
+            continue
+        own, subject = wording(metric), "took" if metric.name == SECONDS else f"{metric.name} came to"
+        met = {"at_most": total <= target, "at_least": total >= target}.get(metric.goal)
+        verdict = "" if met is None else " (met)" if met else " (missed)"
+        parts.append(f"{subject} {number(total)}{own.unit} against {own.bound} {number(target)}{own.unit}{verdict}")
+    if cost > 0:
+        parts.append(f"cost {number(cost)}")
+    done = f"all {layout.iterations:,} iterations are reported"
+    return Reason("complete", f"{done}: the run {'; '.join(parts)}" if parts else done)
 
 
 def within_noise(own: Reason, intended: str, gain: float, required: float) -> Reason:

@@ -25,7 +25,7 @@ EXAMPLE = Path(__file__).parents[5] / "docs" / "jobs"
 
 
 def invoke(*arguments: object) -> tuple[int, str, str]:
-    found = CliRunner().invoke(cli, ["import", "jobs", *map(str, arguments), "--spec", str(EXAMPLE / "lab.json")])
+    found = CliRunner().invoke(cli, ["import", "jobs", *map(str, arguments), "--spec", str(EXAMPLE / "research.json")])
     return found.exit_code, found.stdout, found.stderr
 
 
@@ -49,7 +49,7 @@ def test_what_cannot_be_right_is_told_with_its_line(tmp_path: Path) -> None:
     told = " ".join(complaints.split())
     assert "line 3, time: must not be less than the time before it" in told
     assert "line 3, queue: unknown queue; known: urgent, batch" in told
-    assert json.loads((EXAMPLE / "lab.json").read_text())["kind"] == "cluster"
+    assert json.loads((EXAMPLE / "research.json").read_text())["kind"] == "cluster"
 
 
 class Killed(BaseException):
@@ -91,7 +91,7 @@ def kept(client: TestClient, name: str) -> tuple[list[str], int, list[str]]:
 def test_an_import_that_was_killed_anywhere_is_said_again_and_nothing_is_doubled(
     tmp_path: Path, client: TestClient, backend: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = json.loads((EXAMPLE / "lab.json").read_text())
+    given = json.loads((EXAMPLE / "research.json").read_text())
     data = ClusterModel.unfitted(Layout(ClusterSpec.model_validate(given))).to_bytes()
     killing = Killing(played_service(client, FittingWorker(backend, data, REPORT), monkeypatch), monkeypatch)
     first, second, spec = (tmp_path / name for name in ("first.csv", "second.csv", "lab.json"))

@@ -18,8 +18,8 @@ from app.kinds.iterative.decisions.reasons import (
     percent,
     wording,
 )
-from app.kinds.iterative.example import SPEC as EXAMPLE
 from app.kinds.iterative.spec import Spec
+from tests.batched import SPEC as EXAMPLE
 
 RUN = [wording(metric) for metric in Spec.model_validate(EXAMPLE).metrics]
 LATENCY = [

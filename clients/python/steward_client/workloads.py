@@ -1,0 +1,39 @@
+"""Workloads: register one, as a program does that may be started again."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .live import Service, connected
+from .retry import Retry
+
+
+def register(
+    spec: Mapping[str, Any] | str | os.PathLike[str],
+    client: Service = None,
+    *,
+    retry: Retry | None = None,
+) -> str:
+    """Register a workload unless it is registered already; returns its name.
+
+    Registering the same spec again changes nothing, so a program may begin with it every time.
+
+    Args:
+        spec: the workload's spec, or the path of a JSON file that contains it.
+        client: the service's address, or a generated client; None: ``STEWARD_URL``, or this machine's port 8080.
+        retry: how long the service is retried while it is unreachable.
+
+    Raises:
+        OSError, ValueError: the file can't be read, or is not valid JSON.
+        StewardError: the spec is not valid (422), or the name is registered with another spec (409); the message
+            names the fields.
+        Unreachable: the service did not answer in time.
+    """
+    body = spec if isinstance(spec, Mapping) else json.loads(Path(spec).read_text(encoding="utf-8"))
+    with connected(client) as http:
+        answer = (retry or Retry()).call(http, "POST", "/workloads", body)
+    return str(answer.json()["name"])
