@@ -23,11 +23,15 @@ def register(cli: typer.Typer) -> None:
         output: Output = Path("demo-output"),
         iterations: Annotated[int, typer.Option(min=8, max=200, help="Iterations of the training.")] = 24,
         compare: Compare = True,
-        budget: Budget = 250_000,
+        budget: Budget = 100_000,
+        as_json: Annotated[
+            bool, typer.Option("--json", help="Print one JSON object; what is done goes to standard error.")
+        ] = False,
+        simulated: Annotated[bool, typer.Option("--simulated", help="Play the story in simulated time.")] = False,
     ) -> None:
-        """Run a real training under Steward's decisions (3 minutes).
+        """Run a real training under Steward's decisions and at static allocations (2 minutes).
 
-        It is profiled, and an agent trained for it, first.
+        It is profiled, and an agent trained for it, first. A neighbour takes CPU from a third of the run on.
         """
         if context.invoked_subcommand is not None:
             return
@@ -36,7 +40,7 @@ def register(cli: typer.Typer) -> None:
         check_learning("steward demo")
         from app.demo.story import Options, run
 
-        raise typer.Exit(run(Options(output, iterations, compare, budget)))
+        raise typer.Exit(run(Options(output, iterations, compare, budget, as_json, simulated)))
 
     @demo.command()
     def inference(

@@ -9,7 +9,7 @@ import json
 import sys
 import threading
 
-THREADS = 2  # each wants a core of its own: with one alone, a careful allocation might still be enough
+THREADS = 1  # the training has one too, so each gets about half of what the limit allows
 
 
 class Neighbour:

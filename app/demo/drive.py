@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from app.demo.api import Json, Steward
-from app.demo.plan import PROFILED_ITERATIONS, WORKLOAD, Execution, Measured
+from app.demo.plan import PRICE_PER_CPU_SECOND, WORKLOAD, Measured
 from app.demo.trainer import Trainer
 
 
@@ -28,9 +28,7 @@ class Row:
     advice: Advice
     measured: Measured
     elapsed: float
-    projected: float
     decided: Advice
-    disturbed: bool
 
     @property
     def within(self) -> bool | None:
@@ -135,11 +133,22 @@ class RunPlan:
 
 @dataclass(frozen=True)
 class Run:
-    """A run that has been driven to its end."""
+    """A run that has been driven to its end.
+
+    Attributes:
+        name: “steward”, “careful”, “largest” or “best_static”; of a run of the profile, any other.
+        label: the same for people.
+    """
 
     name: str
+    label: str
     rows: tuple[Row, ...]
     deadline: float
+
+    @property
+    def measured(self) -> list[Measured]:
+        """What its iterations measured."""
+        return [row.measured for row in self.rows]
 
     @property
     def seconds(self) -> float:
@@ -153,8 +162,13 @@ class Run:
 
     @property
     def reserved(self) -> float:
-        """CPU-seconds that were reserved: what a run is billed for."""
-        return sum(row.measured.percent / 100 * row.measured.seconds for row in self.rows)
+        """CPU-seconds that were reserved: allocation × seconds."""
+        return sum(row.measured.reserved for row in self.rows)
+
+    @property
+    def cost(self) -> float:
+        """What the reserved CPU-seconds cost."""
+        return self.reserved * PRICE_PER_CPU_SECOND
 
     @property
     def used(self) -> float:
@@ -162,36 +176,34 @@ class Run:
         return sum(row.measured.cpu_seconds for row in self.rows)
 
 
-def drive(name: str, controller: Controller, trainer: Trainer, run_plan: RunPlan, on_row: Callable[[Row], None]) -> Run:
-    """Train to the end, asking the controller after each iteration; ``on_row`` is told of each as it happens."""
+def drive(
+    name: str, label: str, controller: Controller, trainer: Trainer, run_plan: RunPlan, on_row: Callable[[Row], None]
+) -> Run:
+    """Train to the end, asking the controller after each iteration; ``on_row`` is called with each as it happens."""
     trainer.begin(seed=1)
     rows: list[Row] = []
     decision, elapsed = controller.first(), 0.0
     try:
         for number in range(run_plan.iterations):
-            disturbed = number in run_plan.disturbed
-            if number in (run_plan.disturbed.start, run_plan.disturbed.stop):
-                trainer.disturb(on=disturbed)
+            if number == run_plan.disturbed.start and run_plan.disturbed:
+                trainer.disturb(on=True)
             measured = trainer.iteration(decision.percent)
             elapsed += measured.seconds
             decided = controller.next(measured)
-            left = run_plan.iterations - number - 1
-            projected = elapsed + left * (measured.seconds if decided.mean is None else decided.mean)
-            rows.append(Row(decision, measured, elapsed, projected, decided, disturbed))
+            rows.append(Row(decision, measured, elapsed, decided))
             on_row(rows[-1])
             decision = decided
     finally:
         trainer.disturb(on=False)
-    return Run(name, tuple(rows), run_plan.deadline)
+    return Run(name, label, tuple(rows), run_plan.deadline)
 
 
-def profile(steward: Steward, trainer: Trainer, allocations: Sequence[float], rounds: int) -> Iterator[Execution]:
-    """Short runs, ``rounds`` at each allocation; every other round in the opposite order. They become samples."""
-    short = RunPlan(PROFILED_ITERATIONS, float("inf"), range(0))
-    for round_number in range(rounds):
-        ordered = allocations if round_number % 2 == 0 else list(reversed(allocations))
-        for percent in ordered:
-            controller = Profiled(steward, WORKLOAD, percent)
-            run = drive(f"profile-{round_number}-{percent:g}", controller, trainer, short, lambda _: None)
-            controller.finish()
-            yield Execution(run.name, tuple(row.measured for row in run.rows))
+def profile(steward: Steward, trainer: Trainer, allocations: Sequence[int], iterations: int) -> Iterator[Run]:
+    """A whole run without the neighbour at each allocation. They become samples."""
+    undisturbed = RunPlan(iterations, float("inf"), range(0))
+    for percent in allocations:
+        controller = Profiled(steward, WORKLOAD, percent)
+        name = f"profile-{percent}"
+        run = drive(name, name, controller, trainer, undisturbed, lambda _: None)
+        controller.finish()
+        yield run

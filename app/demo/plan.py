@@ -1,24 +1,36 @@
-"""What the demo allocates, and the figures that are derived from the profile: workload, deadline, static choices."""
+"""The story of the demo in numbers: the training, its neighbour, the deadline, and the static allocations beside it.
+
+A training alternates between two phases. Most iterations *train*: they scale with the CPU. Every fourth one *saves*:
+it waits for a remote store, and more CPU does not make it faster. So more CPU for all iterations buys less and less,
+and CPU during the waits buys nothing. From the ninth iteration on, a neighbour computes in one thread under the same
+CPU limit and takes about half of it.
+"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from statistics import mean
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 WORKLOAD = "digits"
-ROUNDS = 3  # runs at each allocation, by which they are seen to differ
-PROFILED_ITERATIONS = 4  # of each: the first, and how those after it differ
-REFERENCE_SECONDS = 0.6  # of one iteration at the reference: what an iteration's batches are chosen for
-FETCH_SECONDS = 0.2  # of each iteration go by until its data are there, whatever CPU there is
-DEADLINE_SLACK = 1.2  # the deadline leaves this much over the time that the reference needs undisturbed
-SAFETY = 1.1  # a careful person's margin under the deadline
-PRICE_PER_CORE_HOUR = 3600.0  # a CPU-second costs 1: an amount that can be read
+SAVE_EVERY = 4
+WORK_SECONDS = 0.13  # CPU time of a training iteration; its number of batches is chosen for that
+FETCH_SECONDS = 0.03  # of a training iteration go by until its data are there, whatever CPU there is
+SAVE_SECONDS = 0.9  # that the store takes for a checkpoint
+MINIMUM, MAXIMUM, STEP = 10, 90, 10
+"""Percent of a core: less than a core, which every machine has to give."""
+GRID = range(MINIMUM, MAXIMUM + 1, STEP)
+PROFILED = (20, 40, 60, 90)
+REFERENCE = 40
+DEADLINE_SLACK = 1.12  # the deadline over what the reference takes without the neighbour
+SAFETY = 1.1  # what a careful engineer leaves under the deadline
+PRICE_PER_CPU_SECOND = 0.01
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One iteration as it was: allocation in percent of a core, wall clock and CPU time in seconds."""
+    """One iteration: allocation in percent of a core, wall-clock and CPU time in seconds."""
 
     iteration: int
     percent: float
@@ -26,80 +38,126 @@ class Measured:
     cpu_seconds: float
     loss: float
     accuracy: float
+    disturbed: bool = False
+
+    @property
+    def phase(self) -> str:
+        """“train” or “save”."""
+        return phase_of(self.iteration)
+
+    @property
+    def reserved(self) -> float:
+        """CPU-seconds reserved: the allocation over the time that it was held."""
+        return self.percent / 100 * self.seconds
 
 
-@dataclass(frozen=True)
-class Execution:
-    """A short training under one allocation."""
-
-    name: str
-    rows: tuple[Measured, ...]
+def phase_of(iteration: int) -> str:
+    """“train” or “save”."""
+    return "save" if iteration % SAVE_EVERY == SAVE_EVERY - 1 else "train"
 
 
-@dataclass(frozen=True)
-class Grid:
-    """The allocations that may be chosen, in percent of one core.
+def disturbed_iterations(iterations: int) -> range:
+    """Iterations beside the neighbour: all after the first third."""
+    return range(iterations // 3, iterations)
 
-    Attributes:
-        minimum, maximum, step: of what may be chosen.
-        profiled: at which the training is profiled.
-        reference: that the deadline is derived from.
+
+def spec(iterations: int) -> dict[str, Any]:
+    """The workload as it is registered; its deadline is set once the profile is known.
+
+    Every allocation can be reached in one step. The neighbour is declared: in most runs the pace drops at some point.
     """
-
-    minimum: int
-    maximum: int
-    step: int
-    profiled: tuple[int, ...]
-    reference: int
-
-
-GRID = Grid(minimum=20, maximum=80, step=10, profiled=(20, 30, 50, 80), reference=30)
-"""Less than a core, which every machine has to give, busy or not: what is limited is what is had."""
-
-
-def spec(allocations: Grid, iterations: int) -> dict[str, Any]:
-    """The workload as it is registered; its deadline is set once it is known what an iteration takes."""
     cpu = {
         "name": "cpu",
         "unit": "percent",
-        "minimum": allocations.minimum,
-        "maximum": allocations.maximum,
-        "step": allocations.step,
-        "max_steps": 2,
-        "initial": allocations.reference,
-        "price_per_hour": PRICE_PER_CORE_HOUR / 100,
+        "minimum": MINIMUM,
+        "maximum": MAXIMUM,
+        "step": STEP,
+        "max_steps": len(GRID) - 1,
+        "initial": REFERENCE,
+        "price_per_hour": PRICE_PER_CPU_SECOND * 3600 / 100,
     }
-    deadline = {"name": "iteration_seconds", "unit": "s", "goal": "at_most", "scope": "run"}
     return {
         "name": WORKLOAD,
         "resources": [cpu],
-        "metrics": [deadline],
+        "metrics": [{"name": "iteration_seconds", "unit": "s", "goal": "at_most", "scope": "run"}],
         "iterations": iterations,
-        "weights": {"sla": 20.0, "cost": 0.1, "change": 0.002},
+        "weights": {"sla": 100.0, "cost": 1.0, "change": 0.0},
+        "disturbances": {"pace_shift": {"probability": 0.9, "factor": [1.1, 1.6]}},
     }
 
 
-def seconds_by_percent(executions: Sequence[Execution]) -> dict[float, float]:
-    """Mean seconds of an iteration in the quickest run at each allocation, smallest allocation first.
+class Profile:
+    """Seconds of an iteration by phase: ``wait + work / allocation``, fitted to what was measured.
 
-    The quickest: what else the machine does may slow a run, and none is faster than its allocation allows.
+    A phase is a kind of iteration, with or without the neighbour. Non-negative least squares on the relative error.
     """
-    found: dict[float, float] = {}
-    for execution in sorted(executions, key=lambda execution: execution.rows[0].percent):
-        percent = execution.rows[0].percent
-        seconds = mean(row.seconds for row in execution.rows)
-        found[percent] = min(seconds, found.get(percent, seconds))
-    return found
+
+    def __init__(self, rows: Iterable[Measured]) -> None:
+        by_phase: dict[tuple[str, bool], list[Measured]] = {}
+        for row in rows:
+            by_phase.setdefault((row.phase, row.disturbed), []).append(row)
+        self.phases = {phase: _wait_and_work(found) for phase, found in by_phase.items()}
+
+    def seconds(self, percent: float, iterations: int, disturbed: range = range(0)) -> float:
+        """Wall-clock of a whole run at one allocation."""
+        found = [self.phases[phase_of(number), number in disturbed] for number in range(iterations)]
+        return sum(wait + work / (percent / 100) for wait, work in found)
 
 
-def deadline_seconds(executions: Sequence[Execution], iterations: int, reference: float) -> float:
-    """Deadline of the whole run: what the reference allocation needs by the samples, and a little slack."""
-    return math.ceil(2 * DEADLINE_SLACK * iterations * seconds_by_percent(executions)[reference]) / 2
+def _wait_and_work(rows: Sequence[Measured]) -> tuple[float, float]:
+    seconds = np.array([row.seconds for row in rows])
+    terms = np.array([[1.0, 100 / row.percent] for row in rows]) / seconds[:, None]  # each iteration counts alike
+    (wait, work), *_ = np.linalg.lstsq(terms, np.ones(len(rows)), rcond=None)
+    if wait < 0 or work < 0:  # of two terms, the non-negative optimum then has one alone
+        alone = [(term.sum() / (term**2).sum(), index) for index, term in enumerate(terms.T)]
+        left = [((1 - value * terms[:, index]) ** 2).sum() for value, index in alone]
+        value, index = alone[int(np.argmin(left))]
+        wait, work = (value, 0.0) if index == 0 else (0.0, value)
+    return float(wait), float(work)
 
 
-def static_choice(executions: Sequence[Execution], iterations: int, deadline: float) -> float:
-    """The static allocation a careful person takes: the smallest that meets the deadline with a tenth to spare."""
-    for percent, seconds in seconds_by_percent(executions).items():
-        if SAFETY * iterations * seconds <= deadline:
-            return percent
-    return max(seconds_by_percent(executions))
+def deadline_seconds(profile: Profile, iterations: int) -> float:
+    """Deadline of a run: what the reference takes without the neighbour, and a little slack."""
+    return math.ceil(10 * DEADLINE_SLACK * profile.seconds(REFERENCE, iterations)) / 10
+
+
+def careful_static(profile: Profile, iterations: int, deadline: float) -> int:
+    """What a careful engineer takes by the undisturbed profile: the smallest that leaves a tenth to spare."""
+    return _smallest(lambda percent: SAFETY * profile.seconds(percent, iterations) <= deadline)
+
+
+def best_static(profile: Profile, iterations: int, deadline: float) -> int:
+    """The smallest allocation that meets the deadline beside the neighbour, by what was measured beside it."""
+    disturbed = disturbed_iterations(iterations)
+    return _smallest(lambda percent: profile.seconds(percent, iterations, disturbed) <= deadline)
+
+
+def _smallest(fits: Callable[[int], bool]) -> int:
+    return next((percent for percent in GRID if fits(percent)), MAXIMUM)
+
+
+class Saved(NamedTuple):
+    """What a run cost less than another, as a share of the other's cost, with a 95 % interval."""
+
+    share: float
+    low: float
+    high: float
+
+
+def saved(run: Sequence[Measured], other: Sequence[Measured]) -> Saved:
+    """How much less ``run`` cost than ``other``, iteration by iteration of the same training.
+
+    The interval is that of a ratio estimator over pairs of iterations, stratified by phase and neighbour (Cochran
+    1977, 6.11). It covers the noise of single iterations, not what one machine does otherwise on another day.
+    """
+    own, others = (np.array([row.reserved for row in rows]) for rows in (run, other))
+    ratio = own.sum() / others.sum()
+    strata = np.unique([f"{row.phase} {row.disturbed}" for row in run], return_inverse=True)[1]
+    left = own - ratio * others
+    groups = [left[strata == stratum] for stratum in range(strata.max() + 1)]
+    variance = sum(len(group) * group.var(ddof=1) for group in groups if len(group) > 1)
+    reach = T_95 * math.sqrt(variance) / others.sum()
+    return Saved(float(1 - ratio), float(1 - ratio - reach), float(1 - ratio + reach))
+
+
+T_95 = 2.09  # Student's t of 20 degrees of freedom, two-sided: 24 iterations in four strata

@@ -18,7 +18,7 @@ def save(runs: Sequence[Run], folder: Path) -> list[Path]:
 
 def figures(runs: Sequence[Run]) -> list[Figure]:
     """Seconds per iteration with the predicted band, then the allocation, then the way to the deadline."""
-    disturbed = [row.measured.iteration for row in runs[0].rows if row.disturbed]
+    disturbed = [row.measured.iteration for row in runs[0].rows if row.measured.disturbed]
     beside = Beside(stress=(disturbed[0] - 0.5, disturbed[-1] + 0.5) if disturbed else None)
     return [
         compared(
@@ -47,7 +47,7 @@ def figures(runs: Sequence[Run]) -> list[Figure]:
 
 
 def _series(runs: Sequence[Run], of: Callable[[Row], float]) -> list[Series]:
-    return [Series(run.name, [Point(row.measured.iteration, round(of(row), 4)) for row in run.rows]) for run in runs]
+    return [Series(run.label, [Point(row.measured.iteration, round(of(row), 4)) for row in run.rows]) for run in runs]
 
 
 def _band(run: Run) -> list[Expected]:

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
+from itertools import pairwise
+from statistics import mean
 
 from rich.console import Console
 from rich.padding import Padding
@@ -11,13 +13,12 @@ from rich.text import Text
 from app.cli.remote.progress_bar import Bar, follow, progress, remaining
 from app.demo.api import Json
 from app.demo.drive import Advice, Row, Run
-from app.demo.plan import Execution, seconds_by_percent
+from app.demo.plan import saved
 
-COLUMNS = (("iteration", 9), ("cpu %", 6), ("seconds", 7), ("predicted", 11), ("projected", 9), ("decision", 10))
+COLUMNS = (("iteration", 9), ("phase", 5), ("cpu %", 5), ("seconds", 7), ("predicted", 11), ("elapsed", 7), ("next", 8))
 WIDE = 110
 """Characters of a terminal on which a reason has room beside the figures."""
 INDENT = 11
-AS_DEAR = 0.01  # more CPU than another run's, as a share of it, is no more
 
 
 class Show:
@@ -53,14 +54,18 @@ class Show:
             table.add_row(*row)
         self.console.print(Padding(table, (0, 0, 0, 3)))
 
-    def profile(self, executions: Sequence[Execution]) -> None:
-        """The samples, by allocation."""
-        table = Table(box=None, padding=(0, 2), show_header=True)
-        for name in ("cpu %", "seconds per iteration, quickest run", "CPU-seconds reserved per iteration"):
-            table.add_column(name, justify="right")
-        for percent, seconds in seconds_by_percent(executions).items():
-            table.add_row(f"{percent:g}", f"{seconds:.2f}", f"{percent / 100 * seconds:.2f}")
-        self.console.print(table)
+    def profile(self, runs: Sequence[Run]) -> None:
+        """The samples, by allocation and phase."""
+        rows = []
+        for run in runs:
+            train, save = (
+                [row.measured.seconds for row in run.rows if row.measured.phase == phase] for phase in ("train", "save")
+            )
+            percent = run.rows[0].measured.percent
+            rows.append(
+                (f"{percent:g}", f"{mean(train):.2f}", f"{mean(save):.2f}", f"{run.seconds:.1f}", f"{run.cost:.3f}")
+            )
+        self.table(("cpu %", "s per training iteration", "s per saving one", "s in all", "cost"), rows)
 
     def head(self, opening: Advice) -> None:
         """The live table's head, and the first decision."""
@@ -71,16 +76,17 @@ class Show:
         """One iteration of the live table."""
         table = self._table(head=False)
         change = row.decided.percent - row.measured.percent
-        decision = f"{change:+.0f} → {row.decided.percent:.0f}" if change else "hold"
+        decision = f"→ {row.decided.percent:.0f}" if change else "keep"
         band = "" if row.advice.low is None else f"{row.advice.low:.2f}–{row.advice.high:.2f}"
-        mark = "[red]*[/]" if row.disturbed else " "
+        mark = "[red]*[/]" if row.measured.disturbed else " "
         colour = "" if row.within is not False else "[yellow]"
         cells = [
             f"{row.measured.iteration}{mark}",
+            row.measured.phase,
             f"{row.measured.percent:.0f}",
             f"{colour}{row.measured.seconds:.2f}",
             band,
-            f"{row.projected:.1f}",
+            f"{row.elapsed:.1f}",
             decision,
         ]
         reason = Text.assemble((f"{row.decided.source}:", "dim"), f" {row.decided.reason}")
@@ -102,54 +108,62 @@ class Show:
             table.add_column("reason", ratio=1)
         return table
 
-    def summary(self, runs: Sequence[Run]) -> None:
-        """The runs side by side."""
-        table = Table(title=None, title_justify="left")
-        for name in ("", *(run.name for run in runs)):
-            table.add_column(name, justify="right" if name else "left")
-        for label, cells in figures(runs):
-            table.add_row(label, *cells)
-        self.console.print(table)
-        for line in verdict(runs):
-            self.say(line)
+    def summary(self, runs: Sequence[Run], *, simulated: bool) -> None:
+        """The outcome of each run, what Steward saved, and when and why it changed the allocation."""
+        steward, others = runs[0], runs[1:]
+        if simulated:
+            self.say("[bold red]All figures are simulated.[/]")
+        self.table(
+            ("", "elapsed", f"deadline {steward.deadline:.1f} s", "CPU-s", "cost"), [outcome(run) for run in runs]
+        )
+        if others:
+            self.say("Cost is reserved CPU-seconds × price. Steward's cost, with 95 % intervals:")
+        for other in others:
+            self.say(compared(steward, other))
+        for line in changes(steward.rows):
+            self.console.print(Padding(Text(line), (0, 0, 0, 3)))
 
 
-def figures(runs: Sequence[Run]) -> list[tuple[str, list[str]]]:
-    """The summary's lines: a label, and one figure per run."""
-    return [
-        ("deadline", [f"{run.deadline:.1f} s" for run in runs]),
-        ("wall clock, measured", [f"{run.seconds:.1f} s" for run in runs]),
-        ("deadline met", ["[green]yes[/]" if run.met else "[red]no[/]" for run in runs]),
-        ("CPU-seconds reserved", [f"{run.reserved:.1f}" for run in runs]),
-        ("CPU-seconds used by the training", [f"{run.used:.1f}" for run in runs]),
-        ("within the predicted 90 % band", [within(run.rows) for run in runs]),
-        ("… of the undisturbed iterations", [within([r for r in run.rows if not r.disturbed]) for run in runs]),
-        ("test accuracy at the end", [f"{run.rows[-1].measured.accuracy:.1%}" for run in runs]),
-    ]
+def outcome(run: Run) -> Sequence[str]:
+    """A run's line of the summary."""
+    by = abs(run.deadline - run.seconds)
+    met = f"[green]met by {by:.1f} s[/]" if run.met else f"[red]MISSED by {by:.1f} s[/]"
+    return run.label, f"{run.seconds:.1f} s", met, f"{run.reserved:.2f}", f"{run.cost:.4f}"
 
 
-def verdict(runs: Sequence[Run]) -> list[str]:
-    """What the runs say for and against deciding, in words: the first is Steward's, the others are static."""
-    if len(runs) == 1:
-        return []
-    steward, statics = runs[0], runs[1:]
-    return [_kept(steward), *(_compared(static, steward) for static in statics)]
+def compared(steward: Run, other: Run) -> str:
+    """What Steward saved against another run, and whether that run met the deadline."""
+    found = saved(steward.measured, other.measured)
+    if found.share >= 0:
+        text = f"{found.share:.0%} less ({found.low:.0%} to {found.high:.0%}) than {other.label}"
+    else:
+        text = f"{-found.share:.0%} more ({-found.high:.0%} to {-found.low:.0%}) than {other.label}"
+    if not other.met:
+        return f"{text}, which missed the deadline"
+    if not steward.met:
+        return f"{text}, which met the deadline: it was the better choice"
+    return text if found.share > 0 else f"{text}: it was as good or better"
 
 
-def _kept(run: Run) -> str:
-    left = run.deadline - run.seconds
-    return (
-        f"{run.name} {'met' if run.met else 'missed'} the deadline by {abs(left):.1f} s, for {run.reserved:.1f} CPU-s"
-    )
-
-
-def _compared(static: Run, steward: Run) -> str:
-    """A static run beside Steward's; whether it was as good is said."""
-    more = static.reserved / steward.reserved - 1
-    how = f"{_kept(static)} ({more:+.0%})"
-    if static.met and (more <= AS_DEAR or not steward.met):
-        return f"{how}: in this run it was as good as deciding, or better"
-    return how
+def changes(rows: Sequence[Row]) -> list[str]:
+    """When the allocation was changed and, for each kind of iteration that it was changed for, why at first."""
+    allocations = " ".join(f"{row.measured.percent:g}" for row in rows)
+    lines = [f"Allocation by iteration, %: {allocations}"]
+    groups: dict[tuple[str, bool], list[tuple[Row, Row]]] = {}
+    for before, row in pairwise(rows):
+        if row.measured.percent != before.measured.percent:
+            groups.setdefault((row.measured.phase, row.measured.disturbed), []).append((before, row))
+    for (phase, disturbed), found in groups.items():
+        numbers = ", ".join(str(row.measured.iteration) for _, row in found)
+        before, row = found[0]
+        beside = " beside the neighbour" if disturbed else ""
+        start = f"{row.measured.percent:g} cpu"
+        clauses = row.advice.reason.split("; ")
+        why = next((clause for clause in clauses if clause.startswith(start)), row.advice.reason)
+        lines.append(
+            f"Changed for {phase} iterations {numbers}{beside}. First {before.measured.percent:g} %, then {why}"
+        )
+    return lines
 
 
 def within(rows: Sequence[Row]) -> str:

@@ -1,56 +1,144 @@
-"""The training in its child process and the limit that it runs under, driven iteration by iteration."""
+"""The training that the demo runs: for real, in a child process under a CPU limit, or in simulated time."""
 
+import math
+import random
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 from app.demo.cpu_limit import CpuLimit, limited
-from app.demo.plan import FETCH_SECONDS, REFERENCE_SECONDS, Measured
+from app.demo.plan import (
+    FETCH_SECONDS,
+    REFERENCE,
+    SAVE_EVERY,
+    SAVE_SECONDS,
+    WORK_SECONDS,
+    Measured,
+    phase_of,
+)
 from app.demo.processes import Child
 
 CALIBRATION_BATCHES = 10
+TOLERANCE = 1.5  # times the CPU that the limit allows: a training that uses more isn't limited
 
 
-class Trainer:
-    """The training process and a neighbour, under one limit."""
+class Trainer(Protocol):
+    """A training, iteration by iteration, that can be begun anew.
 
-    def __init__(self, child: Child, neighbour: Child, limit: CpuLimit) -> None:
-        self.limit = limit
-        self._child, self._neighbour = child, neighbour
-        self._batches = CALIBRATION_BATCHES
+    Attributes:
+        how: how its CPU is limited, in words.
+        simulated: whether its time is.
+    """
 
-    def load(self) -> None:
-        """Wait until the processes have loaded what they need, and put them under the limit."""
-        for child in (self._child, self._neighbour):
-            child.read()
-            self.limit.add(child.process.pid)
-
-    def calibrate(self, percent: float) -> int:
-        """Choose the number of batches such that an iteration takes ``REFERENCE_SECONDS`` at ``percent``."""
-        self.begin(seed=0)
-        self.iteration(percent)
-        seconds = min(self.iteration(percent).seconds for _ in range(3))
-        wanted, had = REFERENCE_SECONDS - FETCH_SECONDS, seconds - FETCH_SECONDS
-        self._batches = max(1, round(CALIBRATION_BATCHES * wanted / had))
-        return self._batches
+    how: str
+    simulated: bool
 
     def begin(self, seed: int) -> None:
         """Begin a training from nothing."""
-        self.limit.set(100)
-        self._child.call(start={"batches": self._batches, "fetch_seconds": FETCH_SECONDS, "seed": seed})
+        ...
 
     def iteration(self, percent: float) -> Measured:
         """Train for one iteration with ``percent`` of one core."""
-        self.limit.set(percent)
-        measured = self._child.call()
-        return Measured(percent=percent, **measured)
+        ...
+
+    def disturb(self, *, on: bool) -> None:
+        """Have the neighbour take CPU under the same limit, or none."""
+        ...
+
+
+class UnlimitedError(RuntimeError):
+    """The CPU of a process can't be limited here."""
+
+
+class RealTrainer:
+    """The training process and a neighbour, under one limit."""
+
+    simulated = False
+
+    def __init__(self, child: Child, neighbour: Child, limit: CpuLimit) -> None:
+        self.how = f"CPU limited by {limit.name}"
+        self._limit, self._child, self._neighbour = limit, child, neighbour
+        self._batches, self._disturbed = CALIBRATION_BATCHES, False
+
+    def load(self) -> None:
+        """Wait until the processes have loaded what they need, put them under the limit, and size an iteration.
+
+        Raises:
+            UnlimitedError: the limit has no effect.
+        """
+        for child in (self._child, self._neighbour):
+            child.read()
+            self._limit.add(child.process.pid)
+        self.begin(seed=0)
+        self.iteration(REFERENCE)
+        tried = [self.iteration(REFERENCE) for _ in range(2)]
+        if min(row.cpu_seconds / row.seconds for row in tried) > TOLERANCE * REFERENCE / 100:
+            raise UnlimitedError
+        used = min(row.cpu_seconds for row in tried)
+        self._batches = max(1, round(CALIBRATION_BATCHES * WORK_SECONDS / used))
+
+    def begin(self, seed: int) -> None:
+        """Begin a training from nothing."""
+        self._limit.set(100)
+        waits = {"fetch_seconds": FETCH_SECONDS, "save_every": SAVE_EVERY, "save_seconds": SAVE_SECONDS}
+        self._child.call(start={"batches": self._batches, "seed": seed, **waits})
+
+    def iteration(self, percent: float) -> Measured:
+        """Train for one iteration with ``percent`` of one core."""
+        self._limit.set(percent)
+        return Measured(percent=percent, disturbed=self._disturbed, **self._child.call())
 
     def disturb(self, *, on: bool) -> None:
         """Have the neighbour take CPU under the same limit, or none."""
         self._neighbour.call(spin=on)
+        self._disturbed = on
+
+
+class SimulatedTrainer:
+    """The same training in simulated time: what it would measure, with noise of a few per cent."""
+
+    simulated = True
+    how = "SIMULATED TIME: nothing is trained, and no CPU is limited"
+    noise = 0.04
+    share = 0.5  # of the CPU that the neighbour leaves
+
+    def __init__(self) -> None:
+        self._random, self._number, self._disturbed = random.Random(0), 0, False  # noqa: S311 - a simulation
+
+    def begin(self, seed: int) -> None:
+        """Begin a training from nothing."""
+        self._random, self._number = random.Random(seed), 0  # noqa: S311 - a simulation
+
+    def iteration(self, percent: float) -> Measured:
+        """What one iteration with ``percent`` of one core would measure."""
+        number, saves = self._number, phase_of(self._number) == "save"
+        self._number += 1
+        wait, work = (SAVE_SECONDS, WORK_SECONDS / 20) if saves else (FETCH_SECONDS, WORK_SECONDS)
+        slower = 1 / self.share if self._disturbed else 1.0
+        seconds = (wait + slower * work * 100 / percent) * math.exp(self._random.gauss(0, self.noise))
+        progress = 1 - math.exp(-number / 8)
+        return Measured(number, percent, seconds, work, 2.3 - 2 * progress, 0.1 + 0.85 * progress, self._disturbed)
+
+    def disturb(self, *, on: bool) -> None:
+        """Have the neighbour take CPU, or none."""
+        self._disturbed = on
 
 
 @contextmanager
-def trainer() -> Iterator[Trainer]:
-    """The processes, started but not waited for; ended, and the limit lifted, whatever happens."""
+def trainer(*, simulated: bool) -> Iterator[Trainer]:
+    """A trainer that is ready, simulated if that is wanted or the CPU of a process can't be limited here.
+
+    At the end the processes are ended and the limit is lifted, whatever happens.
+    """
+    if simulated or sys.platform != "linux":
+        yield SimulatedTrainer()
+        return
     with limited() as limit, Child("app.demo.training") as child, Child("app.demo.disturbance") as neighbour:
-        yield Trainer(child, neighbour, limit)
+        real = RealTrainer(child, neighbour, limit)
+        try:
+            real.load()
+        except UnlimitedError:
+            yield SimulatedTrainer()
+            return
+        yield real

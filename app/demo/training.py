@@ -2,17 +2,20 @@
 
 ``python -m app.demo.training`` answers each line of its standard input, a JSON object, with one line:
 
-- ``{"start": {"batches": 25, "fetch_seconds": 0.2, "seed": 0}}`` begins a training from nothing, of a network as wide
-  as ``width`` says, if it says so: ``{"ready": true}``
-- ``{}`` trains for one iteration (waits for its data as from a store far away, prepares that many batches, trains on
-  them, tests) and tells what it measured
+- ``{"start": {"batches": 25, "fetch_seconds": 0.2, "seed": 0}}`` begins a training from nothing: ``{"ready": true}``.
+  Optional: ``width`` of the network; ``save_every`` and ``save_seconds``, for trainings that save.
+- ``{}`` runs one iteration and answers what it measured. An iteration waits for its data as from a remote store,
+  prepares that many batches, trains on them, and tests. Every ``save_every``-th one saves instead: it tests, writes a
+  checkpoint to disk, and waits about ``save_seconds`` for the remote store to take it.
 
-The end of the input ends the process. An iteration's clock starts where the one before ended, so waiting for a decision
+The store is a stand-in: a wait whose length the seed decides, the same in each run. The end of the input ends the
+process. An iteration's clock starts where the one before ended, so waiting for a decision
 is part of the iteration, and the seconds of a run add up to its wall clock.
 """
 
 import json
 import sys
+import tempfile
 import time
 from typing import Any
 
@@ -24,6 +27,7 @@ Labels = NDArray[np.int64]
 TRAINED = 1500  # of the 1797 digits; the others are the test
 BATCH = 256
 WIDTH = 640
+SAVE_SPREAD = 0.05  # of the seconds that the store takes, either way
 
 
 def augmented(images: Images, rng: np.random.Generator) -> Images:
@@ -39,7 +43,15 @@ def augmented(images: Images, rng: np.random.Generator) -> Images:
 class Training:
     """A three-layer perceptron on the digits, trained by stochastic gradient descent, on one thread."""
 
-    def __init__(self, batches: int, fetch_seconds: float, seed: int, width: int = WIDTH) -> None:
+    def __init__(
+        self,
+        batches: int,
+        fetch_seconds: float,
+        seed: int,
+        width: int = WIDTH,
+        save_every: int = 0,
+        save_seconds: float = 0.0,
+    ) -> None:
         import torch
         from sklearn.datasets import load_digits
 
@@ -48,6 +60,9 @@ class Training:
         self.images = (images / 16).astype(np.float32)  # [1797, 64]
         self.labels = labels.astype(np.int64)  # [1797]
         self.batches, self.fetch_seconds = batches, fetch_seconds
+        self.save_every, self.save_seconds = save_every, save_seconds
+        self.loss = float("nan")
+        self.waits = np.random.default_rng(seed)
         self.rng = np.random.default_rng(seed)
         self.network = torch.nn.Sequential(
             torch.nn.Linear(64, width),
@@ -81,12 +96,21 @@ class Training:
             read = self.network(torch.from_numpy(self.images[TRAINED:])).argmax(dim=1).numpy()
         return float(np.mean(read == self.labels[TRAINED:]))
 
-    def iteration(self) -> dict[str, float]:
-        """Wait for an iteration's data, prepare its batches, train on them: their mean loss, and the accuracy after."""
-        time.sleep(self.fetch_seconds)
-        prepared = [self.batch() for _ in range(self.batches)]
-        losses = [self.step(images, labels) for images, labels in prepared]
-        return {"loss": float(np.mean(losses)), "accuracy": self.accuracy()}
+    def save(self) -> None:
+        """Write a checkpoint to disk, and wait for the remote store to take it."""
+        with tempfile.TemporaryFile() as file:
+            np.savez(file, **{name: values.numpy() for name, values in self.network.state_dict().items()})
+        time.sleep(self.save_seconds * (1 + self.waits.uniform(-SAVE_SPREAD, SAVE_SPREAD)))
+
+    def iteration(self, number: int) -> dict[str, float]:
+        """Iteration ``number``: the mean loss of the batches trained last, and the accuracy after them."""
+        if self.save_every and number % self.save_every == self.save_every - 1:
+            self.save()
+        else:
+            time.sleep(self.fetch_seconds)
+            prepared = [self.batch() for _ in range(self.batches)]
+            self.loss = float(np.mean([self.step(images, labels) for images, labels in prepared]))
+        return {"loss": self.loss, "accuracy": self.accuracy()}
 
 
 class Session:
@@ -94,7 +118,7 @@ class Session:
 
     def __init__(self) -> None:
         self.training = Training(batches=1, fetch_seconds=0.0, seed=0)
-        self.training.iteration()  # the first steps of a process load and allocate; they belong to no iteration
+        self.training.iteration(0)  # the first steps of a process load and allocate; they belong to no iteration
         self.number, self.ended, self.used = 0, 0.0, 0.0
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -104,7 +128,7 @@ class Session:
             return {"ready": True}
         if self.number == 0:
             self.ended, self.used = time.perf_counter(), time.process_time()
-        measured = self.training.iteration()
+        measured = self.training.iteration(self.number)
         now, used = time.perf_counter(), time.process_time()
         times = {"seconds": now - self.ended, "cpu_seconds": used - self.used}
         reply = {"iteration": self.number, **times, **measured}

@@ -58,12 +58,14 @@ def all_gone(children: list[psutil.Process]) -> bool:
 def test_the_whole_demo(demo: "subprocess.Popen[str]", tmp_path: Path) -> None:
     said = read_until(demo, "Run live")
     children = family(demo)
-    said += read_until(demo, "the whole demo took")
+    said += read_until(demo, "Allocation by iteration")
     assert demo.wait(60) == 0, said
-    for word in ("domain model:", "agent:", "deadline met", "CPU-seconds reserved", "projected"):
+    for word in ("domain model:", "agent:", "a neighbour computes", "the whole demo took"):
         assert word in said
     kept = json.loads((tmp_path / "out/demo.json").read_text())
-    assert [len(run["rows"]) for run in kept] == [8]
+    assert not kept["simulated"]
+    assert [one["name"] for one in kept["allocations"]] == ["steward"]
+    assert [len(rows) for rows in kept["rows"].values()] == [8]
     assert (tmp_path / "out/demo.png").stat().st_size > 10_000
     assert (tmp_path / "out/demo.html").stat().st_size > 100_000
     assert all_gone(children)
@@ -93,7 +95,7 @@ def test_the_whole_serving_demo(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_an_interrupted_demo_leaves_nothing(demo: "subprocess.Popen[str]", tmp_path: Path) -> None:
-    read_until(demo, "one iteration is")
+    read_until(demo, "each iteration trains")
     children = family(demo)
     assert len(children) >= 3
     demo.send_signal(signal.SIGINT)
@@ -106,7 +108,7 @@ def test_an_interrupted_demo_leaves_nothing(demo: "subprocess.Popen[str]", tmp_p
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the children look after their parent by themselves")
 def test_a_killed_demo_leaves_no_process(demo: "subprocess.Popen[str]") -> None:
-    read_until(demo, "one iteration is")
+    read_until(demo, "each iteration trains")
     children = family(demo)
     demo.kill()
     demo.wait(10)

@@ -16,12 +16,12 @@ import pytest
 
 from app.demo import service
 from app.demo.api import RefusedError, Steward
+from app.demo.cpu_limit import CgroupLimit, DutyCycleLimit
 from app.demo.processes import Child, ChildError
 from app.demo.trainer import trainer
 
 DEMO_PARENT = """
 import sys, time
-from app.demo.trainer import trainer
 from app.demo.processes import Child
 with Child("app.demo.disturbance") as child:
     child.read()
@@ -41,18 +41,29 @@ def gone(pid: int, seconds: float = 10.0) -> bool:
 
 
 def test_the_training_learns_and_tells_its_times() -> None:
-    with trainer() as own:
-        own.load()
-        own._batches = 3
+    with trainer(simulated=False) as own:
         own.begin(seed=3)
-        first, *_, last = [own.iteration(100) for _ in range(6)]
+        first, *_, last = [own.iteration(100) for _ in range(7)]
         own.begin(seed=3)
         again = own.iteration(100)
+        own.disturb(on=True)
+        beside = own.iteration(100)
+        own.disturb(on=False)
+    assert not own.simulated
+    assert (last.phase, last.disturbed, beside.disturbed) == ("train", False, True)
     assert last.loss < first.loss
     assert last.accuracy > 0.3
     assert 0 < first.cpu_seconds <= 2.2 * first.seconds
     assert again.iteration == 0
     assert again.loss == pytest.approx(first.loss, rel=1e-3)
+
+
+def test_where_the_limit_has_no_effect_the_training_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CgroupLimit, "set", lambda *_: None)
+    monkeypatch.setattr(DutyCycleLimit, "set", lambda *_: None)
+    with trainer(simulated=False) as own:
+        assert own.simulated
+        assert "SIMULATED" in own.how
 
 
 def test_a_child_that_has_ended_is_an_error() -> None:
