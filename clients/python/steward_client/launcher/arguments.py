@@ -81,12 +81,17 @@ def parser(program: str) -> argparse.ArgumentParser:
     learning.add_argument(
         "--profile-iterations", metavar="N", type=int, default=24, help="iterations to measure; default: 24"
     )
+    learning.add_argument("--no-restart", dest="restart", action="store_false", help=_NO_RESTART)
     learning.add_argument("--budget", metavar="N", type=int, help="environment steps of the training")
     made.add_argument("command", nargs="*", metavar="COMMAND", help=argparse.SUPPRESS)
     return made
 
 
 _CLEAN = "also remove what launchers on other machines left of this run; without a command, do only that"
+_NO_RESTART = (
+    "start the command once only; without this, one that ends before enough is measured is started again, and once "
+    "more under decisions; each start is announced"
+)
 _RESOURCE = "resource to set: cpu=50..400/50%% (of a core), memory=512..4096/512MiB"
 
 
@@ -124,6 +129,7 @@ def read(program: str, arguments: Sequence[str]) -> Wishes:
         data=said.data,
         plot=said.plot,
         quiet=said.quiet,
+        restart=said.restart,
         profile_iterations=said.profile_iterations,
         budget=said.budget,
     )

@@ -15,8 +15,10 @@ from steward_client.errors import StewardError, Unreachable
 from steward_client.iterative import Run
 from steward_client.retry import Retry
 
+from .actuators import registry
 from .actuators.contract import ActuatorError, Allocation
 from .followed import Followed
+from .interrupts import Interrupted, undisturbed
 from .iterations.mark import SECONDS, Iteration
 from .row import HELD, PROFILE, Row
 from .said import unless
@@ -86,10 +88,21 @@ class Governed:
     def drive(self) -> int:
         """Run the command to its end; its exit status.
 
+        A signal that comes meanwhile is passed on to it.
+
         Raises:
             StewardError, Unreachable: the run can't be started; a command that goes on already ends ungoverned.
             ActuatorError: the command can't be started, or not with what was decided.
         """
+        try:
+            return self._drive()
+        except Interrupted as error:
+            self.watched.interrupt(error)
+            with undisturbed():
+                self._fail()
+            return error.status
+
+    def _drive(self) -> int:
         try:
             self._start()
         except (StewardError, Unreachable) as error:
@@ -97,6 +110,7 @@ class Governed:
                 raise
             self._say(f"not governed: {refused(error)}; the command goes on")
             return self._ungoverned()
+        self._tell(f"run: {self._service.page(f'/ui/runs/{self.run.id}')}")
         self._begin()
         for iteration in self.watched.iterations():
             self._after(iteration)
@@ -108,11 +122,18 @@ class Governed:
             pass
         return self.watched.status or 0
 
-    def interrupted(self, status: int | None) -> None:
-        """The command was ended from outside, with that status: tell the service."""
-        self.watched.status, self.watched.ended = status, time.monotonic()
+    def _fail(self) -> None:
+        """End the run as failed, if there is one, briefly: somebody waits."""
         if self.run.id:
             _fail(self.run)
+
+    @property
+    def deadline(self) -> float | None:
+        """Seconds that the command may take: of this run, else of the workload."""
+        (seconds,) = (metric for metric in self.spec["metrics"] if metric["name"] == SECONDS)
+        if seconds["scope"] != "run":
+            return None
+        return self.wishes.deadline or dict(self.wishes.targets).get(SECONDS) or seconds.get("target")
 
     def close(self) -> None:
         """Close the connection."""
@@ -124,11 +145,12 @@ class Governed:
             self._tell(f"governed from iteration {self.watched.clock.count} on")
             self._apply(f"after {self.watched.clock.count} iterations", self.run.allocation, self.run.allocation)
             return
+        registry.introduce(self._actuator, self._tell)
         self._show("first", self.run.allocation, decision.reason.text, decision.source)
         try:
             self.watched.start(self.run.allocation, self._remote)
         except ActuatorError:
-            self.interrupted(None)
+            self._fail()
             raise
 
     def _after(self, iteration: Iteration) -> None:
@@ -171,8 +193,7 @@ class Governed:
         gone = iteration.at - (iteration.seconds or 0.0) - self.watched.began
         if iteration.seconds is None:
             self._tell(f"start and first iteration: {duration_text(gone)} together; counted from the next one on")
-        deadline = targets(self.wishes, self.spec, 1e-9).get(SECONDS)
-        late = deadline is not None and gone > NOTICEABLE * deadline
+        late = self.deadline is not None and gone > NOTICEABLE * self.deadline
         if first < self.spec["iterations"] and (first or late):
             self._begin_anew(first, gone)
 
@@ -186,6 +207,7 @@ class Governed:
             anew.close()
             return
         self.run = anew
+        self._tell(f"run: {self._service.page(f'/ui/runs/{anew.id}')}, in place of the one above, from here on")
         _fail(before)
         with suppress(httpx.TransportError):
             self._service.http.delete(f"/runs/{before.id}")
