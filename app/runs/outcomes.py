@@ -103,7 +103,8 @@ def silence(rule: Staleness) -> Silence:
     mean = seconds_between(Run.created_at, last) / reports
     silent = seconds_between(func.coalesce(last, Run.created_at), now)
     expected = case((and_(reports > 0, last.is_not(None)), mean), else_=func.coalesce(Run.expected_seconds, floor))
-    stale = and_(Run.outcome.in_(LIVE), silent > floor, silent > literal(rule.iterations, Float()) * expected)
+    live = and_(Run.outcome.in_(LIVE), Run.state == "running")
+    stale = and_(live, silent > floor, silent > literal(rule.iterations, Float()) * expected)
     return Silence(silent, expected, stale, case((stale, "stale"), else_=Run.outcome))
 
 

@@ -33,7 +33,7 @@ class Run(IdMixin, TenantMixin, CreatedMixin, Base):
     """Agent that is consulted too."""
     state: Mapped[str] = mapped_column(String(16), default="running")
     """running, finished, failed or cancelled."""
-    outcome: Mapped[str] = mapped_column(String(16), default="on_track")
+    outcome: Mapped[str] = mapped_column(String(16), default="on_track", server_default="on_track")
     """on_track or at_risk while it runs; met, missed, failed, cancelled or completed when it has ended."""
     outcome_reason: Mapped[str | None]
     expected_seconds: Mapped[float | None]
