@@ -92,13 +92,13 @@ def test_an_empty_service_tells_how_to_begin(client: TestClient) -> None:
         assert any(text.startswith(words) for text in shown(client, f"/ui/{path}").texts)
 
 
-def test_the_first_page_tells_each_workloads_state_and_what_it_lacks(client: TestClient, workload: str) -> None:
+def test_the_first_page_tells_each_workloads_state(client: TestClient, workload: str) -> None:
     run = reported(client, workload)
     found = shown(client)
-    assert {workload, "iteration_seconds at most 1,800 s per run", "heuristic", "running"} <= set(found.texts)
+    assert {workload, "iteration_seconds at most 1,800 s per run", "heuristic", "at risk"} <= set(found.texts)
     assert {f"/ui/workloads/{workload}", f"/ui/runs/{run}", "/docs"} <= set(found.links)
     assert client.patch(f"/runs/{run}", json={"state": "finished"}).status_code == 200
-    assert f"{workload} has samples and no model" in shown(client).texts
+    assert not {"Needs attention", f"{workload} has samples and no model"} & set(shown(client).texts)
 
 
 def test_a_run_shows_what_was_measured_expected_and_decided(client: TestClient, workload: str) -> None:
@@ -124,10 +124,10 @@ def test_ended_runs_are_judged_by_what_they_took(client: TestClient, workload: s
         assert client.patch(f"/runs/{run}", json={"state": "finished"}).status_code == 200
 
     ended(90 * 31.5 + 1)
-    assert "100 %" in shown(client).texts
+    assert {"Targets met", "1/1", "met"} <= set(shown(client).texts)
     ended(90 * 31.5 - 1)
-    assert "50 %" in shown(client).texts
-    assert "50 %" in shown(client, f"/ui/workloads/{workload}").texts
+    for path in ("/", f"/ui/workloads/{workload}"):
+        assert {"1/2", "met", "missed"} <= set(shown(client, path).texts)
 
 
 def test_long_runs_of_queues_are_seen_from_their_beginning(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,14 +306,3 @@ def test_a_run_that_is_over_tells_whether_it_met_its_target(client: TestClient, 
         for number in range(90):
             client.put(f"/runs/{run}/iterations/{number}", json={**REPORT, "allocation": {"gpus": 12}})
         assert {verdict, "12 gpus"} <= set(shown(client, f"/ui/runs/{run}").texts)
-
-
-def test_the_gravest_notice_stands_first(client: TestClient, workload: str, spec: dict[str, Any]) -> None:
-    client.post("/workloads", json={**spec, "name": "a"})
-    client.patch(f"/runs/{reported(client, 'a')}", json={"state": "finished"})
-    run = client.post("/runs", json={"workload": workload, "targets": {"iteration_seconds": 9}}).json()["id"]
-    for number in range(90):
-        client.put(f"/runs/{run}/iterations/{number}", json=REPORT)
-    client.patch(f"/runs/{run}", json={"state": "finished"})
-    texts = shown(client).texts
-    assert texts.index(f"{workload} misses its targets") < texts.index("a has samples and no model")

@@ -1,0 +1,198 @@
+"""The outcome of a run, as the API, lists and metrics tell it: on both databases, two workloads, two tenants."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from app.database.base import utc_now
+from app.database.engine import Database
+from app.main import create_app
+from app.runs.outcomes import Staleness
+from app.settings import Settings
+from tests.app.both import on_both
+from tests.app.keys.conftest import make_key
+
+SECONDS = 20.0
+OTHER = "vgg"
+
+
+def started(client: TestClient, workload: str, **body: Any) -> str:
+    answer = client.post("/runs", json={"workload": workload, **body})
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["id"])
+
+
+def reported(client: TestClient, run: str, first: int, count: int, seconds: float = SECONDS) -> None:
+    body = {"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": seconds}, "features": {"batch": 128}}
+    for number in range(first, first + count):
+        assert client.put(f"/runs/{run}/iterations/{number}", json=body).status_code == 201
+
+
+def ended(client: TestClient, run: str, state: str = "finished", **body: Any) -> dict[str, Any]:
+    answer = client.patch(f"/runs/{run}", json={"state": state, **body})
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def outcome(client: TestClient, run: str) -> tuple[str, str | None]:
+    found = client.get(f"/runs/{run}").json()
+    return found["outcome"], found["outcome_reason"]
+
+
+def listed(client: TestClient, **query: str) -> set[str]:
+    return {one["id"] for one in client.get("/runs", params=query).json()["items"]}
+
+
+def later(client: TestClient, seconds: float, iterations: float = 10, floor: float = 300) -> None:
+    """Let the application read runs at a later time."""
+    at = utc_now() + timedelta(seconds=seconds)
+    client.app.state.staleness = Staleness(iterations, floor, lambda: at)  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def other(client: TestClient, spec: dict[str, Any]) -> str:
+    """A second workload, of 3 iterations."""
+    assert client.post("/workloads", json={**spec, "name": OTHER, "iterations": 3}).status_code == 201
+    return OTHER
+
+
+@on_both
+def test_a_finished_run_has_met_or_missed_its_deadline_and_says_by_how_much(client: TestClient, other: str) -> None:
+    met, missed = (started(client, other, targets={"iteration_seconds": goal}) for goal in (61, 59))
+    for run in (met, missed):
+        reported(client, run, 0, 3)
+    assert ended(client, met)["outcome"] == "met"
+    assert outcome(client, met) == ("met", "finished in 60.0 s, 1 s before the deadline of 61.0 s")
+    found = ended(client, missed, reason="it was slow")
+    assert (found["state"], found["outcome"]) == ("finished", "missed")
+    assert found["outcome_reason"] == "finished in 60.0 s, 1 s after the deadline of 59.0 s; it was slow"
+    assert (listed(client, outcome="met"), listed(client, outcome="missed")) == ({met}, {missed})
+
+
+@on_both
+def test_a_failed_or_cancelled_run_has_not_met_its_target_and_keeps_the_first_reason(
+    client: TestClient, other: str
+) -> None:
+    failed, cancelled, silent = (started(client, other, targets={"iteration_seconds": 100}) for _ in range(3))
+    reported(client, failed, 0, 3)
+    assert ended(client, failed, "failed", reason="exit status 1")["outcome"] == "failed"
+    assert ended(client, failed, "failed", reason="another")["outcome_reason"] == "exit status 1"
+    assert ended(client, cancelled, "cancelled", reason="Ctrl-C")["outcome"] == "cancelled"
+    assert outcome(client, cancelled) == ("cancelled", "Ctrl-C")
+    assert ended(client, silent, "failed")["outcome_reason"] is None
+    refused = client.patch(f"/runs/{cancelled}", json={"state": "finished"})
+    assert refused.status_code == 409
+    assert "was cancelled already" in refused.json()["detail"]
+    assert client.put(f"/runs/{cancelled}/iterations/0", json={}).status_code in (409, 422)
+    assert client.patch(f"/runs/{silent}", json={"state": "failed", "reason": "x" * 501}).status_code == 422
+    assert listed(client, outcome="failed") == {failed, silent}
+    assert listed(client, outcome="cancelled", state="cancelled") == {cancelled}
+
+
+@on_both
+def test_a_run_that_stops_early_is_judged_by_what_it_took(client: TestClient, workload: str) -> None:
+    early, late = (started(client, workload, targets={"iteration_seconds": goal}) for goal in (100, 70))
+    for run in (early, late):
+        reported(client, run, 0, 4)
+        ended(client, run)
+    words = "finished in 80.0 s, 20.0 s before the deadline of 100 s; after 4 of 90 iterations"
+    assert outcome(client, early) == ("met", words)
+    assert outcome(client, late)[0] == "missed"
+
+
+@on_both
+def test_a_run_without_target_or_report_has_completed(client: TestClient, spec: dict[str, Any], workload: str) -> None:
+    metrics = [{"name": "iteration_seconds", "unit": "s"}]
+    client.post("/workloads", json={**spec, "name": "free", "metrics": metrics, "iterations": 2})
+    free, empty = started(client, "free"), started(client, workload)
+    reported(client, free, 0, 2)
+    assert ended(client, free)["outcome"] == "completed"
+    assert outcome(client, free)[1] == "no target is set"
+    ended(client, empty)
+    assert outcome(client, empty) == ("completed", "no iteration was reported")
+    assert listed(client, outcome="completed") == {free, empty}
+
+
+@on_both
+def test_a_live_run_is_at_risk_as_its_reports_say(client: TestClient, workload: str, backend: Database) -> None:
+    slow, quick = started(client, workload), started(client, workload)
+    reported(client, slow, 0, 3, 40)
+    reported(client, quick, 0, 3, 10)
+    assert outcome(client, quick) == ("on_track", None)
+    risk, reason = outcome(client, slow)
+    assert (risk, (reason or "").partition(";")[2]) == ("at_risk", " the deadline of 1,800 s")
+    assert (listed(client, outcome="at_risk"), listed(client, outcome="on_track")) == ({slow}, {quick})
+    reported(client, slow, 3, 12, 1)  # it catches up
+    assert outcome(client, slow) == ("on_track", None)
+    another = TestClient(create_app(Settings(), backend))  # a process that knows nothing of it yet
+    reported(another, slow, 15, 1, 1_700)
+    assert outcome(client, slow)[0] == "at_risk"
+    reported(another, slow, 16, 1, 1_000)
+    assert outcome(client, slow)[1] == "the deadline of 1,800 s has passed: 2,832 s so far"
+    reported(another, quick, 3, 1, 10)
+    assert outcome(client, quick) == ("on_track", None)
+
+
+@on_both
+def test_a_silent_run_is_stale_until_it_reports_again(client: TestClient, workload: str, other: str) -> None:
+    silent, ending, fresh = started(client, workload), started(client, workload), started(client, other)
+    for run in (silent, ending):
+        reported(client, run, 0, 2)
+    later(client, 290)
+    assert listed(client, outcome="stale") == set()
+    later(client, 2_400)  # fresh has not reported: an iteration of it is expected to take the floor
+    assert listed(client, outcome="stale") == {silent, ending}
+    assert listed(client, outcome="stale", workload=other) == set()
+    found, reason = outcome(client, silent)
+    assert (found, (reason or "").partition(";")[0]) == ("stale", "no report for 40 minutes")
+    assert client.get(f"/runs/{silent}").json()["state"] == "running"
+    assert not {silent, ending} & (listed(client, outcome="on_track") | listed(client, outcome="at_risk"))
+    ended(client, ending, "failed")
+    assert outcome(client, ending) == ("failed", None)
+    assert (listed(client, outcome="stale"), listed(client, state="running")) == ({silent}, {silent, fresh})
+    later(client, 3_100)
+    assert listed(client, outcome="stale") == {silent, fresh}
+    later(client, 2_400, iterations=1e9)
+    assert listed(client, outcome="stale") == set()
+    later(client, 0)
+    reported(client, silent, 2, 1)
+    assert outcome(client, silent)[0] != "stale"
+
+
+@on_both
+def test_metrics_count_the_runs_of_all_tenants_by_outcome(client: TestClient, workload: str) -> None:
+    runs = [started(client, workload) for _ in range(4)]
+    reported(client, runs[0], 0, 1)
+    ended(client, runs[1], "failed")
+    ended(client, runs[2], "cancelled")
+
+    def counted() -> dict[str, float]:
+        lines = [line for line in client.get("/metrics").text.splitlines() if line.startswith("steward_runs{")]
+        return {line.split('"')[1]: float(line.split()[-1]) for line in lines}
+
+    found = counted()
+    assert len(found) == 8
+    assert (found["failed"], found["cancelled"], found["stale"]) == (1, 1, 0)
+    assert found["on_track"] + found["at_risk"] == 2
+    later(client, 10_000)
+    assert (counted()["stale"], counted()["on_track"] + counted()["at_risk"]) == (2, 0)
+
+
+def test_another_tenants_runs_are_neither_listed_nor_ended(
+    client: TestClient, spec: dict[str, Any], backend: Database
+) -> None:
+    tenants = [make_key(backend, tenant, ("admin",)) for tenant in ("default", "blue")]
+    runs = []
+    for headers in tenants:  # both have a workload of that name
+        assert client.post("/workloads", json=spec, headers=headers).status_code == 201
+        runs.append(client.post("/runs", json={"workload": spec["name"]}, headers=headers).json()["id"])
+    assert client.patch(f"/runs/{runs[0]}", json={"state": "failed"}, headers=tenants[1]).status_code == 404
+    for run, headers in zip(runs, tenants, strict=True):
+        assert client.patch(f"/runs/{run}", json={"state": "cancelled"}, headers=headers).status_code == 200
+        (found,) = client.get("/runs", params={"outcome": "cancelled"}, headers=headers).json()["items"]
+        assert found["id"] == run
