@@ -155,7 +155,7 @@ class Live(Generic[D]):
         self._retry = replace(self._retry, patience_seconds=min(PARTING_SECONDS, self._retry.patience_seconds))
         with suppress(StewardError, Unreachable):
             if isinstance(error, KeyboardInterrupt):
-                self.cancel("interrupted (KeyboardInterrupt)")
+                self.cancel(str(error) or "interrupted (KeyboardInterrupt)")
             else:
                 self.fail(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
 

@@ -194,7 +194,10 @@ def test_ctrl_c_is_passed_on_and_all_is_undone(
     out = capfd.readouterr().err
     assert "SIGINT: passed on to the command" in out
     assert "KeyboardInterrupt" in out
-    assert [one["state"] for one in runs(client)] == ["failed"]
+    assert "cancelled after 0 iterations" in out
+    assert [(one["state"], one["outcome"], one["outcome_reason"]) for one in runs(client)] == [
+        ("cancelled", "cancelled", "Ctrl-C (SIGINT)")
+    ]
 
 
 def test_ctrl_c_while_the_command_is_being_started_leaves_none_behind(
@@ -210,7 +213,7 @@ def test_ctrl_c_while_the_command_is_being_started_leaves_none_behind(
     url = serve().url
     with nothing_left(folder):
         assert run(url, "--", "sleep", "60") == 130
-    assert [one["state"] for one in runs(client)] == ["failed"]
+    assert [one["state"] for one in runs(client)] == ["cancelled"]
 
 
 def test_a_command_goes_on_without_the_service_and_its_iterations_are_kept(

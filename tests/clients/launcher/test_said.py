@@ -40,5 +40,5 @@ def test_a_chart_is_no_wider_than_it_may_be(count: int, wide: int) -> None:
 def test_only_what_was_done_has_kept_a_deadline(status: int, told: str) -> None:
     watched = SimpleNamespace(status=status, began=0.0, ended=1.5, clock=SimpleNamespace(count=3))
     watched.failure = "killed by SIGKILL"
-    governed: Any = SimpleNamespace(rows=[], watched=watched, deadline=3.0)
+    governed: Any = SimpleNamespace(rows=[], watched=watched, deadline=3.0, cancelled="")
     assert summary.lines(governed) == [told]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -38,6 +39,7 @@ class Governed:
 
     Attributes:
         rows: the iterations so far, but for one whose beginning is not known.
+        cancelled: by what the run was ended from outside; empty: it was not.
 
     Args:
         spec: of the workload, as the service has it.
@@ -58,6 +60,7 @@ class Governed:
         gone = time.monotonic() - watched.began if self._takes_over else 0.0
         self.run, self._followed = self._new_run(watched.clock.count, gone), None
         self._remote = dict[str, str]()
+        self.cancelled = ""
         self._said, self._changes = set[str](), 0
 
     _followed: Followed | None
@@ -98,8 +101,9 @@ class Governed:
             return self._drive()
         except Interrupted as error:
             self.watched.interrupt(error)
+            self.cancelled = "Ctrl-C (SIGINT)" if error.number == signal.SIGINT else str(error)
             with undisturbed():
-                self._fail()
+                self._end_early(KeyboardInterrupt(self.cancelled))
             return error.status
 
     def _drive(self) -> int:
@@ -122,10 +126,10 @@ class Governed:
             pass
         return self.watched.status or 0
 
-    def _fail(self) -> None:
-        """End the run as failed, if there is one, briefly: somebody waits."""
+    def _end_early(self, error: BaseException) -> None:
+        """End the run by an error, if there is one, briefly: somebody waits."""
         if self.run.id:
-            _fail(self.run)
+            self.run.leave(error)
 
     @property
     def deadline(self) -> float | None:
@@ -149,8 +153,8 @@ class Governed:
         self._show("first", self.run.allocation, decision.reason.text, decision.source)
         try:
             self.watched.start(self.run.allocation, self._remote)
-        except ActuatorError:
-            self._fail()
+        except ActuatorError as error:
+            self._end_early(error)
             raise
 
     def _after(self, iteration: Iteration) -> None:
@@ -208,7 +212,7 @@ class Governed:
             return
         self.run = anew
         self._tell(f"run: {self._service.page(f'/ui/runs/{anew.id}')}, in place of the one above, from here on")
-        _fail(before)
+        before.leave(KeyboardInterrupt(f"replaced by run {anew.id}, which counts from the first iteration"))
         with suppress(httpx.TransportError):
             self._service.http.delete(f"/runs/{before.id}")
 
@@ -261,7 +265,7 @@ class Governed:
     def _end(self) -> None:
         """Tell the service how it ended; what it can't be told is kept in a file."""
         try:
-            self.run.finish() if self.watched.status == 0 else self.run.fail()
+            self.run.finish() if self.watched.status == 0 else self.run.fail(self.watched.failure)
         except (StewardError, Unreachable) as error:
             self._say(f"the service did not hear of the end: {refused(error)}")
             self._keep()
@@ -283,11 +287,6 @@ class Governed:
             {"allocation": row.allocation, "metrics": self._measured(row), "features": self._given(row)} for row in rows
         ]
         return {"execution": f"run-{self.run.id}", "reports": reports}
-
-
-def _fail(run: Run) -> None:
-    """End it as failed, briefly: somebody waits."""
-    run.__exit__(RuntimeError, RuntimeError("the command was ended"), None)
 
 
 def targets(wishes: Wishes, spec: Json, gone: float = 0.0) -> dict[str, float]:

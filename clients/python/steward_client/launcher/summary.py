@@ -23,7 +23,9 @@ def lines(governed: Governed) -> list[str]:
     watched, deadline = governed.watched, governed.deadline
     seconds = watched.ended - watched.began
     found = [f"{watched.clock.count} iterations in {duration_text(seconds)}"]
-    if watched.status:
+    if governed.cancelled:
+        found = [f"cancelled after {found[0]}: {governed.cancelled}"]
+    elif watched.status:
         found = [f"failed after {found[0]}: {watched.failure}"]
     elif deadline is None:
         found = [f"done after {found[0]}, without a deadline"]
