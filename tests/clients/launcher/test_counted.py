@@ -130,7 +130,7 @@ def test_each_iteration_is_counted_once(
     items = iterations(client, one["id"])
     assert len(items) == reported  # one whose beginning nobody saw is not reported
     seconds = [item["report"]["metrics"]["iteration_seconds"] for item in items]
-    assert min(seconds) > 1e-4, seconds  # all took their time, however they were drawn
+    assert min(seconds) > 2e-6, seconds  # none took no time, however they were drawn
 
 
 def test_a_name_that_is_used_again_has_two_runs_and_the_address_of_each_comes_first(
@@ -178,7 +178,7 @@ def test_what_is_not_recognised_is_said_while_the_command_runs_with_a_pattern_th
     call = [sys.executable, "-c", SOON + "sys.exit(main.main(sys.argv[1:]))", *launch]
     with subprocess.Popen(call, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as launcher:
         assert launcher.stderr is not None
-        told = next((line for line in launcher.stderr if "no iteration was recognised" in line), "")
+        told = next(line for line in launcher.stderr if "no iteration was recognised" in line and "--pattern" in line)
         Path("told").touch()  # the command ends only now
         rest = launcher.stderr.read()
     assert launcher.returncode == 0
@@ -300,13 +300,23 @@ def _all(descriptor: int) -> bytes:
         found += piece
 
 
-def test_a_summary_says_cost_beside_the_largest_allocation_only_if_that_was_measured(
+def test_a_summary_says_cost_beside_the_largest_allocation_as_far_as_that_was_measured(
     serve: Serve, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     spec: dict[str, Any] = client.get("/workloads/busy").json()["spec"] | {"name": "most"}
     spec["resources"][0] |= {"initial": 100}
     assert client.post("/workloads", json=spec).status_code == 201
     url, command = serve().url, [sys.executable, script(folder, ONE_BAR)]
-    for name, told in (("busy", "not known, for 0 iterations of this run had it"), ("most", "nothing saved")):
+    for name in ("busy", "most"):
         assert run(url, "--workload", name, "--", *command) == 0
-        assert f"beside the largest allocation (cpu 100 %): {told}" in capfd.readouterr().err
+        told = capfd.readouterr().err
+        (one,) = (found for found in runs(client) if found["workload"] == name)
+        at_most = sum(item["report"]["allocation"]["cpu"] == 100 for item in iterations(client, one["id"]))
+        said = re.search(r"beside the largest allocation \(cpu 100 %\): (.*)", told)
+        assert said, told
+        if at_most == 5:
+            assert said[1] == "nothing saved, every iteration had it"
+        elif at_most < 3:
+            assert said[1] == f"not known, for {at_most} iterations of this run had it"
+        else:
+            assert re.search(rf"% (less|more); it costs about .* by the mean of the {at_most} iterations", said[1])

@@ -50,9 +50,11 @@ def test_the_usual_forms_are_found(line: str, number: int, total: int | None, me
 
 
 def test_lines_that_are_read_at_once_share_the_time_since_the_last() -> None:
-    spread = Spread()
+    early = Spread(6.0).spread([Mark(9.0, 1), Mark(9.0, 2), Mark(9.0, 3)])
+    assert [mark.at for mark in early] == [7.0, 8.0, 9.0]
+    spread = Spread(6.0)
     assert spread.spread([Mark(10.0, 1)]) == [Mark(10.0, 1)]
-    bunch = spread.spread([Mark(12.9, 1), Mark(13.0, 2), Mark(13.0, 3), Mark(13.0, 3), Mark(13.0, 4)])
+    bunch = spread.spread([Mark(13.0, 1), Mark(13.0, 2), Mark(13.0, 3), Mark(13.0, 3), Mark(13.0, 4)])
     assert [(mark.at, mark.number) for mark in bunch] == [(11.0, 2), (12.0, 3), (13.0, 4)]
     assert spread.spread([Mark(14.0, 4)]) == []
 

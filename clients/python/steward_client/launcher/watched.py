@@ -74,7 +74,7 @@ class Watched:
         self._rank, self._broken, self._first = -1, False, 0
         self._seen: deque[str] = deque(maxlen=LINES_SEEN)
         self._errors: deque[str] = deque(maxlen=LINES_SEEN)
-        self._hinted = self._began_again = False
+        self._hints, self._hint_at, self._began_again = set[str | None](), float("inf"), False
 
     def _own_file(self) -> Tail | None:
         file = self._wishes.watch_file
@@ -99,6 +99,7 @@ class Watched:
             environment["STEWARD_ALLOCATION"] = str(self._folder / "allocation.json")
         self.tell(0, allocation, "the first allocation")
         self.began = time.monotonic()
+        self._hint_at = self.began + SILENT_SECONDS
         launch = Launch(
             self._wishes.command,
             allocation,
@@ -138,7 +139,7 @@ class Watched:
             return None
         found: dict[Stream, list[Mark]] = {stream: [] for stream in DESCRIPTORS}
         lines = {stream: Lines(partial(self._line, stream, marks)) for stream, marks in found.items()}
-        spread = Spread()
+        spread = Spread(time.monotonic())
 
         def take(stream: Stream, piece: bytes) -> None:
             try:
@@ -212,28 +213,31 @@ class Watched:
         unless(self._wishes.quiet, self._say)(f"iterations: by {by[rank]}")
 
     def _hint(self) -> None:
-        """Say so, once, if no iteration is recognised, and what may help."""
-        silent = self.status is not None or time.monotonic() - self.began > SILENT_SECONDS
-        if self._rank >= 0 or self._hinted or not silent or self.status:
+        """Say so if no iteration is recognised, and what may help: once, and once more if a pattern is found later."""
+        now, over = time.monotonic(), self.status is not None
+        if self._rank >= 0 or self.status or (not over and now < self._hint_at):
             return
-        self._hinted = True
-        since = "" if self.status is not None else f" after {SILENT_SECONDS:g} s"
-        self._say(f"no iteration was recognised{since}: {self._help()}")
+        self._hint_at = now + SILENT_SECONDS
+        pattern = None if self._own or self._wishes.pattern else suggested(self._seen.copy())
+        if pattern in self._hints or (pattern is None and self._hints):
+            return
+        since = "" if over else f" after {now - self.began:.3g} s"
+        if pattern is not None:
+            example = next(line for line in self._seen.copy() if re.search(pattern, line))
+            text = f"--pattern {shlex.quote(pattern)} would take lines such as {example[:80]!r}"
+        else:
+            text = self._without_pattern()
+        self._hints.add(pattern)
+        self._say(f"no iteration was recognised{since}: {text}")
 
-    def _help(self) -> str:
-        ways = "print lines like 'Epoch 3/90', or use --watch-file, or a callback of the client"
+    def _without_pattern(self) -> str:
+        seen = list(self._seen.copy())
         if self._own is not None:
-            return f"{self._wishes.watch_file} has no new line" + ("" if self._matcher.form else " that tells of one")
-        seen = list(self._seen)
-        if not seen:
-            return f"the command has written no whole line yet; {ways}"
-        if self._wishes.pattern is not None:
+            return f"{self._wishes.watch_file} has no new line that tells of one"
+        if self._wishes.pattern is not None and seen:
             return f"--pattern matches none of its lines, such as {seen[-1][:80]!r}"
-        pattern = suggested(seen)
-        if pattern is None:
-            return f"none of the last {len(seen)} lines has a number that grows; {ways}"
-        example = next(line for line in seen if re.search(pattern, line))
-        return f"--pattern {shlex.quote(pattern)} would take lines such as {example[:80]!r}"
+        lines = f"none of its last {len(seen)} lines has a number that grows" if seen else "it has written no line yet"
+        return f"{lines}; print lines like 'Epoch 3/90', or use --watch-file, or a callback of the client"
 
     @property
     def failure(self) -> str:

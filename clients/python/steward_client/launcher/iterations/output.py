@@ -74,21 +74,24 @@ class Spread:
 
     What is written through a buffer, or read late on a busy machine, comes in bunches: their sum is right, and none of
     them took no time.
+
+    Args:
+        began: when the command was started, which counts as the mark before the first.
     """
 
-    def __init__(self) -> None:
-        self._last: Mark | None = None
+    def __init__(self, began: float) -> None:
+        self._last = Mark(began)
 
     def spread(self, marks: Iterable[Mark]) -> list[Mark]:
         """Those of one piece, without repetitions; of a bar's only the last, which says how many steps are done."""
         before, fresh = self._last, list[Mark]()
         for mark in marks:
-            if self._last is None or mark.number is None or mark.number != self._last.number:
+            if mark.number is None or mark.number != self._last.number:
                 if mark.position == "done" and fresh and fresh[-1].position == "done" and fresh[-1].number:
                     fresh.pop()
                 fresh.append(mark)
             self._last = mark
-        if before is None or len(fresh) < 2:
+        if len(fresh) < 2 or fresh[0].at < fresh[-1].at:  # those of an earlier piece have a time of their own
             return fresh
         step = (fresh[-1].at - before.at) / len(fresh)
         return [replace(mark, at=before.at + step * count) for count, mark in enumerate(fresh, 1)]
