@@ -84,6 +84,18 @@ for epoch in range(1, 6):
         print(f'\\r\\x1b[1m{m}/3\\x1b[0m \\x1b[32m━━━━━━━━━━\\x1b[0m 4ms/step - loss: 0.5', end='', flush=True)
     print()
 """
+TELLS_FROM_ONE = (
+    HEAD
+    + """
+import time
+for n in range(1, 6):
+    work()
+    print(f'epoch {n}: loss=.5', flush=True)
+    time.sleep(0.1)  # long enough for the line to be counted first
+    with open(os.environ['STEWARD_ITERATIONS'], 'a') as file:
+        file.write(json.dumps({'iteration': n, 'total': 5}) + '\\n')
+"""
+)
 LINES = "for n in range({first}, {last} + 1):\n    work()\n    print({line})\n"
 
 
@@ -109,6 +121,7 @@ def lines(first: int, last: int, line: str) -> str:
         pytest.param(lines(0, 5, "f'epoch {n}/5: loss=0.5'"), 5, 4, id="epoch 0/5 to 5/5"),
         pytest.param(lines(1, 5, "f'\\r{n}/5', end='', flush=True"), 5, 4, id="1/5 to 5/5 drawn over"),
         pytest.param(lines(1, 5, "f'epoch {n}: loss=.5'") + "print('best epoch: 2')", 5, 4, id="a look back"),
+        pytest.param(TELLS_FROM_ONE, 5, 4, id="lines, and a file that counts from 1"),
         pytest.param("print('x' * 5_000_000, end='\\r')\n" + ONE_BAR, 5, 5, id="a very long line before"),
     ],
 )

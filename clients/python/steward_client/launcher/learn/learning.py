@@ -132,7 +132,11 @@ class Learning:
         """
         self.status = watched.status
         if watched.status:
-            kept = "; what was measured is kept, and the next start goes on from there" if self._iterations else ""
+            kept = (
+                "; what was measured is kept, and the next start goes on from there"
+                if self.spec is not None and self._iterations
+                else ""
+            )
             raise CommandEnded(watched.status, f"the command failed while it was measured: {watched.failure}{kept}")
 
     def _end_or_restart(self) -> None:
