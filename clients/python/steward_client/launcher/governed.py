@@ -211,7 +211,7 @@ class Governed:
             anew.close()
             return
         self.run = anew
-        self._tell(f"run: {self._service.page(f'/ui/runs/{anew.id}')}, in place of the one above, from here on")
+        self._tell(f"run: {self._service.url}/ui/runs/{anew.id} (replaces the one above, which counted the start-up)")
         before.leave(KeyboardInterrupt(f"replaced by run {anew.id}, which counts from the first iteration"))
         with suppress(httpx.TransportError):
             self._service.http.delete(f"/runs/{before.id}")
