@@ -15,6 +15,7 @@ from app.main import create_app
 from app.runs.outcomes import Staleness
 from app.settings import Settings
 from tests.app.both import on_both
+from tests.app.domain_models.published import publish_model
 from tests.app.keys.conftest import make_key
 from tests.app.runs.test_queue import POOL, put, task
 
@@ -138,6 +139,23 @@ def test_a_live_run_is_at_risk_as_its_reports_say(client: TestClient, workload: 
     assert outcome(client, slow)[1] == "the deadline of 1,800 s has passed: 2,832 s so far"
     reported(another, quick, 3, 1, 10)
     assert outcome(client, quick) == ("on_track", None)
+
+
+@on_both
+def test_a_model_tells_the_risk_and_the_length_of_an_iteration_before_the_first_report(
+    client: TestClient, workload: str, backend: Database, other: str
+) -> None:
+    publish_model(backend, workload)  # 2 s an iteration on one GPU, which is the quickest
+    calm, tight = (started(client, workload, targets={"iteration_seconds": goal}) for goal in (1_000, 90))
+    sure = started(client, workload, targets={"iteration_seconds": 181}, probabilities={"iteration_seconds": 0.99})
+    unknown = started(client, other)
+    assert [outcome(client, run)[0] for run in (calm, tight, sure)] == ["on_track", "at_risk", "at_risk"]
+    assert (outcome(client, tight)[1] or "").endswith(" % likely to meet the deadline of 90.0 s")
+    assert (outcome(client, sure)[1] or "").endswith("likely to meet the deadline of 181 s, 99 % required")
+    later(client, 310)
+    assert listed(client, outcome="stale") == {calm, tight, sure}
+    assert outcome(client, calm)[1] == "no report for 5 minutes; one was expected every 2 s"
+    assert outcome(client, unknown)[0] == "on_track"
 
 
 @on_both
