@@ -97,6 +97,18 @@ def test_a_failed_or_cancelled_run_has_not_met_its_target_and_keeps_the_first_re
     assert listed(client, outcome="cancelled", state="cancelled") == {cancelled}
 
 
+def test_what_any_ended_run_has_reported_becomes_a_sample(client: TestClient, workload: str, other: str) -> None:
+    runs = [started(client, workload) for _ in range(3)]
+    for run, state in zip(runs, ("failed", "cancelled", "finished"), strict=True):
+        reported(client, run, 0, 2)
+        ended(client, run, state)
+        ended(client, run, state)
+    ended(client, started(client, other), "cancelled")  # it has reported nothing
+    samples = {name: client.get(f"/workloads/{name}/samples").json()["items"] for name in (workload, other)}
+    assert {one["execution"] for one in samples[workload]} == set(runs)
+    assert samples[other] == []
+
+
 @on_both
 def test_a_run_that_stops_early_is_judged_by_what_it_took(client: TestClient, workload: str) -> None:
     early, late = (started(client, workload, targets={"iteration_seconds": goal}) for goal in (100, 70))
