@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from itertools import groupby
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -19,7 +20,7 @@ from app.runs.outcomes import Staleness, stale_reason
 from app.workloads import service as workloads
 from app.workloads.schemas import WorkloadListed
 
-ROWS, NOTICES = 50, 6
+ROWS, NOTICES, MOST_DRIFTED = 50, 12, 100
 RECENT = timedelta(days=7)
 LEVELS = ("bad", "warn")
 """Of notices, the gravest first."""
@@ -60,10 +61,16 @@ class Notice(NamedTuple):
 
 
 class Overview(NamedTuple):
-    """The first page."""
+    """The first page.
+
+    Attributes:
+        notices: the gravest.
+        further: how many more there are.
+    """
 
     summaries: Sequence[Summary]
     notices: Sequence[Notice]
+    further: int
     runs: Sequence[shown.RunLine]
     more: str | None
 
@@ -80,7 +87,7 @@ def overview(database: Database, tenant: str, rule: Staleness) -> Overview:
         notices += _drifted(session, tenant, rule)
     notices.sort(key=lambda one: LEVELS.index(one.level))
     lines = [shown.line(runs.read_listed(run)) for run in latest]
-    return Overview(summaries, notices[: 2 * NOTICES], lines, found.cursor)
+    return Overview(summaries, notices[:NOTICES], max(0, len(notices) - NOTICES), lines, found.cursor)
 
 
 def _summary(session: Session, one: WorkloadListed, has: Counts) -> Summary:
@@ -121,7 +128,11 @@ def _jobs(session: Session, tenant: str, rule: Staleness) -> Iterator[Notice]:
 
 
 def _drifted(session: Session, tenant: str, rule: Staleness) -> Iterator[Notice]:
-    for run, workload, drift in repository.drifted(session, tenant, rule.now() - RECENT, NOTICES):
+    """One notice for all runs of a workload that have drifted lately, with what the newest says."""
+    found = repository.drifted(session, tenant, rule.now() - RECENT, MOST_DRIFTED)
+    for workload, of_workload in groupby(sorted(found, key=lambda one: one[1]), key=lambda one: one[1]):
+        (run, _, drift), *others = of_workload
         notices: list[Any] = drift.get("notices", [])
         why = notices[-1].get("text", "") if notices else ""
-        yield Notice("warn", f"{workload} has drifted", why, f"/ui/runs/{run}")
+        what = f"{len(others) + 1:,} runs of {workload} have drifted" if others else f"{workload} has drifted"
+        yield Notice("warn", what, f"the newest: {why}" if others else why, f"/ui/runs/{run}")

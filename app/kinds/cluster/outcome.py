@@ -1,4 +1,8 @@
-"""What it means for a cluster to be at risk, and to have met its targets: deadlines of jobs that are members' runs."""
+"""What it means for a cluster to be at risk, and to have met its targets.
+
+Its targets are the deadlines of jobs that are members' runs. It is also at risk while a job asks for more than there
+is.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +14,33 @@ import numpy as np
 from app.kinds.cluster.allocation.deadlines import Deadlines
 from app.kinds.cluster.decisions.compiled import Compiled
 from app.kinds.cluster.live.decide import Change
+from app.kinds.cluster.live.state import ClusterState
 from app.kinds.contract.run_outcome import Ended, Judgement, in_time
 
 
-def risk(names: Sequence[str], now: float, deadlines: Deadlines | None, changes: Iterable[Change]) -> str:
-    """Which jobs have passed their deadlines, or are expected to by what was just decided; empty where none has."""
-    if deadlines is None:
-        return ""
-    late = [names[at] for at in np.flatnonzero(deadlines.at < now).tolist()]
-    late += [
-        one.job
-        for one in changes
-        if one.wanted is not None and one.wanted >= 0 and one.left is not None and one.left > one.wanted
-    ]
-    if not late:
-        return ""
-    more = f" and {len(late) - 1:,} more" if len(late) > 1 else ""
-    return f"{late[0]}{more} will end after the deadline"
+def risk(state: ClusterState, deadlines: Deadlines | None, changes: Iterable[Change]) -> str:
+    """Which jobs can't start on the GPUs that are there, and which will end after their deadlines, by what was just
+    decided; empty where there are none.
+    """
+    jobs, there, found = state.jobs, int(state.capacity.sum()), list[str]()
+    stuck = np.flatnonzero((jobs.asked > there) & ~jobs.held.any(axis=1)).tolist()
+    if stuck:
+        first = f"{state.names[stuck[0]]} waits for {jobs.asked[stuck[0]]:,} GPUs of {there:,} that are there"
+        found.append(f"{first}{_more(stuck)}")
+    if deadlines is not None:
+        late = [state.names[at] for at in np.flatnonzero(deadlines.at < state.now).tolist()]
+        late += [
+            one.job
+            for one in changes
+            if one.wanted is not None and one.wanted >= 0 and one.left is not None and one.left > one.wanted
+        ]
+        if late:
+            found.append(f"{late[0]} will end after its deadline{_more(late)}")
+    return "; ".join(found)
+
+
+def _more(jobs: Sequence[object]) -> str:
+    return f", and {len(jobs) - 1:,} more" if len(jobs) > 1 else ""
 
 
 def judge(compiled: Compiled, run: Ended) -> Judgement:

@@ -75,16 +75,17 @@ def judge(compiled: Compiled, run: Ended) -> Judgement:
 def risks(layout: Layout, state: State, seen: Forecast) -> list[str]:
     """Why each of B runs is at risk at the decided allocation; empty where it is on track."""
     chance, projected, excess = seen.chance[1], seen.projected[1], seen.excess[1]
+    known = state.probabilities == state.probabilities  # it is not a number where none is required
+    unlikely, beyond = chance < np.where(known, state.probabilities, DEFAULT_PROBABILITY), excess > 0
+    if not (unlikely | beyond).any():  # nearly always, and on the way of every report
+        return [""] * len(chance)
     of_run, most, judged = _columns(tuple(layout.spec.metrics))
-    required = np.where(np.isnan(state.probabilities), DEFAULT_PROBABILITY, state.probabilities)
     passed = of_run & most & (state.elapsed > state.targets)  # a sum never falls
     over = (state.iteration >= layout.iterations)[:, None]
-    unlikely = (chance < required) & ~over
+    unlikely &= ~over
     # without a model, and once all is reported, the projection of what was measured says it
-    beyond = judged & (excess > 0) & np.where(over, of_run, np.isnan(chance) & (state.judged > 0)[:, None])
+    beyond &= judged & np.where(over, of_run, np.isnan(chance) & (state.judged > 0)[:, None])
     flagged = passed | unlikely | beyond
-    if not flagged.any():
-        return [""] * len(flagged)
     return [
         "; ".join(
             _risk(

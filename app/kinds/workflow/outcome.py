@@ -20,9 +20,9 @@ def risk(state: State) -> str:
     if not late:
         return ""
     task, due = queue.names[late[0]], float(queue.deadline[late[0]])
-    more = f" and {len(late) - 1:,} more" if len(late) > 1 else ""
-    word = "has passed" if due < state.now else "can't meet"
-    return f"{task}{more} {word} the deadline ({task}: {due:,.0f} s, now {state.now:,.0f} s)"
+    more = f", and {len(late) - 1:,} more" if len(late) > 1 else ""
+    word = "is past" if due < state.now else "can't meet"
+    return f"{task} {word} its deadline of {due:,.0f} s (now {state.now:,.0f} s){more}"
 
 
 def judge(run: Ended) -> Judgement:

@@ -1,6 +1,7 @@
 """What live runs of all kinds have in common: they are started once, and ended, and every call is repeated."""
 
 import os
+from asyncio import CancelledError
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -38,8 +39,8 @@ D = TypeVar("D", bound=Numbered)
 class Live(Generic[D]):
     """A live run, as a context manager: it starts the run, and finishes it.
 
-    On an exception it fails the run, with the exception's type and text as the reason; on `KeyboardInterrupt` it
-    cancels it.
+    On an exception it fails the run, with the exception's type and text as the reason; on `KeyboardInterrupt`, or
+    where a task of asyncio is cancelled, it cancels it.
 
     Attributes:
         client: as given.
@@ -154,8 +155,8 @@ class Live(Generic[D]):
         """End the run while an exception is on its way: that one matters, so this one is brief and silent."""
         self._retry = replace(self._retry, patience_seconds=min(PARTING_SECONDS, self._retry.patience_seconds))
         with suppress(StewardError, Unreachable):
-            if isinstance(error, KeyboardInterrupt):
-                self.cancel(str(error) or "interrupted (KeyboardInterrupt)")
+            if isinstance(error, (KeyboardInterrupt, CancelledError)):
+                self.cancel(str(error) or f"interrupted ({type(error).__name__})")
             else:
                 self.fail(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
 

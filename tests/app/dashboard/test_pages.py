@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import re
+from datetime import timedelta
 from html.parser import HTMLParser
 from importlib.resources import files
 from typing import Any
@@ -17,9 +18,11 @@ from fastapi.testclient import TestClient
 from app.dashboard.assets import NAMES, address
 from app.dashboard.rendering import cell, duration, page
 from app.dashboard.shown import numbers
+from app.database.base import utc_now
 from app.database.engine import Database
 from app.kinds.contract.views import MOST_STEPS
 from app.kinds.registry import KINDS
+from app.runs.outcomes import Staleness
 from tests.app.both import on_both
 from tests.app.domain_models.published import publish_agent, publish_model
 from tests.app.evaluations.published import publish_evaluation
@@ -306,3 +309,48 @@ def test_a_run_that_is_over_tells_whether_it_met_its_target(client: TestClient, 
         for number in range(90):
             client.put(f"/runs/{run}/iterations/{number}", json={**REPORT, "allocation": {"gpus": 12}})
         assert {verdict, "12 gpus"} <= set(shown(client, f"/ui/runs/{run}").texts)
+
+
+def test_what_happened_to_runs_needs_attention_until_a_later_run_makes_up_for_it(
+    client: TestClient, workload: str, spec: dict[str, Any]
+) -> None:
+    for name in ("quiet", "other"):
+        client.post("/workloads", json={**spec, "name": name})
+    lost = [reported(client, workload) for _ in range(10)]
+    for run in lost:
+        client.patch(f"/runs/{run}", json={"state": "failed", "reason": f"exit status 1 of {run}"})
+    cancelled = reported(client, "quiet")
+    client.patch(f"/runs/{cancelled}", json={"state": "cancelled", "reason": "Ctrl-C"})
+    run = client.post("/runs", json={"workload": "other", "targets": {"iteration_seconds": 9}}).json()["id"]
+    client.put(f"/runs/{run}/iterations/0", json=REPORT)
+    found = shown(client)
+    words = [text for text in found.texts if text]
+    assert words[words.index("Needs attention") + 1 :][:5] == [
+        f"10 runs of {workload} failed",
+        f"the newest: exit status 1 of {lost[-1]}",
+        "A run of other is at risk",
+        "the deadline of 9 s has passed: 31.5 s so far",
+        "other",  # the first workload: nothing else needs attention
+    ]
+    assert {f"/ui/runs?workload={workload}&outcome=failed", f"/ui/runs/{run}"} <= set(found.links)
+    listed = shown(client, f"/ui/runs?workload={workload}&outcome=failed")
+    assert listed.texts.count("failed") == 11  # and the filter
+    client.patch(f"/runs/{run}", json={"state": "finished"})
+    assert "A run of other missed its targets" in shown(client).texts
+    assert {"missed", "finished in 31.5 s, 22.5 s after the deadline of 9 s; after 1 of 90 iterations"} <= set(
+        shown(client, f"/ui/runs/{run}").texts
+    )
+    for name in (workload, "other"):
+        client.patch(f"/runs/{reported(client, name)}", json={"state": "finished"})
+    assert "Needs attention" not in shown(client).texts
+
+
+def test_a_silent_run_needs_attention(client: TestClient, workload: str) -> None:
+    runs = [reported(client, workload) for _ in range(2)]
+    at = utc_now() + timedelta(minutes=40)
+    client.app.state.staleness = Staleness(10, 300, lambda: at)  # type: ignore[attr-defined]
+    texts = shown(client).texts
+    why = texts[texts.index(f"2 runs of {workload} do not report") + 1]
+    assert why.startswith("the newest: no report for 40 minutes; one was expected every")
+    for path in ("/ui/runs", f"/ui/runs/{runs[0]}", f"/ui/workloads/{workload}", "/ui/runs?outcome=stale"):
+        assert "stale" in shown(client, path).texts

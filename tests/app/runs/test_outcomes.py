@@ -10,11 +10,14 @@ from fastapi.testclient import TestClient
 
 from app.database.base import utc_now
 from app.database.engine import Database
+from app.kinds.registry import KINDS
 from app.main import create_app
 from app.runs.outcomes import Staleness
 from app.settings import Settings
 from tests.app.both import on_both
+from tests.app.domain_models.published import publish_model
 from tests.app.keys.conftest import make_key
+from tests.app.runs.test_queue import POOL, put, task
 
 SECONDS = 20.0
 OTHER = "vgg"
@@ -94,6 +97,18 @@ def test_a_failed_or_cancelled_run_has_not_met_its_target_and_keeps_the_first_re
     assert listed(client, outcome="cancelled", state="cancelled") == {cancelled}
 
 
+def test_what_any_ended_run_has_reported_becomes_a_sample(client: TestClient, workload: str, other: str) -> None:
+    runs = [started(client, workload) for _ in range(3)]
+    for run, state in zip(runs, ("failed", "cancelled", "finished"), strict=True):
+        reported(client, run, 0, 2)
+        ended(client, run, state)
+        ended(client, run, state)
+    ended(client, started(client, other), "cancelled")  # it has reported nothing
+    samples = {name: client.get(f"/workloads/{name}/samples").json()["items"] for name in (workload, other)}
+    assert {one["execution"] for one in samples[workload]} == set(runs)
+    assert samples[other] == []
+
+
 @on_both
 def test_a_run_that_stops_early_is_judged_by_what_it_took(client: TestClient, workload: str) -> None:
     early, late = (started(client, workload, targets={"iteration_seconds": goal}) for goal in (100, 70))
@@ -136,6 +151,23 @@ def test_a_live_run_is_at_risk_as_its_reports_say(client: TestClient, workload: 
     assert outcome(client, slow)[1] == "the deadline of 1,800 s has passed: 2,832 s so far"
     reported(another, quick, 3, 1, 10)
     assert outcome(client, quick) == ("on_track", None)
+
+
+@on_both
+def test_a_model_tells_the_risk_and_the_length_of_an_iteration_before_the_first_report(
+    client: TestClient, workload: str, backend: Database, other: str
+) -> None:
+    publish_model(backend, workload)  # 2 s an iteration on one GPU, which is the quickest
+    calm, tight = (started(client, workload, targets={"iteration_seconds": goal}) for goal in (1_000, 90))
+    sure = started(client, workload, targets={"iteration_seconds": 181}, probabilities={"iteration_seconds": 0.99})
+    unknown = started(client, other)
+    assert [outcome(client, run)[0] for run in (calm, tight, sure)] == ["on_track", "at_risk", "at_risk"]
+    assert (outcome(client, tight)[1] or "").endswith(" % likely to meet the deadline of 90.0 s")
+    assert (outcome(client, sure)[1] or "").endswith("likely to meet the deadline of 181 s, 99 % required")
+    later(client, 310)
+    assert listed(client, outcome="stale") == {calm, tight, sure}
+    assert outcome(client, calm)[1] == "no report for 5 minutes; one was expected every 2 s"
+    assert outcome(client, unknown)[0] == "on_track"
 
 
 @on_both
@@ -196,3 +228,73 @@ def test_another_tenants_runs_are_neither_listed_nor_ended(
         assert client.patch(f"/runs/{run}", json={"state": "cancelled"}, headers=headers).status_code == 200
         (found,) = client.get("/runs", params={"outcome": "cancelled"}, headers=headers).json()["items"]
         assert found["id"] == run
+
+
+def of_kind(client: TestClient, kind: str) -> str:
+    """A run of a kind's example; its other runs are another's."""
+    spec = KINDS[kind].example.spec
+    client.post("/workloads", json=spec)
+    started(client, spec["name"])
+    return started(client, spec["name"])
+
+
+def test_a_queue_is_judged_by_the_deadlines_of_its_tasks(client: TestClient) -> None:
+    client.post("/workloads", json=POOL)
+    late, in_time, free = (started(client, "pool") for _ in range(3))
+    for run, deadline in ((late, 90.0), (in_time, 500.0), (free, None)):
+        queued = [task("a", deadline=deadline), task("b", deadline=deadline)]
+        put(client, run, 0, now=0.0, queued=queued)
+    put(client, late, 1, now=100.0, delta=True)
+    assert outcome(client, late) == ("at_risk", "a is past its deadline of 90 s (now 100 s), and 1 more")
+
+    def ran(name: str, end: float) -> dict[str, Any]:
+        return {"id": name, "node": "pool-0", "start": 1.0, "end": end}
+
+    for run in (late, in_time, free):
+        put(client, run, 2 if run == late else 1, now=120.0, delta=True, finished=[ran("a", 80.0)])
+    put(client, in_time, 2, now=130.0, delta=True, finished=[ran("b", 130.0)])
+    assert [outcome(client, run)[0] for run in (late, in_time, free)] == ["at_risk", "on_track", "on_track"]
+    for run in (late, in_time, free):
+        ended(client, run)
+    assert outcome(client, late) == ("missed", "1 of 2 tasks with a deadline ended in time")
+    assert outcome(client, in_time) == ("met", "2 of 2 tasks with a deadline ended in time")
+    assert outcome(client, free) == ("completed", "no task had a deadline")
+
+
+def test_a_cluster_is_at_risk_while_a_job_asks_for_more_than_is_there(client: TestClient) -> None:
+    run = of_kind(client, "cluster")
+    put(client, run, 0, at=10, submitted=[{"job": "small", "gpus": 4}])
+    assert outcome(client, run) == ("on_track", None)
+    lost = [{"node": "a100-1", "gpus": 0}]
+    put(client, run, 1, at=20, nodes=lost, submitted=[{"job": "large", "gpus": 8, "minimum": 8, "queue": "urgent"}])
+    assert outcome(client, run) == ("at_risk", "large waits for 8 GPUs of 4 that are there")
+    put(client, run, 2, at=30, nodes=[{"node": "a100-1", "gpus": 4}])
+    assert outcome(client, run) == ("on_track", None)
+    assert ended(client, run)["outcome"] == "completed"
+
+
+def test_a_cluster_is_judged_by_the_targets_of_its_members(client: TestClient, spec: dict[str, Any]) -> None:
+    client.post("/workloads", json=spec)  # 1,800 s for each of its runs
+    lab = {"name": "lab", "kind": "cluster", "nodes": [{"name": "n", "count": 2, "gpus": 4}], "members": ["resnet18"]}
+    assert client.post("/workloads", json=lab).status_code == 201
+    in_time, late = started(client, "lab"), started(client, "lab")
+    submitted = [{"job": name, "gpus": 1, "application": "resnet18"} for name in ("a", "b")]
+    for run, end in ((in_time, 1_790), (late, 1_810)):
+        put(client, run, 0, at=0, submitted=[*submitted, {"job": "free", "gpus": 1}])
+        put(client, run, 1, at=1_000, ended=[{"job": "a"}])
+        put(client, run, 2, at=end, ended=[{"job": "b"}, {"job": "free"}])
+        ended(client, run)
+    assert outcome(client, in_time) == ("met", "2 of 2 jobs with a deadline ended in time")
+    assert outcome(client, late) == ("missed", "1 of 2 jobs with a deadline ended in time")
+
+
+def test_serving_is_judged_by_the_quality_of_recent_answers(client: TestClient) -> None:
+    run, unused = of_kind(client, "inference"), of_kind(client, "inference")
+    for number, report in enumerate(KINDS["inference"].example.reports):
+        decision = put(client, run, number, **report)
+    assert decision["quality"]["shop"] < 0.5 <= decision["quality"]["archive"]
+    words = f"mean quality of recent answers below 0.5: shop {decision['quality']['shop']:.2f}"
+    assert outcome(client, run) == ("at_risk", words)
+    ended(client, run)
+    assert outcome(client, run) == ("missed", words)
+    assert ended(client, unused)["outcome"] == "completed"

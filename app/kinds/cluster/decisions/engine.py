@@ -90,7 +90,7 @@ def _answered(compiled: Compiled, one: Pending, now: datetime) -> Answered:
     state, changes = decide(compiled.layout, before, advice)
     shadow = None if one.shadow is None else _shadow(compiled, one.shadow, (before, state), outlook, now)
     told = Told(one.run, one.iteration, state, changes, name, shadow)
-    return Answered(_encoded(compiled, told, now), state, risk=risk(state.names, state.now, advice.deadlines, changes))
+    return Answered(_encoded(compiled, told, now), state, risk=risk(state, advice.deadlines, changes))
 
 
 def _shadow(
