@@ -57,6 +57,20 @@ for epoch in range(2):
     for m in tqdm(range(5)):
         work()
 """
+ERASED = """
+for epoch in range(2):
+    for m in (0, 2, 4):  # and the fifth step is not drawn
+        print(f'\\r{m * 20}%|##   | {m}/5 [00:00<00:00, 9.9it/s]', end='', file=sys.stderr, flush=True)
+        work()
+    print('\\r' + ' ' * 40 + '\\r', end='', file=sys.stderr, flush=True)
+"""
+BROKEN_OFF = """
+for epoch in range(2):
+    for m in tqdm(range(50)):
+        work()
+        if m == 3:
+            break
+"""
 LOADS_FIRST = """
 for m in tqdm(range(3), desc='Loading data'):
     work()
@@ -113,6 +127,8 @@ def lines(first: int, last: int, line: str) -> str:
         pytest.param(TQDM + INTERLEAVED, 5, 5, id="two bars by turns"),
         pytest.param(TQDM + OF_EPOCHS, 5, 5, id="a bar for each epoch"),
         pytest.param(TQDM + AGAIN, 10, 5, id="a bar that begins again"),
+        pytest.param(HEAD + ERASED, 10, 5, id="a bar that is erased before its last step is drawn"),
+        pytest.param(TQDM + BROKEN_OFF, 6, 5, id="a bar that is left early"),
         pytest.param(TQDM + LOADS_FIRST, 5, 5, id="a bar that loads, then one that trains"),
         pytest.param(HEAD + RICH, 5, 5, id="two bars of rich"),
         pytest.param(HEAD + KERAS, 5, 5, id="Keras"),

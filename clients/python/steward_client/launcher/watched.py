@@ -19,6 +19,7 @@ from typing import Any, Protocol, TypeVar
 from .actuators import leftovers
 from .actuators.contract import GRACE_SECONDS, Actuator, Allocation, Launch, Sink, Stream
 from .interrupts import SIGNALLED, Interrupted, undisturbed
+from .iterations.bars import ESCAPES
 from .iterations.files import OwnFile, Tail, told
 from .iterations.mark import Clock, Iteration, Mark
 from .iterations.output import Lines, Matcher, Spread
@@ -157,7 +158,7 @@ class Watched:
         if whole and stream == "stderr":
             self._errors.append(line)
         if whole and not self._matcher.form:
-            self._seen.append(line)
+            self._seen.append(ESCAPES.sub("", line))
         marks += self._matcher.match(line, at, whole=whole)
 
     def iterations(self) -> Iterator[Iteration]:
@@ -174,6 +175,8 @@ class Watched:
             self._hint()
         self.actuator.close()  # all that was written has arrived then
         yield from self._heard()
+        if self._matcher.bar is not None and self._rank == OUTPUT and self.status == 0:
+            yield from self.clock.hear(self._matcher.bar.end(self.ended))
         yield from self.clock.finish(self.ended)
         self._hint()
 
@@ -218,20 +221,20 @@ class Watched:
         if self._rank >= 0 or self.status or (not over and now < self._hint_at):
             return
         self._hint_at = now + SILENT_SECONDS
-        pattern = None if self._own or self._wishes.pattern else suggested(self._seen.copy())
+        seen = list(self._seen.copy())  # threads go on adding lines
+        pattern = None if self._own or self._wishes.pattern else suggested(seen)
         if pattern in self._hints or (pattern is None and self._hints):
             return
         since = "" if over else f" after {now - self.began:.3g} s"
         if pattern is not None:
-            example = next(line for line in self._seen.copy() if re.search(pattern, line))
+            example = next(line for line in seen if re.search(pattern, line))
             text = f"--pattern {shlex.quote(pattern)} would take lines such as {example[:80]!r}"
         else:
-            text = self._without_pattern()
+            text = self._without_pattern(seen)
         self._hints.add(pattern)
         self._say(f"no iteration was recognised{since}: {text}")
 
-    def _without_pattern(self) -> str:
-        seen = list(self._seen.copy())
+    def _without_pattern(self, seen: list[str]) -> str:
         if self._own is not None:
             return f"{self._wishes.watch_file} has no new line that tells of one"
         if self._wishes.pattern is not None and seen:

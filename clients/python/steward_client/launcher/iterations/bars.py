@@ -96,6 +96,7 @@ class Bar:
         self._number, self._done = first.number if first.number > 1 else 0, 0  # some draw no 0
         self._total = None if first.total is None else first.total - self._number
         self._before: Frame | None = None
+        self._jump = 0
 
     def mark(self, drawn: Frame, at: float) -> Mark | None:
         """How many steps are done by a frame; None if it is another bar's."""
@@ -105,11 +106,20 @@ class Bar:
         if drawn.bar != self.first.bar or self._is_inner(drawn, before):
             return None
         if drawn.number < self._number:
+            self.end(at)
             self.passes += 1
             self._number = 0
             self._total = None
-        self._done += drawn.number - self._number
-        self._number = drawn.number
+        self._jump = max(self._jump, drawn.number - self._number)
+        return self._advance(drawn.number, at)
+
+    def end(self, at: float) -> Mark:
+        """The bar has ended. tqdm may erase one without drawing its last steps: as many as one frame went on by."""
+        total = self.first.total or 0
+        return self._advance(total if 0 < total - self._number <= self._jump else self._number, at)
+
+    def _advance(self, number: int, at: float) -> Mark:
+        self._done, self._number = self._done + number - self._number, number
         return Mark(at, self._done, self._total or None, position="done")
 
     def _is_inner(self, drawn: Frame, before: Frame | None) -> bool:
