@@ -56,6 +56,7 @@ from app.keys.run_tokens import RunTokens
 from app.retention import endpoints as retention
 from app.runs import endpoints as runs
 from app.runs.live import StartedRuns
+from app.runs.outcomes import Staleness
 from app.samples import endpoints as samples
 from app.settings import Settings, get_settings
 from app.workloads import endpoints as workloads
@@ -125,12 +126,12 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.database.dispose()
 
 
-def _registry(database: Database, settings: Settings, log_meter: LogMeter) -> CollectorRegistry:
+def _registry(service: ServiceCollector, log_meter: LogMeter) -> CollectorRegistry:
     registry = CollectorRegistry()
     registry.register(log_meter)
     for collector in (ProcessCollector, PlatformCollector, GCCollector):
         collector(registry=registry)
-    registry.register(ServiceCollector(database, settings))
+    registry.register(service)
     return registry
 
 
@@ -180,6 +181,7 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     app.state.settings = settings
+    app.state.staleness = Staleness.of(settings)
     app.state.database = database
     app.state.snapshots = WorkloadCache(database, settings.policy_poll_seconds)
     app.state.compiled_workloads = CompiledWorkloads(app.state.snapshots, CompiledCache())
@@ -189,7 +191,8 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
     limits = settings.key_requests_per_second, settings.tenant_requests_per_second
     app.state.rates = Rates(*limits) if any(limits) else None
     app.state.log_meter, app.state.observer = LogMeter(), observer(settings)
-    app.state.registry = _registry(database, settings, app.state.log_meter)
+    service = ServiceCollector(database, settings, lambda: app.state.staleness)
+    app.state.registry = _registry(service, app.state.log_meter)
     app.state.drift_meter = DriftMeter()
     hot_routes = [route for noun in NOUNS for route in getattr(noun, "hot_routes", [])]
     app.router.routes += [*hot_routes, *nouns().routes]

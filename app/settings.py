@@ -111,6 +111,13 @@ class Settings(BaseSettings):
     worker_nice: int = Field(10, ge=0, le=19, description="Niceness of worker processes.")
     training_nice: int = Field(19, ge=0, le=19, description="Niceness of trainings; fits and commands take precedence.")
 
+    stale_after_iterations: float = Field(
+        10.0, ge=1, description="A run is stale after this many expected iterations without a report."
+    )
+    stale_after_seconds: float = Field(
+        300.0, gt=0, description="A run is not stale earlier; also an iteration's length where nothing predicts it."
+    )
+
     pack_reports: bool = Field(True, description="Store reports packed; false while the previous release serves too.")
     policy_poll_seconds: float = Field(0.5, gt=0, description="How often the API checks for a newly promoted agent.")
     idempotency_seconds: float = Field(86400.0, gt=0, description="How long an Idempotency-Key is remembered.")

@@ -40,7 +40,7 @@ def register(cli: typer.Typer) -> None:
 def launch(context: typer.Context) -> None:
     """Run a command under Steward: steward run [options] -- COMMAND.
 
-    Exit status: the command's own; 2 usage error, 3 service unreachable, 127 not started.
+    Exit status: the command's own; if it was never started, 1 refused, 2 usage error, 3 service unreachable, 127.
     """
     from steward_client.launcher.arguments import parser
 

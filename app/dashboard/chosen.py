@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 from urllib.parse import urlencode
 
 from app.database.engine import Database
 from app.http.pagination import PageRequest
 from app.jobs import service as jobs
 from app.jobs.schemas import FINAL_STATES, JobRead, JobState
+from app.kinds.contract.run_outcome import RunOutcome
 from app.runs.schemas import RunState
 
 
@@ -19,16 +20,24 @@ class Chosen(NamedTuple):
     Attributes:
         path: of the list.
         states: that may be chosen among; empty where there are none.
+        by: name of the field that these are values of.
     """
 
     path: str
     states: Sequence[str] = ()
     workload: str | None = None
     state: str | None = None
+    outcome: str | None = None
+    by: Literal["state", "outcome"] = "state"
+
+    @property
+    def current(self) -> str | None:
+        """Which of ``states`` is chosen."""
+        return self.outcome if self.by == "outcome" else self.state
 
     def address(self, **other: Any) -> str:
         """The list's, with some of it chosen otherwise."""
-        asked = {"workload": self.workload, "state": self.state} | other
+        asked = {"workload": self.workload, "state": self.state, "outcome": self.outcome} | other
         given = {name: value for name, value in asked.items() if value is not None}
         return f"{self.path}?{urlencode(given)}" if given else self.path
 
@@ -37,9 +46,9 @@ class Chosen(NamedTuple):
         return None if cursor is None else self.address(cursor=cursor)
 
 
-def of_runs(workload: str | None, state: RunState | None = None) -> Chosen:
-    """Of runs."""
-    return Chosen("/ui/runs", get_args(RunState), workload, state)
+def of_runs(workload: str | None, state: RunState | None = None, outcome: RunOutcome | None = None) -> Chosen:
+    """Of runs, whose outcomes are offered."""
+    return Chosen("/ui/runs", get_args(RunOutcome), workload, state, outcome, "outcome")
 
 
 def of_jobs(workload: str | None, state: JobState | None = None) -> Chosen:

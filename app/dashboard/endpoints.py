@@ -14,11 +14,11 @@ from app.dashboard.overview import overview
 from app.dashboard.rendering import page
 from app.dashboard.shown import CompiledOf
 from app.dashboard.streams import changes
-from app.database.base import utc_now
-from app.http.dependencies import FromCaller, FromDatabase, FromSettings, Tenant, WorkloadName
+from app.http.dependencies import FromCaller, FromDatabase, FromSettings, FromStaleness, Tenant, WorkloadName
 from app.jobs import service as jobs
 from app.jobs.schemas import FINAL_STATES
 from app.kinds.contract.inputs import LARGEST_ITERATION
+from app.runs.service import load
 from app.workloads import service as workloads
 
 router = APIRouter(include_in_schema=False)
@@ -38,16 +38,18 @@ def _fetch(request: Request, tenant: str, name: str) -> object:
 
 
 @router.get("/")
-def home(request: Request, database: FromDatabase, tenant: Tenant) -> HTMLResponse:
+def home(database: FromDatabase, tenant: Tenant, rule: FromStaleness) -> HTMLResponse:
     """Workloads with their state, what needs attention, the latest runs; what to do first where there is nothing."""
-    found = overview(database, tenant, _compiled(request, tenant), utc_now())
+    found = overview(database, tenant, rule)
     return page("home.html", section="home", found=found, examples=example.offered())
 
 
 @router.get("/ui/workloads/{workload}")
-def workload(request: Request, workload: WorkloadName, database: FromDatabase, tenant: Tenant) -> HTMLResponse:
+def workload(
+    request: Request, workload: WorkloadName, database: FromDatabase, tenant: Tenant, rule: FromStaleness
+) -> HTMLResponse:
     """A workload."""
-    found = workload_page.page(database, tenant, workload, _compiled(request, tenant))
+    found = workload_page.page(database, tenant, workload, _compiled(request, tenant), rule)
     return page("workload.html", section="home", found=found)
 
 
@@ -79,38 +81,56 @@ def workload_changes(
 
 
 @router.get("/ui/runs/{run}")
-def run(request: Request, run: Identifier, database: FromDatabase, tenant: Tenant, part: bool = False) -> HTMLResponse:
+def run(
+    request: Request,
+    run: Identifier,
+    database: FromDatabase,
+    tenant: Tenant,
+    rule: FromStaleness,
+    part: bool = False,
+) -> HTMLResponse:
     """A run; only what changes of it where ``part``."""
-    found = run_page.page(database, tenant, run, _compiled(request, tenant))
+    found = run_page.page(database, tenant, run, _compiled(request, tenant), rule)
     return page("run_live.html" if part else "run.html", section="runs", found=found)
 
 
 @router.get("/ui/runs/{run}/decisions")
 def decisions(
-    run: Identifier, database: FromDatabase, tenant: Tenant, before: Annotated[int, Query(ge=0, le=LARGEST_ITERATION)]
+    run: Identifier,
+    database: FromDatabase,
+    tenant: Tenant,
+    rule: FromStaleness,
+    before: Annotated[int, Query(ge=0, le=LARGEST_ITERATION)],
 ) -> HTMLResponse:
     """Older decisions of a run, as rows."""
     with database.reading() as session:
-        lines, older = run_page.decisions(session, run_page.load(session, tenant, run), before)
+        lines, older = run_page.decisions(session, load(session, tenant, run, rule), before)
     return page("decisions.html", decisions=lines, older=older, id=run)
 
 
 @router.get("/ui/runs/{run}/others")
-def others(request: Request, run: Identifier, database: FromDatabase, tenant: Tenant) -> HTMLResponse:
+def others(
+    request: Request, run: Identifier, database: FromDatabase, tenant: Tenant, rule: FromStaleness
+) -> HTMLResponse:
     """What other policies would have done over a run: its page asks for it when somebody looks there."""
-    return page("others.html", found=run_page.hindsight(database, tenant, run, _compiled(request, tenant)))
+    return page("others.html", found=run_page.hindsight(database, tenant, run, _compiled(request, tenant), rule))
 
 
 @router.get("/ui/runs/{run}/changes")
 def run_changes(
-    request: Request, run: Identifier, database: FromDatabase, settings: FromSettings, caller: FromCaller
+    request: Request,
+    run: Identifier,
+    database: FromDatabase,
+    settings: FromSettings,
+    caller: FromCaller,
+    rule: FromStaleness,
 ) -> StreamingResponse:
-    """Tells when a run has reported or ended."""
+    """Tells when a run has reported, has another outcome, or has ended."""
 
     def look() -> tuple[object, bool]:
         with database.reading() as session:
-            found = run_page.load(session, caller.tenant, run).run
-            return (found.next_iteration, found.state), found.state != "running"
+            found = load(session, caller.tenant, run, rule)
+            return (found.run.next_iteration, found.outcome), found.run.state != "running"
 
     look()
     return changes(request, settings, caller, look)

@@ -11,9 +11,10 @@ from app.dashboard import shown
 from app.dashboard.chosen import Chosen, job_table, of_jobs, of_runs
 from app.dashboard.rendering import page
 from app.evaluations import service as evaluations
-from app.http.dependencies import SLUG, FromDatabase, Tenant
+from app.http.dependencies import SLUG, FromDatabase, FromStaleness, Tenant
 from app.http.pagination import PageRequest
 from app.jobs.schemas import JobState
+from app.kinds.contract.run_outcome import RunOutcome
 from app.runs import service as runs
 from app.runs.schemas import RunState
 
@@ -28,12 +29,15 @@ Workload = Annotated[str | None, Query(pattern=SLUG)]
 def run_list(
     database: FromDatabase,
     tenant: Tenant,
+    rule: FromStaleness,
     cursor: Cursor = None,
     workload: Workload = None,
     state: RunState | None = None,
+    outcome: RunOutcome | None = None,
 ) -> HTMLResponse:
     """Runs."""
-    found, chosen = runs.listed(database, tenant, PageRequest(ROWS, cursor), workload, state), of_runs(workload, state)
+    found = runs.listed(database, tenant, PageRequest(ROWS, cursor), rule, workload, state, outcome)
+    chosen = of_runs(workload, state, outcome)
     lines = [shown.line(runs.read_listed(one)) for one in found.rows]
     return page("runs.html", section="runs", runs=lines, older=chosen.older(found.cursor), chosen=chosen)
 

@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
+from itertools import groupby
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 from sqlalchemy.orm import Session
 
 from app.dashboard import repository, shown
-from app.dashboard.on_target import OnTarget, on_target
-from app.dashboard.repository import Counts
-from app.dashboard.shown import CompiledOf
+from app.dashboard.repository import Counts, Targets
 from app.database.engine import Database
 from app.http.pagination import PageRequest
 from app.kinds.registry import KINDS
 from app.runs import service as runs
+from app.runs.outcomes import Staleness, stale_reason
 from app.workloads import service as workloads
 from app.workloads.schemas import WorkloadListed
 
-ROWS, NOTICES = 50, 6
+ROWS, NOTICES, MOST_DRIFTED = 50, 12, 100
 RECENT = timedelta(days=7)
-LEAST_SHARE = 0.5
-LEVELS = ("bad", "warn", "note")
+LEVELS = ("bad", "warn")
 """Of notices, the gravest first."""
+WORDS = {
+    "failed": ("bad", "failed", "failed"),
+    "missed": ("bad", "missed its targets", "missed their targets"),
+    "at_risk": ("warn", "is at risk", "are at risk"),
+    "stale": ("warn", "does not report", "do not report"),
+}
+"""Outcomes of one run, and of several, as notices name them."""
 
 
 class Summary(NamedTuple):
@@ -31,7 +38,7 @@ class Summary(NamedTuple):
 
     Attributes:
         problem: why it can't be read; empty when it can.
-        standing: how many of its ended runs were on target.
+        met: how many of its ended runs met their targets.
     """
 
     name: str
@@ -41,7 +48,7 @@ class Summary(NamedTuple):
     problem: str
     champions: dict[str, int]
     counts: Counts
-    standing: OnTarget
+    met: Targets
 
 
 class Notice(NamedTuple):
@@ -54,80 +61,78 @@ class Notice(NamedTuple):
 
 
 class Overview(NamedTuple):
-    """The first page."""
+    """The first page.
+
+    Attributes:
+        notices: the gravest.
+        further: how many more there are.
+    """
 
     summaries: Sequence[Summary]
     notices: Sequence[Notice]
+    further: int
     runs: Sequence[shown.RunLine]
     more: str | None
 
 
-def overview(database: Database, tenant: str, compiled_of: CompiledOf, now: datetime) -> Overview:
+def overview(database: Database, tenant: str, rule: Staleness) -> Overview:
     """Everything on the first page, of at most ``ROWS`` workloads."""
     found = workloads.listed(database, tenant, PageRequest(ROWS))
-    latest = runs.listed(database, tenant, PageRequest(10)).rows
+    latest = runs.listed(database, tenant, PageRequest(10), rule).rows
     with database.reading() as session:
         has = repository.counts(session, [row.id for row in found.rows])
         read = [workloads.read_listed(row) for row in found.rows]
-        summaries = [_summary(session, one, has[one.id], compiled_of) for one in read]
-        notices = [*_failed(session, tenant, now), *_drifted(session, tenant, now)]
-        notices += [notice for one in read for notice in _missing(session, one, has[one.id])]
-    notices += [_missed(one) for one in summaries if misses(one.standing)]
+        summaries = [_summary(session, one, has[one.id]) for one in read]
+        notices = [*_unreadable(read), *_runs(session, tenant, rule), *_jobs(session, tenant, rule)]
+        notices += _drifted(session, tenant, rule)
     notices.sort(key=lambda one: LEVELS.index(one.level))
     lines = [shown.line(runs.read_listed(run)) for run in latest]
-    return Overview(summaries, notices[: 2 * NOTICES], lines, found.cursor)
+    return Overview(summaries, notices[:NOTICES], max(0, len(notices) - NOTICES), lines, found.cursor)
 
 
-def _summary(session: Session, one: WorkloadListed, has: Counts, compiled_of: CompiledOf) -> Summary:
-    told: tuple[str, str] = ("", "")
+def _summary(session: Session, one: WorkloadListed, has: Counts) -> Summary:
+    words: tuple[str, str] = ("", "")
     if one.problem is None:
         description = KINDS[one.kind].describe(one.spec)
-        told = description.resources, description.targets
-    standing = on_target(session, one, compiled_of)
-    return Summary(one.name, one.kind, *told, one.problem or "", one.champions, has, standing)
+        words = description.resources, description.targets
+    return Summary(
+        one.name, one.kind, *words, one.problem or "", one.champions, has, repository.targets(session, one.id)
+    )
 
 
-def _failed(session: Session, tenant: str, now: datetime) -> Iterator[Notice]:
-    for job, workload in repository.failed(session, tenant, now - RECENT, NOTICES):
+def _unreadable(read: Sequence[WorkloadListed]) -> Iterator[Notice]:
+    for one in read:
+        if one.problem is not None:
+            yield Notice("bad", f"{one.name} can't be read", one.problem, "")
+
+
+def _runs(session: Session, tenant: str, rule: Staleness) -> Iterator[Notice]:
+    """One notice for all runs of a workload with the same outcome, with the reason of the newest."""
+    for one in repository.troubled(session, tenant, rule.now() - RECENT, rule):
+        level, alone, together = WORDS[one.outcome]
+        reason = one.reason or "no reason was given"
+        if one.outcome == "stale":
+            reason = stale_reason(one.silent, one.expected)
+        if one.number == 1:
+            yield Notice(level, f"A run of {one.workload} {alone}", reason, f"/ui/runs/{one.run}")
+        else:
+            which = urlencode({"workload": one.workload, "outcome": one.outcome})
+            what = f"{one.number:,} runs of {one.workload} {together}"
+            yield Notice(level, what, f"the newest: {reason}", f"/ui/runs?{which}")
+
+
+def _jobs(session: Session, tenant: str, rule: Staleness) -> Iterator[Notice]:
+    for job, workload in repository.failed(session, tenant, rule.now() - RECENT, NOTICES):
         why = str((job.error or {}).get("detail", "it says no more"))
         yield Notice("bad", f"{job.type} of {workload} failed", why, f"/ui/jobs/{job.id}")
 
 
-def _drifted(session: Session, tenant: str, now: datetime) -> Iterator[Notice]:
-    for run, workload, drift in repository.drifted(session, tenant, now - RECENT, NOTICES):
+def _drifted(session: Session, tenant: str, rule: Staleness) -> Iterator[Notice]:
+    """One notice for all runs of a workload that have drifted lately, with what the newest says."""
+    found = repository.drifted(session, tenant, rule.now() - RECENT, MOST_DRIFTED)
+    for workload, of_workload in groupby(sorted(found, key=lambda one: one[1]), key=lambda one: one[1]):
+        (run, _, drift), *others = of_workload
         notices: list[Any] = drift.get("notices", [])
         why = notices[-1].get("text", "") if notices else ""
-        yield Notice("warn", f"{workload} has drifted", why, f"/ui/runs/{run}")
-
-
-def _missing(session: Session, one: WorkloadListed, has: Counts) -> Iterator[Notice]:
-    """What a workload still needs and nobody sees to, or why no agent answers."""
-    if one.problem is not None:
-        yield Notice("bad", f"{one.name} can't be read", one.problem, "")
-        return
-    link = f"/ui/workloads/{one.name}"
-    if one.champions or not has.samples or has.working & {"fit", "train"}:
-        return
-    if has.model is None and KINDS[one.kind].simulated:
-        yield Notice(
-            "note", f"{one.name} has samples and no model", f"Have one fitted: steward model create {one.name}", link
-        )
-    elif has.agent is None:
-        known = "samples" if has.model is None else "a model"
-        yield Notice(
-            "note", f"{one.name} has {known} and no agent", f"Have one trained: steward train {one.name}", link
-        )
-    else:
-        why = repository.verdict(session, one.id) or "nobody has promoted one"
-        yield Notice("note", f"{one.name} has no champion", why, link)
-
-
-def misses(standing: OnTarget) -> bool:
-    """Whether more ended runs missed than is to be put up with, the newest among them."""
-    return standing.newest is not None and standing.hit < LEAST_SHARE * standing.judged
-
-
-def _missed(one: Summary) -> Notice:
-    standing = one.standing
-    why = f"{standing.judged - standing.hit} of the last {standing.judged} ended runs missed a target"
-    return Notice("warn", f"{one.name} misses its targets", why, f"/ui/runs/{standing.newest}")
+        what = f"{len(others) + 1:,} runs of {workload} have drifted" if others else f"{workload} has drifted"
+        yield Notice("warn", what, f"the newest: {why}" if others else why, f"/ui/runs/{run}")

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import exists, func, select
+from sqlalchemy import and_, exists, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from app.database.tables import Agent, DomainModel, Evaluation, Execution, Iteration, Job, Promotion, Run, Workload
+from app.runs.outcomes import ATTENTION, Staleness, silence
 
 LATEST = 20
-"""Ended runs of a workload by which its share on target is told."""
+"""Ended runs of a workload that are counted."""
 
 
 class Counts(NamedTuple):
@@ -69,29 +70,68 @@ def standing(session: Session, workload_id: str) -> tuple[Any, ...]:
     return tuple(session.execute(select(*newest, unfinished.scalar_subquery())).one())
 
 
-class Ended(NamedTuple):
-    """A run that has ended, with its last decision and its state as stored."""
+class Targets(NamedTuple):
+    """How many of a workload's newest ended runs met their targets, of those that could be judged, or failed."""
 
-    id: str
-    start: dict[str, Any]
-    decision: dict[str, Any]
-    state: Any
+    met: int = 0
+    of: int = 0
 
 
-def ended(session: Session, workload_id: str, limit: int = LATEST) -> list[Ended]:
-    """A workload's newest ended runs, newest first."""
-    at_end = (Iteration.run_id == Run.id) & (Iteration.iteration == Run.next_iteration - 1)
-    rows = session.execute(
-        select(Run.id, Run.start, Run.decision, Run.state_vector, Iteration)
-        .outerjoin(Iteration, at_end)
-        .where(Run.workload_id == workload_id, Run.state != "running")
+def targets(session: Session, workload_id: str) -> Targets:
+    """Of a workload; a failed run has met none."""
+    newest = (
+        select(Run.outcome)
+        .where(Run.workload_id == workload_id, Run.outcome.in_(("met", "missed", "failed")))
         .order_by(Run.created_at.desc(), Run.id.desc())
-        .limit(limit)
+        .limit(LATEST)
     )
-    return [
-        Ended(row.id, row.start, row.Iteration.decision if row.Iteration else row.decision, row.state_vector)
-        for row in rows
-    ]
+    found = list(session.scalars(newest))
+    return Targets(found.count("met"), len(found))
+
+
+class Troubled(NamedTuple):
+    """The newest run of a workload with an outcome that needs attention, and how many there are of them."""
+
+    workload: str
+    outcome: str
+    run: str
+    reason: str | None
+    silent: float
+    expected: float
+    number: int
+
+
+def troubled(session: Session, tenant: str, since: datetime, rule: Staleness) -> list[Troubled]:
+    """Runs that are stale or at risk, and those that failed or missed their targets lately, by workload and outcome.
+
+    A run that failed or missed is made up for by a later one of its workload that met its targets, or had none.
+    """
+    live, later = silence(rule), aliased(Run)
+    better = (later.workload_id == Run.workload_id, later.created_at > Run.created_at)
+    lost = and_(
+        Run.outcome.in_(("failed", "missed")),
+        Run.created_at >= since,
+        ~exists().where(*better, later.outcome.in_(("met", "completed"))),
+    )
+    alike, newest = (Run.workload_id, live.outcome), (Run.created_at.desc(), Run.id.desc())
+    found = (
+        select(
+            Workload.name,
+            live.outcome.label("outcome"),
+            Run.id,
+            Run.outcome_reason,
+            live.silent.label("silent"),
+            live.expected.label("expected"),
+            func.count().over(partition_by=alike).label("number"),
+            func.row_number().over(partition_by=alike, order_by=newest).label("place"),
+        )
+        .join(Workload, Workload.id == Run.workload_id)
+        .where(Run.tenant == tenant, or_(lost, Run.outcome == "at_risk", live.stale))
+        .subquery()
+    )
+    rows = session.execute(select(*list(found.c)[:-1]).where(found.c.place == 1).order_by(found.c.name)).all()
+    grouped = [Troubled(*row) for row in rows]
+    return sorted(grouped, key=lambda one: ATTENTION.index(one.outcome))
 
 
 def drifted(session: Session, tenant: str, since: datetime, limit: int) -> list[tuple[str, str, dict[str, Any]]]:

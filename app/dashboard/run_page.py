@@ -12,13 +12,12 @@ from app.charts.figure import Figure
 from app.dashboard import repository, shown
 from app.dashboard.shown import CompiledOf
 from app.database.engine import Database
-from app.errors import NotFound
 from app.kinds.contract.views import Alternative, Fact, Hindsight
 from app.kinds.registry import KINDS, read_decision, read_or_raw
-from app.runs import repository as runs
+from app.runs.outcomes import Staleness
 from app.runs.repository import Loaded
 from app.runs.schemas import RunListed
-from app.runs.service import read_listed
+from app.runs.service import load, read_listed
 
 DECISIONS = 25
 
@@ -54,26 +53,14 @@ class RunPage(NamedTuple):
     problems: Sequence[str]
 
 
-def load(session: Session, tenant: str, run: str) -> Loaded:
-    """A run with its last iteration.
-
-    Raises:
-        NotFound: no such run.
-    """
-    found = runs.load(session, tenant, run)
-    if found is None:
-        raise NotFound(f"no run {run!r}")
-    return found
-
-
-def page(database: Database, tenant: str, run: str, compiled_of: CompiledOf) -> RunPage:
+def page(database: Database, tenant: str, run: str, compiled_of: CompiledOf, rule: Staleness) -> RunPage:
     """A run's page as it stands.
 
     Raises:
         NotFound: no such run.
     """
     with database.reading() as session:
-        loaded = load(session, tenant, run)
+        loaded = load(session, tenant, run, rule)
         views = shown.views(loaded.kind)
         given = shown.shown(session, loaded)
         lines, older = decisions(session, loaded, None)
@@ -90,14 +77,14 @@ def page(database: Database, tenant: str, run: str, compiled_of: CompiledOf) -> 
     return RunPage(read_listed(loaded), loaded.kind, facts, figures, others, lines, older, problems)
 
 
-def hindsight(database: Database, tenant: str, run: str, compiled_of: CompiledOf) -> Hindsight:
+def hindsight(database: Database, tenant: str, run: str, compiled_of: CompiledOf, rule: Staleness) -> Hindsight:
     """What other policies would have done over a run.
 
     Raises:
         NotFound: no such run.
     """
     with database.reading() as session:
-        loaded = load(session, tenant, run)
+        loaded = load(session, tenant, run, rule)
         given = shown.shown(session, loaded)
     views, compiled = shown.views(loaded.kind), shown.compiled_or_none(compiled_of, loaded.workload)
     if views is None or compiled is None:

@@ -27,7 +27,8 @@ class RunLine(NamedTuple):
 
     id: str
     workload: str
-    state: str
+    outcome: str
+    outcome_reason: str
     iterations: int
     allocation: str
     source: str
@@ -43,7 +44,8 @@ def line(run: RunListed) -> RunLine:
     else:
         decision = run.decision
         words = (KINDS[decision.kind].summarise(decision), decision.source, decision.reason.text)
-    return RunLine(run.id, run.workload, run.state, run.iterations, *words, bool(run.drift), run.created_at)
+    stands = run.outcome, run.outcome_reason or ""
+    return RunLine(run.id, run.workload, *stands, run.iterations, *words, bool(run.drift), run.created_at)
 
 
 def views(kind: str) -> Views | None:

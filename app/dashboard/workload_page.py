@@ -13,7 +13,6 @@ from app.charts.figure import Figure
 from app.dashboard import repository, shown
 from app.dashboard.chosen import JobTable, job_table, of_jobs, of_runs
 from app.dashboard.judged import compared, level
-from app.dashboard.on_target import OnTarget, on_target
 from app.dashboard.rendering import duration
 from app.dashboard.shown import CompiledOf
 from app.database.engine import Database
@@ -28,6 +27,7 @@ from app.kinds.contract.views import Learnt
 from app.kinds.forecasting.answer import Forecast
 from app.kinds.registry import KINDS
 from app.runs import service as runs
+from app.runs.outcomes import Staleness
 from app.samples.codecs import codec_of
 from app.workloads import service as workloads
 from app.workloads.schemas import WorkloadListed
@@ -55,7 +55,7 @@ class WorkloadPage(NamedTuple):
     described: Description | None
     counts: repository.Counts
     length: str
-    standing: OnTarget
+    met: repository.Targets
     response: Sequence[Figure]
     forecasts: Sequence[Figure]
     policy: Sequence[Figure]
@@ -69,7 +69,7 @@ class WorkloadPage(NamedTuple):
     problems: Sequence[str]
 
 
-def page(database: Database, tenant: str, name: str, compiled_of: CompiledOf) -> WorkloadPage:
+def page(database: Database, tenant: str, name: str, compiled_of: CompiledOf, rule: Staleness) -> WorkloadPage:
     """A workload's page as it stands.
 
     Raises:
@@ -79,7 +79,7 @@ def page(database: Database, tenant: str, name: str, compiled_of: CompiledOf) ->
         row = workloads.require(session, tenant, name)
         counts = repository.counts(session, [row.id])[row.id]
         read = workloads.read_listed(row)
-        standing = on_target(session, read, compiled_of)
+        met = repository.targets(session, row.id)
     described = None if read.problem is not None else KINDS[row.kind].describe(read.spec)
     listed = agents.listed(database, tenant, row.name, PageRequest(AGENTS))[0].rows
     versions = [agents.read(one, row) for one in listed]
@@ -88,13 +88,13 @@ def page(database: Database, tenant: str, name: str, compiled_of: CompiledOf) ->
     charts, answers, problems = (
         _charts(database, row, compiled_of) if read.problem is None else ([], [], [read.problem])
     )
-    going = runs.listed(database, tenant, PageRequest(RUNS), row.name)
+    going = runs.listed(database, tenant, PageRequest(RUNS), rule, row.name)
     return WorkloadPage(
         read,
         described,
         counts,
         "" if described is None else length(described),
-        standing,
+        met,
         charts,
         _forecasts(database, tenant, row.name, counts.model) if read.problem is None else [],
         answers,

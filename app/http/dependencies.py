@@ -1,6 +1,6 @@
 """What endpoints take from the application, and how they document their errors.
 
-``create_app`` sets ``app.state.database``, ``app.state.settings`` and ``app.state.snapshots``.
+``create_app`` sets ``app.state.database``, ``.settings``, ``.snapshots`` and ``.staleness``.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 
 from app.database.engine import Database
 from app.http.caller import Caller
+from app.runs.outcomes import Staleness
 from app.settings import Settings
 
 SLUG = r"^[a-z0-9][a-z0-9._-]{0,62}$"
@@ -83,6 +84,12 @@ def get_settings(request: Request) -> Settings:
     return settings
 
 
+async def get_staleness(request: Request) -> Staleness:
+    """When the application counts a live run as stale."""
+    rule: Staleness = request.app.state.staleness
+    return rule
+
+
 async def get_caller(request: Request) -> Caller:
     """Who calls, as the gateway has found out. Async, though it never waits: so it takes no thread."""
     caller: Caller = request.scope["caller"]
@@ -137,4 +144,5 @@ Version = Annotated[int, Path(ge=1, le=2**31 - 1, description="Version number, s
 FromDatabase = Annotated[Database, Depends(get_database)]
 FromSettings = Annotated[Settings, Depends(get_settings)]
 Tenant = Annotated[str, Depends(get_tenant)]
+FromStaleness = Annotated[Staleness, Depends(get_staleness)]
 FromCaller = Annotated[Caller, Depends(get_caller)]

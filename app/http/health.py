@@ -7,7 +7,7 @@ import shutil
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from fastapi import APIRouter, Query, Request
 from fastapi.concurrency import run_in_threadpool
@@ -24,6 +24,9 @@ from app.database.engine import Database
 from app.http.dependencies import FromDatabase, FromSettings, Tenant
 from app.http.exchange import LoopLocal
 from app.jobs import listing as jobs
+from app.kinds.contract.run_outcome import RunOutcome
+from app.runs import outcomes
+from app.runs.outcomes import Staleness
 from app.settings import Settings
 
 KNOWN_SECONDS = 0.25
@@ -49,16 +52,17 @@ class Readiness(BaseModel):
 
 
 class ServiceCollector(Collector):
-    """What the whole service does, asked for when it is read: jobs, workers, database, and this host's disk."""
+    """What the whole service does, asked for when it is read: jobs, runs, workers, database, and this host's disk."""
 
-    def __init__(self, database: Database, settings: Settings) -> None:
-        self.database, self.settings = database, settings
+    def __init__(self, database: Database, settings: Settings, staleness: Callable[[], Staleness]) -> None:
+        self.database, self.settings, self.staleness = database, settings, staleness
 
     def describe(self) -> Iterable[GaugeMetricFamily]:
         """Names the metrics without asking the database."""
         return [
             GaugeMetricFamily("steward_jobs", "Jobs by type and state.", labels=["type", "state"]),
             GaugeMetricFamily("steward_job_waiting_seconds", "For how long the first job in line has waited."),
+            GaugeMetricFamily("steward_runs", "Runs by outcome.", labels=["outcome"]),
             GaugeMetricFamily("steward_workers", "Workers that were seen lately."),
             GaugeMetricFamily("steward_database_up", "Whether the database answers."),
             GaugeMetricFamily("steward_disk_free_bytes", "Room on the disk of the data folder."),
@@ -67,12 +71,15 @@ class ServiceCollector(Collector):
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         """Asks; without a database there is little to tell."""
-        counted, waiting, workers, up, free, size = self.describe()
+        counted, waiting, judged, workers, up, free, size = self.describe()
         try:
             with self.database.reading() as session:
                 for labels, number in jobs.counts(session).items():
                     counted.add_metric(labels, number)
                 waiting.add_metric((), jobs.waiting_seconds(session))
+                runs = outcomes.counts(session, self.staleness())
+                for outcome in get_args(RunOutcome):  # a rate needs those that have none yet, too
+                    judged.add_metric((outcome,), runs.get(outcome, 0))
                 workers.add_metric((), seen.alive(session, self.settings.worker_seen_seconds))
             up.add_metric((), 1)
         except SQLAlchemyError:
@@ -81,7 +88,7 @@ class ServiceCollector(Collector):
             total, _, left = shutil.disk_usage(self.settings.data_dir)
             free.add_metric((), left)
             size.add_metric((), total)
-        return [counted, waiting, workers, up, free, size]
+        return [counted, waiting, judged, workers, up, free, size]
 
 
 @router.get("/healthz", operation_id="health", summary="Check liveness")
@@ -176,7 +183,7 @@ CHECKS: Mapping[Check, Callable[[Database, Settings], str]] = {
 
 @router.get("/metrics", operation_id="metrics", summary="Get metrics", response_class=PlainTextResponse)
 def metrics(request: Request, tenant: Tenant) -> PlainTextResponse:
-    """Metrics in Prometheus text format: this process, counts of all jobs, and drift of the caller's tenant."""
+    """Metrics in Prometheus text format: this process, counts of all jobs and runs, and the tenant's drift."""
     registries: list[CollectorRegistry] = [request.app.state.registry, request.app.state.drift_meter.of(tenant)]
     text = b"".join(generate_latest(registry) for registry in registries)
     return PlainTextResponse(text, media_type=CONTENT_TYPE_LATEST)

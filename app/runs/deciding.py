@@ -100,7 +100,7 @@ def _watch(item: Item, now: datetime) -> None:
     if notices:
         logger.warning("run %s: %s", item.live.id, "; ".join(notice.text for notice in notices))
         told = b'%b,"drift":%b}' % (answered.decision[:-1], msgspec.json.encode(notices))
-        item.answered = Answered(told, answered.state)
+        item.answered = msgspec.structs.replace(answered, decision=told)
 
 
 def answer_alone(item: Item, now: datetime) -> Answered:

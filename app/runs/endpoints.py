@@ -11,6 +11,7 @@ from app.http.dependencies import (
     SLUG,
     FromCaller,
     FromDatabase,
+    FromStaleness,
     JsonObject,
     Tenant,
     any_of,
@@ -26,6 +27,7 @@ from app.http.pagination import Page, Paging, page
 from app.http.query import check_query, query_values
 from app.keys import service as keys
 from app.kinds.contract.inputs import LARGEST_ITERATION, number_at
+from app.kinds.contract.run_outcome import RunOutcome
 from app.kinds.registry import KINDS
 from app.runs import service
 from app.runs.reporter import Reporter
@@ -69,24 +71,33 @@ def listed(
     request: Request,
     database: FromDatabase,
     tenant: Tenant,
+    rule: FromStaleness,
     paging: Paging,
     workload: Annotated[str | None, Query(pattern=SLUG, description="Filter by workload.")] = None,
     state: Annotated[RunState | None, Query(description="Filter by state.")] = None,
+    outcome: Annotated[RunOutcome | None, Query(description="Filter by outcome.")] = None,
 ) -> Page[RunListed]:
     """List runs with their last decisions, newest first."""
-    return page(request, service.listed(database, tenant, paging, workload, state), service.read_listed)
+    found = service.listed(database, tenant, paging, rule, workload, state, outcome)
+    return page(request, found, service.read_listed)
 
 
 @router.get("/{run}", operation_id="read_run", summary="Read a run", responses=problems(404))
-def read(run: RunId, database: FromDatabase, tenant: Tenant) -> RunRead:
+def read(run: RunId, database: FromDatabase, tenant: Tenant, rule: FromStaleness) -> RunRead:
     """Get a run with its last decision."""
-    return service.get(database, tenant, run)
+    return service.get(database, tenant, run, rule)
 
 
 @router.patch("/{run}", operation_id="end_run", summary="End a run", responses=problems(404, 409, 413, 415))
-def end(run: RunId, patch: RunPatch, database: FromDatabase, tenant: Tenant) -> RunRead:
-    """Finish or fail a run: its iterations become a sample of its workload. Repeating changes nothing."""
-    return service.end(database, tenant, run, patch)
+def end(
+    request: Request, run: RunId, patch: RunPatch, database: FromDatabase, tenant: Tenant, rule: FromStaleness
+) -> RunRead:
+    """Finish, fail or cancel a run: it gets its outcome, and its iterations become a sample of its workload.
+
+    Repeating changes nothing; the first reason stays. A run that has ended in another state is a conflict.
+    """
+    compiled = request.app.state.compiled_workloads
+    return service.end(database, tenant, run, patch, lambda workload: compiled.fetch(workload, tenant), rule)
 
 
 @router.delete(

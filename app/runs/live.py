@@ -35,6 +35,7 @@ class Live(msgspec.Struct, eq=False):
         digest, decision: of the last reported iteration; empty before the first.
         shadow: the agent that is consulted too, if there is one.
         drift: what the test for drifts keeps.
+        risk: why it is at risk; empty while it is on track.
         weight: bytes of it that stay the same.
     """
 
@@ -51,6 +52,7 @@ class Live(msgspec.Struct, eq=False):
     decision: bytes
     shadow: Shadow | None
     drift: Drift = NOTHING
+    risk: str = ""
     weight: int = OVERHEAD
 
     def __post_init__(self) -> None:
@@ -79,6 +81,7 @@ def from_stored(found: Row[Any], shadow: Shadow | None = None) -> Live:
         decision=_last_decision(found),
         shadow=shadow,
         drift=restored(found.drift),
+        risk=found.outcome_reason or "" if found.outcome == "at_risk" else "",
     )
 
 
@@ -97,6 +100,7 @@ def from_start(run: Run, workload: str, kind: str) -> Live:
         digest="",
         decision=b"",
         shadow=None,
+        risk=run.outcome_reason or "",
     )
 
 

@@ -37,6 +37,7 @@ from app.kinds.registry import KINDS
 from app.runs import repository, writing
 from app.runs.deciding import Item, Verdict, answer_alone, decided
 from app.runs.live import Live, LiveCache, StartedRuns, from_stored
+from app.runs.outcomes import ENDED
 from app.runs.waiting import Waiting
 
 T = TypeVar("T")
@@ -257,7 +258,7 @@ class Reporter:
             live.digest, live.decision = item.digest, decision
             for notice in new_notices(live.drift, item.drift):
                 self._meter.count(live.tenant, live.workload, notice)
-            live.drift = item.drift
+            live.drift, live.risk = item.drift, item.answered.risk
             self._runs.grown(live)
         else:
             self._runs.drop(live.id)
@@ -306,7 +307,7 @@ def _is_next(live: Live, iteration: int, fresh: bool) -> bool:
     if not fresh:
         return False
     if not live.running:
-        raise Conflict(f"run {live.id} has {live.state}; it takes no more reports")
+        raise Conflict(f"run {live.id} {ENDED[live.state]}; it takes no more reports")
     raise Conflict(
         f"iteration {iteration} of run {live.id} leaves a gap; the next one to report is {live.following}",
         errors=[FieldError("/path/iteration", f"must be {live.following}", iteration)],

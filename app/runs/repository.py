@@ -7,7 +7,7 @@ report proves by the conditional update of its run that the state it was decided
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,11 +19,14 @@ from app.database.tables.iteration import Iteration
 from app.database.tables.run import Run
 from app.database.tables.workload import Workload
 from app.http.pagination import PageRequest, Slice, paginate
+from app.kinds.contract.run_outcome import RunOutcome
+from app.runs.outcomes import Staleness, having, silence
 
 if TYPE_CHECKING:
     import psycopg
 
 RUNNING = "running"
+AT_ONCE = 500  # reports
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -33,6 +36,7 @@ class Entry(msgspec.Struct, frozen=True):
         report, decision: empty objects where they are packed.
         packed: both; None where they are not.
         drift: what the test for drifts keeps, and how many it has noticed; None where that is as it was.
+        outcome: the run's, and its reason; None where both are as they were.
     """
 
     run: str
@@ -44,6 +48,7 @@ class Entry(msgspec.Struct, frozen=True):
     state: msgspec.Raw
     packed: bytes | None
     drift: tuple[msgspec.Raw, int] | None = None
+    outcome: tuple[str, str | None] | None = None
 
 
 # PostgreSQL takes the whole batch as an array of each column in one statement, a transaction of its own, in one round
@@ -53,12 +58,15 @@ class Entry(msgspec.Struct, frozen=True):
 _APPEND_ALL = """
 WITH moved AS (
   UPDATE runs SET next_iteration = next_iteration + 1, state_vector = input.state,
-    drift = COALESCE(input.drift, runs.drift), drifts = COALESCE(input.drifts, runs.drifts)
+    drift = COALESCE(input.drift, runs.drift), drifts = COALESCE(input.drifts, runs.drifts),
+    outcome = COALESCE(input.outcome, runs.outcome),
+    outcome_reason = CASE WHEN input.outcome IS NULL THEN runs.outcome_reason ELSE input.reason END
   FROM (
     SELECT * FROM unnest(CAST(%(run)s AS text[]), CAST(%(iteration)s AS integer[]), CAST(%(digest)s AS text[]),
       CAST(%(state)s AS jsonb[]), CAST(%(report)s AS jsonb[]), CAST(%(decision)s AS jsonb[]),
-      CAST(%(packed)s AS bytea[]), CAST(%(drift)s AS jsonb[]), CAST(%(drifts)s AS integer[]))
-    AS entry(run, iteration, digest, state, report, decision, packed, drift, drifts)
+      CAST(%(packed)s AS bytea[]), CAST(%(drift)s AS jsonb[]), CAST(%(drifts)s AS integer[]),
+      CAST(%(outcome)s AS text[]), CAST(%(reason)s AS text[]))
+    AS entry(run, iteration, digest, state, report, decision, packed, drift, drifts, outcome, reason)
     LIMIT CAST(%(rows)s AS bigint)
   ) AS input
   WHERE runs.id = input.run AND runs.next_iteration = input.iteration AND runs.state = 'running'
@@ -69,10 +77,10 @@ SELECT run, iteration, tenant, digest, COALESCE(report, '{}'), COALESCE(decision
 RETURNING run_id
 """
 _ADVANCE_EACH = """
-UPDATE runs SET next_iteration = next_iteration + 1, state_vector = ?{drift}
+UPDATE runs SET next_iteration = next_iteration + 1, state_vector = ?{drift}{outcome}
 WHERE id = ? AND next_iteration = ? AND state = 'running'
 """
-_ADVANCE_CALM, _ADVANCE_DRIFTING = (_ADVANCE_EACH.format(drift=part) for part in ("", ", drift = ?, drifts = ?"))
+_DRIFT, _OUTCOME = ", drift = ?, drifts = ?", ", outcome = ?, outcome_reason = ?"
 _INSERT_EACH = """
 INSERT INTO iterations (run_id, iteration, tenant, digest, report, decision, packed, reported_at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?)
@@ -98,6 +106,7 @@ def _append_all(connection: psycopg.Connection, entries: Sequence[Entry], now: d
     """In one statement, PostgreSQL's."""
     plain = entries if any(entry.packed is None for entry in entries) else []
     drifts = [entry.drift for entry in entries] if any(entry.drift is not None for entry in entries) else []
+    outcomes = [entry.outcome for entry in entries] if any(entry.outcome is not None for entry in entries) else []
     columns: dict[str, Iterable[str | None]] = {
         "run": (entry.run for entry in entries),
         "iteration": (str(entry.iteration) for entry in entries),
@@ -108,6 +117,8 @@ def _append_all(connection: psycopg.Connection, entries: Sequence[Entry], now: d
         "packed": (None if entry.packed is None else f"\\x{entry.packed.hex()}" for entry in entries),
         "drift": (None if drift is None else str(drift[0], "utf-8") for drift in drifts),
         "drifts": (None if drift is None else str(drift[1]) for drift in drifts),
+        "outcome": (None if outcome is None else outcome[0] for outcome in outcomes),
+        "reason": (None if outcome is None else outcome[1] for outcome in outcomes),
     }
     arrays = {name: _array(values) for name, values in columns.items()}
     written = connection.execute(_APPEND_ALL, {**arrays, "rows": len(entries), "now": now})
@@ -128,21 +139,21 @@ def _element(value: str | None) -> str:
 
 def _append_each(executed: Callable[..., Any], entries: Sequence[Entry], now: datetime) -> set[str]:
     """Row by row, in SQLite; ``executed`` runs a statement for many rows, and tells how many it changed."""
-    calm = [(str(e.state, "utf-8"), e.run, e.iteration) for e in entries if e.drift is None]
-    drifting = [
-        (str(e.state, "utf-8"), str(e.drift[0], "utf-8"), e.drift[1], e.run, e.iteration)
-        for e in entries
-        if e.drift is not None
-    ]
-    for statement, moves in ((_ADVANCE_CALM, calm), (_ADVANCE_DRIFTING, drifting)):
-        if moves and executed(statement, moves).rowcount != len(moves):
+    moves: dict[tuple[str, str], list[tuple[Any, ...]]] = {}  # by what is set beside the state: mostly nothing
+    for e in entries:
+        drift = () if e.drift is None else (str(e.drift[0], "utf-8"), e.drift[1])
+        outcome = () if e.outcome is None else e.outcome
+        sets = (_DRIFT if drift else "", _OUTCOME if outcome else "")
+        moves.setdefault(sets, []).append((str(e.state, "utf-8"), *drift, *outcome, e.run, e.iteration))
+    for (drift_set, outcome_set), rows in moves.items():
+        if executed(_ADVANCE_EACH.format(drift=drift_set, outcome=outcome_set), rows).rowcount != len(rows):
             raise OutrunError
     moment = now.strftime("%Y-%m-%d %H:%M:%S.%f")
-    rows = [
+    inserted = [
         (e.run, e.iteration, e.tenant, e.digest, str(e.report, "utf-8"), str(e.decision, "utf-8"), e.packed, moment)
         for e in entries
     ]
-    executed(_INSERT_EACH, rows)
+    executed(_INSERT_EACH, inserted)
     return {entry.run for entry in entries}
 
 
@@ -156,20 +167,19 @@ def append_current(connection: Connection, entries: Sequence[Entry], now: dateti
     return current
 
 
+_WITHOUT_STATE = defer(Run.state_vector)  # of a long queue it is large
 _AT_END = (Iteration.run_id == Run.id) & (Iteration.iteration == Run.next_iteration - 1)
 
 
-def _one(*columns: Any) -> Select[Any]:
-    """A tenant's run beside its workload and the last of its iterations."""
-    joined = select(*columns).join(Workload, Workload.id == Run.workload_id).outerjoin(Iteration, _AT_END)
-    return joined.where(Run.id == bindparam("run"), Run.tenant == bindparam("tenant"))
-
-
-_LOAD = _one(Run, Workload.name, Workload.kind, Iteration)
-_STANDING = _one(
-    *(Run.id, Run.tenant, Run.workload_id, Run.state, Run.next_iteration, Run.start, Run.state_vector, Run.drift),
-    *(Run.shadow_version, Workload.name, Workload.kind),
-    *(Iteration.digest, Iteration.plain_decision, Iteration.packed),
+_STANDING = (
+    select(
+        *(Run.id, Run.tenant, Run.workload_id, Run.state, Run.next_iteration, Run.start, Run.state_vector, Run.drift),
+        *(Run.outcome, Run.outcome_reason, Run.shadow_version, Workload.name, Workload.kind),
+        *(Iteration.digest, Iteration.plain_decision, Iteration.packed),
+    )
+    .join(Workload, Workload.id == Run.workload_id)
+    .outerjoin(Iteration, _AT_END)
+    .where(Run.id == bindparam("run"), Run.tenant == bindparam("tenant"))
 )
 
 
@@ -179,43 +189,66 @@ def standing(session: Session, tenant: str, run: str) -> Row[Any] | None:
 
 
 class Loaded(NamedTuple):
-    """A run with the last of its iterations (None before the first)."""
+    """A run with the last of its iterations (None before the first), and how it stands now.
+
+    Attributes:
+        outcome: as stored, or `stale`.
+        silent: seconds since its last report, or since its start.
+        expected: seconds that an iteration is expected to take.
+    """
 
     run: Run
     workload: str
     kind: str
     last: Iteration | None
+    outcome: str
+    silent: float
+    expected: float
 
 
-def load(session: Session, tenant: str, run: str) -> Loaded | None:
+def _loaded(rule: Staleness) -> Select[*tuple[Any, ...]]:
+    """The columns of ``Loaded``."""
+    live = silence(rule)
+    columns = (Run, Workload.name, Workload.kind, Iteration, live.outcome, live.silent, live.expected)
+    return select(*columns).join(Workload, Workload.id == Run.workload_id).outerjoin(Iteration, _AT_END)
+
+
+def load(session: Session, tenant: str, run: str, rule: Staleness) -> Loaded | None:
     """A run with its last iteration."""
-    found = session.execute(_LOAD, {"run": run, "tenant": tenant}).one_or_none()
+    found = session.execute(_loaded(rule).where(Run.id == run, Run.tenant == tenant)).one_or_none()
     return Loaded(*found) if found is not None else None
 
 
-def listed(
-    session: Session, tenant: str, request: PageRequest, workload_id: str | None = None, state: str | None = None
-) -> Slice[Loaded]:
+def kind(session: Session, tenant: str, run: str) -> str | None:
+    """The kind of a run's workload; None where there is no such run."""
+    found = select(Workload.kind).join(Run, Workload.id == Run.workload_id).where(Run.id == run, Run.tenant == tenant)
+    return session.scalar(found)
+
+
+class Filter(NamedTuple):
+    """Which runs are listed: those of a workload, in a state, with an outcome; None: all."""
+
+    workload_id: str | None = None
+    state: str | None = None
+    outcome: RunOutcome | None = None
+
+
+ALL = Filter()
+
+
+def listed(session: Session, tenant: str, request: PageRequest, rule: Staleness, chosen: Filter = ALL) -> Slice[Loaded]:
     """A tenant's runs, newest first, each with its last iteration."""
-    query = select(Run).options(defer(Run.state_vector)).where(Run.tenant == tenant)  # of a long queue it is large
-    if workload_id is not None:
-        query = query.where(Run.workload_id == workload_id)
-    if state is not None:
-        query = query.where(Run.state == state)
+    query = select(Run).options(_WITHOUT_STATE).where(Run.tenant == tenant)
+    if chosen.workload_id is not None:
+        query = query.where(Run.workload_id == chosen.workload_id)
+    if chosen.state is not None:
+        query = query.where(Run.state == chosen.state)
+    if chosen.outcome is not None:
+        query = query.where(having(chosen.outcome, rule))
     found = paginate(session, query, [Run.created_at, Run.id], request, descending=True)
-    return Slice(_with_last(session, found.rows), found.cursor)
-
-
-def _with_last(session: Session, runs: Sequence[Run]) -> list[Loaded]:
-    owners = select(Workload.id, Workload.name, Workload.kind)
-    known = {row.id: row for row in session.execute(owners.where(Workload.id.in_({run.workload_id for run in runs})))}
-    rows = session.scalars(select(Iteration).join(Run, _AT_END).where(Run.id.in_([run.id for run in runs])))
-    last = {row.run_id: row for row in rows}
-    return [
-        Loaded(run, known[run.workload_id].name, known[run.workload_id].kind, last.get(run.id))
-        for run in runs
-        if run.workload_id in known  # it was not deleted a moment ago
-    ]
+    wanted = _loaded(rule).options(_WITHOUT_STATE).where(Run.id.in_([run.id for run in found.rows]))
+    known = {row[0].id: Loaded(*row) for row in session.execute(wanted)}  # without those deleted a moment ago
+    return Slice([known[run.id] for run in found.rows if run.id in known], found.cursor)
 
 
 def iteration(session: Session, run: str, number: int) -> Iteration | None:
@@ -227,6 +260,13 @@ def iterations(session: Session, run: str, request: PageRequest) -> Slice[Iterat
     """Reported iterations in order."""
     statement = select(Iteration).where(Iteration.run_id == run)
     return paginate(session, statement, [Iteration.iteration], request, weigh=lambda row: row.size)
+
+
+def reports(session: Session, run: str) -> Iterator[dict[str, Any]]:
+    """What a run has reported, in order, a few hundred reports at a time."""
+    rows = select(Iteration).where(Iteration.run_id == run).order_by(Iteration.iteration)
+    for row in session.scalars(rows.execution_options(yield_per=AT_ONCE)):
+        yield row.report
 
 
 def add(session: Session, run: Run) -> None:

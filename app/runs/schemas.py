@@ -6,9 +6,11 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.kinds.contract.decision import DriftNotice
+from app.kinds.contract.run_outcome import RunOutcome
 from app.kinds.registry import AnyDecision, AnyReport
 
-RunState = Literal["running", "finished", "failed"]
+RunState = Literal["running", "finished", "failed", "cancelled"]
+LONGEST_REASON = 500
 
 
 class WorkloadOnly(BaseModel):
@@ -36,6 +38,11 @@ class RunRead(BaseModel):
     id: str
     workload: str
     state: RunState
+    outcome: RunOutcome = Field(
+        description="While it runs: `on_track`, `at_risk` of missing a target, or `stale` (no report for too long). "
+        "Once ended: `met` or `missed` its targets, `failed`, `cancelled`, or `completed` without a target to judge by."
+    )
+    outcome_reason: str | None = Field(description="Why, in words; null if nothing was said.")
     spec_version: int = Field(description="Version of the workload's spec when the run started.")
     agent: int | None = Field(description="Version of the agent when the run started.")
     shadow: int | None = Field(default=None, description="Version of the agent consulted as a shadow.")
@@ -61,7 +68,13 @@ class RunPatch(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    state: Literal["finished", "failed"]
+    state: Literal["finished", "failed", "cancelled"]
+    reason: str | None = Field(
+        default=None,
+        max_length=LONGEST_REASON,
+        description="Why it ends, for example an exception or an exit status; kept with the outcome.",
+        examples=["exit status 1"],
+    )
 
 
 class IterationRead(BaseModel):

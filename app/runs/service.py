@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -18,13 +19,15 @@ from app.errors import Conflict, FieldError, Invalid, NotFound
 from app.http.idempotency.once import Record, no_record
 from app.http.pagination import PageRequest, Slice
 from app.kinds.contract.engine import CompiledWorkload
+from app.kinds.contract.run_outcome import Ended, RunOutcome
 from app.kinds.contract.stored import stored
 from app.kinds.registry import KINDS, load_artifact, read_decision, read_or_raw, read_report
 from app.policies.base import IncompatibleArtifact
 from app.retention import held
-from app.runs import repository
+from app.runs import outcomes, repository
 from app.runs.live import StartedRuns, from_start
-from app.runs.repository import Loaded
+from app.runs.outcomes import CompiledOf, Staleness
+from app.runs.repository import Filter, Loaded
 from app.runs.schemas import IterationRead, RunListed, RunPatch, RunRead, RunStarted
 from app.samples import service as samples
 from app.workloads import repository as workloads
@@ -54,6 +57,7 @@ def start(
     identifier, moment = new_id(), now()
     begun = kind.engine.begin(compiled, identifier, given, moment)
     snapshot, decision = compiled.snapshot, msgspec.json.decode(begun.decision)
+    outcome, reason = outcomes.live(begun.risk)
     run = Run(
         id=identifier,
         tenant=tenant,
@@ -62,6 +66,9 @@ def start(
         agent_version=snapshot.agent_version,
         shadow_version=given.shadow,
         state=repository.RUNNING,
+        outcome=outcome,
+        outcome_reason=reason,
+        expected_seconds=begun.expected_seconds,
         start=given.model_dump(mode="json", exclude={"workload", "shadow", "token"}, exclude_defaults=True),
         state_vector=msgspec.json.decode(kind.engine.serialise(begun.state)),
         next_iteration=decision["iteration"],
@@ -100,18 +107,24 @@ def _invalid_shadow(message: str, version: int) -> Invalid:
     return Invalid(f"/shadow: {message}", errors=[FieldError("/shadow", message, version)])
 
 
-def get(database: Database, tenant: str, run: str) -> RunRead:
+def get(database: Database, tenant: str, run: str, rule: Staleness) -> RunRead:
     """A run with its last decision.
 
     Raises:
         NotFound: no such run.
     """
     with database.reading() as session:
-        return _read(session, tenant, run)
+        return _read(load(session, tenant, run, rule))
 
 
 def listed(
-    database: Database, tenant: str, request: PageRequest, workload: str | None = None, state: str | None = None
+    database: Database,
+    tenant: str,
+    request: PageRequest,
+    rule: Staleness,
+    workload: str | None = None,
+    state: str | None = None,
+    outcome: RunOutcome | None = None,
 ) -> Slice[Loaded]:
     """A page of runs, newest first.
 
@@ -122,12 +135,12 @@ def listed(
         found = None if workload is None else workloads.find(session, tenant, workload)
         if workload is not None and found is None:
             raise NotFound(f"no workload {workload!r}")
-        return repository.listed(session, tenant, request, None if found is None else found.id, state)
+        chosen = Filter(None if found is None else found.id, state, outcome)
+        return repository.listed(session, tenant, request, rule, chosen)
 
 
-def _read(session: Session, tenant: str, identifier: str) -> RunRead:
-    loaded = _load(session, tenant, identifier)
-    with stored(f"run {identifier}"):
+def _read(loaded: Loaded) -> RunRead:
+    with stored(f"run {loaded.run.id}"):
         return RunRead(decision=read_decision(_last(loaded)), **_beside_decision(loaded))
 
 
@@ -137,11 +150,20 @@ def read_listed(loaded: Loaded) -> RunListed:
     return RunListed(decision=decision, problem=problem, **_beside_decision(loaded))
 
 
-def _load(session: Session, tenant: str, run: str) -> Loaded:
-    loaded = repository.load(session, tenant, run)
+def load(session: Session, tenant: str, run: str, rule: Staleness) -> Loaded:
+    """A run with its last iteration, and how it stands now.
+
+    Raises:
+        NotFound: no such run.
+    """
+    loaded = repository.load(session, tenant, run, rule)
     if loaded is None:
-        raise NotFound(f"no run {run!r}; start one with POST /runs")
+        raise _unknown(run)
     return loaded
+
+
+def _unknown(run: str) -> NotFound:
+    return NotFound(f"no run {run!r}; start one with POST /runs")
 
 
 def _last(loaded: Loaded) -> dict[str, Any]:
@@ -149,11 +171,13 @@ def _last(loaded: Loaded) -> dict[str, Any]:
 
 
 def _beside_decision(loaded: Loaded) -> dict[str, Any]:
-    run = loaded.run
+    run, stale = loaded.run, loaded.outcome == "stale"
     return {
         "id": run.id,
         "workload": loaded.workload,
         "state": run.state,
+        "outcome": loaded.outcome,
+        "outcome_reason": outcomes.stale_reason(loaded.silent, loaded.expected) if stale else run.outcome_reason,
         "spec_version": run.spec_version,
         "agent": run.agent_version,
         "shadow": run.shadow_version,
@@ -172,8 +196,10 @@ def iterations(database: Database, tenant: str, run: str, request: PageRequest) 
         NotFound: no such run.
     """
     with database.reading() as session:
-        loaded = _load(session, tenant, run)
-        return repository.iterations(session, run, request), loaded.kind
+        kind = repository.kind(session, tenant, run)
+        if kind is None:
+            raise _unknown(run)
+        return repository.iterations(session, run, request), kind
 
 
 def read_iteration(row: Iteration, kind: str) -> IterationRead:
@@ -189,20 +215,42 @@ def read_iteration(row: Iteration, kind: str) -> IterationRead:
     )
 
 
-def end(database: Database, tenant: str, run: str, patch: RunPatch, now: Clock = utc_now) -> RunRead:
-    """End a run, and make its iterations a sample of its workload, in one transaction. The same again changes nothing.
+def end(
+    database: Database,
+    tenant: str,
+    run: str,
+    patch: RunPatch,
+    compiled_of: CompiledOf,
+    rule: Staleness,
+) -> RunRead:
+    """End a run with its outcome, and make its iterations a sample of its workload, in one transaction.
+
+    The same again changes nothing: the first reason stays.
 
     Raises:
         NotFound: no such run.
         Conflict: it has ended otherwise.
         TooManyRequests: the tenant would have more executions than it may; the run goes on.
     """
+    if patch.state == "finished":
+        with database.reading() as session:  # compiled before the database is locked
+            workload = load(session, tenant, run, rule).run.workload_id
+        compiled = outcomes.compiled(compiled_of, workload)
     with database.session() as session:
-        if repository.close(session, tenant, run, patch.state, now()):
-            samples.add_run(session, repository.require(session, run), now)
-        found = _read(session, tenant, run)
+        if repository.close(session, tenant, run, patch.state, rule.now()):
+            loaded = load(session, tenant, run, rule)
+            ended = loaded.run
+            samples.add_run(session, ended, rule.now)
+            ended.outcome, ended.outcome_reason = patch.state, patch.reason or None
+            if patch.state == "finished":
+                reports = partial(repository.reports, session, run)
+                judged = Ended(ended.start, _last(loaded), ended.state_vector, reports)
+                ended.outcome, reason = outcomes.judged(judged, compiled)
+                ended.outcome_reason = f"{reason}; {patch.reason}" if patch.reason else reason
+            session.flush()
+        found = _read(load(session, tenant, run, rule))
         if found.state != patch.state:
-            raise Conflict(f"run {run} has {found.state} already; it can't become {patch.state}")
+            raise Conflict(f"run {run} {outcomes.ENDED.get(found.state)} already; it can't become {patch.state}")
         return found
 
 
@@ -214,7 +262,8 @@ def delete(database: Database, tenant: str, run: str) -> None:
         Conflict: it goes on, or something live rests on it.
     """
     with database.session() as session:
-        found = _load(session, tenant, run).run
-        held.refuse(f"run {run}", held.run(session, found))
+        if not repository.present(session, tenant, run):
+            raise _unknown(run)
+        held.refuse(f"run {run}", held.run(session, repository.require(session, run)))
         repository.remove(session, run)
         audit.add(session, tenant, "run.delete", f"run {run}")

@@ -13,7 +13,7 @@ from app.database.packing import packed
 from app.database.writer import Writer
 from app.drift.detector import encoded
 from app.kinds.registry import KINDS
-from app.runs import repository
+from app.runs import outcomes, repository
 from app.runs.deciding import Item
 from app.runs.repository import Entry, OutrunError
 
@@ -35,10 +35,11 @@ def _entry(item: Item, *, pack: bool) -> Entry:
     stored = KINDS[live.kind].engine.serialise(item.answered.state)
     run, iteration = item.pending.run, item.pending.iteration
     drift = None if item.drift is live.drift else (raw(encoded(item.drift)), len(item.drift.notices))
-    if not pack:
-        return Entry(run, iteration, live.tenant, item.digest, raw(item.encoded), raw(decision), stored, None, drift)
-    both = packed(run, item.encoded, decision)
-    return Entry(run, iteration, live.tenant, item.digest, NOTHING_PLAIN, NOTHING_PLAIN, stored, both, drift)
+    outcome = None if item.answered.risk == live.risk else outcomes.live(item.answered.risk)
+    report, answer, both = raw(item.encoded), raw(decision), None
+    if pack:
+        report, answer, both = NOTHING_PLAIN, NOTHING_PLAIN, packed(run, item.encoded, decision)
+    return Entry(run, iteration, live.tenant, item.digest, report, answer, stored, both, drift, outcome)
 
 
 def _entries(ready: Sequence[Item], *, pack: bool) -> tuple[list[Entry], dict[str, Exception | None]]:

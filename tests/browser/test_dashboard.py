@@ -46,7 +46,7 @@ def pages(site: Site) -> list[str]:
         f"/ui/workloads/{site.workload}/agents/1",
         *(f"/ui/workloads/{name}" for name in site.kinds),
         "/ui/runs",
-        f"/ui/runs?workload={site.workload}&state=running",
+        f"/ui/runs?workload={site.workload}&outcome=on_track",
         f"/ui/runs/{site.run}",
         "/ui/jobs",
         f"/ui/jobs/{site.job}",
@@ -126,8 +126,8 @@ def test_a_list_is_chosen_from_by_keyboard(browser: Browser, site: Site) -> None
         page.locator(".filters a[aria-current]").focus()
         page.keyboard.press("Tab")
         page.keyboard.press("Enter")
-        page.wait_for_url("**/ui/runs?state=running")
-        expect(page.locator(".filters a[aria-current]")).to_have_text("running")
+        page.wait_for_url("**/ui/runs?outcome=on_track")
+        expect(page.locator(".filters a[aria-current]")).to_have_text("on track")
         page.locator(".wide").focus()  # tables that are wider than the screen are scrolled by keys
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.pathname").startswith("/ui/runs/")

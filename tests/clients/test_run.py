@@ -2,6 +2,7 @@
 
 import copy
 import json
+from asyncio import CancelledError
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
@@ -105,6 +106,11 @@ def test_a_run_may_ask_for_a_probability_of_its_own(client: TestClient, workload
         assert state_of(client, run.id)["start"]["probabilities"] == asked
 
 
+def outcome(client: TestClient, run: Run) -> tuple[str, str | None]:
+    found = state_of(client, run.id)
+    return found["outcome"], found["outcome_reason"]
+
+
 def test_a_run_is_started_reported_and_finished(client: TestClient, workload: str, forwarded: Handler) -> None:
     with Run(through(forwarded), workload, features={"batch": 128}) as run:
         allocation = run.allocation
@@ -121,13 +127,38 @@ def test_an_exception_fails_the_run_and_comes_through(client: TestClient, worklo
     run = Run(through(forwarded), workload)
     with pytest.raises(ZeroDivisionError), run:
         raise ZeroDivisionError
-    assert state_of(client, run.id)["state"] == "failed"
+    assert outcome(client, run) == ("failed", "ZeroDivisionError")
+
+
+@pytest.mark.parametrize(
+    ("error", "ends"),
+    [
+        (ValueError("loss is NaN"), ("failed", "ValueError: loss is NaN")),
+        (ValueError("\ud800\0" + "x" * 1_000), ("failed", "ValueError: ?\N{REPLACEMENT CHARACTER}" + "x" * 485 + "…")),
+        (KeyboardInterrupt(), ("cancelled", "interrupted (KeyboardInterrupt)")),
+        (CancelledError(), ("cancelled", "interrupted (CancelledError)")),
+        (SystemExit(3), ("failed", "SystemExit: 3")),
+        (SystemExit(0), ("completed", "no iteration was reported")),
+    ],
+    ids=repr,
+)
+def test_a_run_ends_by_what_happened_in_its_block(
+    client: TestClient, workload: str, forwarded: Handler, error: BaseException, ends: tuple[str, str]
+) -> None:
+    run, beside = Run(through(forwarded), workload), Run(through(forwarded), workload).start()
+    with pytest.raises(type(error)), run:
+        raise error
+    assert outcome(client, run) == ends
+    assert state_of(client, beside.id)["state"] == "running"
 
 
 def test_a_run_that_was_ended_inside_stays_so(client: TestClient, workload: str, forwarded: Handler) -> None:
-    with Run(through(forwarded), workload) as run:
-        run.fail()
-    assert state_of(client, run.id)["state"] == "failed"
+    with Run(through(forwarded), workload) as failed:
+        failed.fail("no space left")
+    assert outcome(client, failed) == ("failed", "no space left")
+    with Run(through(forwarded), workload) as cancelled:
+        cancelled.cancel()
+    assert outcome(client, cancelled) == ("cancelled", None)
 
 
 def test_a_run_is_resumed_by_another_launcher(workload: str, forwarded: Handler) -> None:

@@ -155,6 +155,7 @@ def test_an_exception_fails_the_run_with_all_that_was_reported(
         diverge()
     found = state_of(client, run.id)
     assert (found["state"], found["iterations"]) == ("failed", 1)
+    assert found["outcome_reason"] == "ZeroDivisionError: division by zero"
 
 
 @pytest.mark.parametrize(("value", "error"), [(float("nan"), ValueError), ("much", ValueError), (None, TypeError)])

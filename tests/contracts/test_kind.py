@@ -24,8 +24,9 @@ from app.kinds.contract.engine import Answered, CompiledWorkload, Pending, Snaps
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.contract.kind import Kind, RunStart
 from app.kinds.contract.reading import Sample
+from app.kinds.contract.run_outcome import Ended
 from app.kinds.contract.samples import ExecutionBase, SampleCodec
-from app.kinds.contract.views import Learnt, Shown, Standing, Step
+from app.kinds.contract.views import Learnt, Shown, Step
 from app.kinds.fields import Slug
 from app.kinds.registry import KINDS, AnyDecision, AnyExecution, AnyReport, layout_of, parse_spec, read_spec
 from app.samples.codecs import EXPORTS, FORMATS
@@ -252,6 +253,26 @@ class TestSamples:
         assert codec(kind).exports.keys() <= EXPORTS.keys()
 
 
+class TestOutcomes:
+    """Whether a run met its targets: judged before its first report, and after all of the example's."""
+
+    def test_a_finished_run_is_judged_with_a_reason(self, kind: Kind) -> None:
+        on = compiled(kind)
+        answered, reports = begin(kind, on), list[dict[str, Any]]()
+        for n in range(len(kind.example.reports) + 1):
+            state = kind.engine.restore(msgspec.json.decode(kind.engine.serialise(answered.state)))
+            run = Ended(dict(kind.example.start), msgspec.json.decode(answered.decision), state, lambda: iter(reports))
+            found = kind.judge(on, run)
+            assert found.met in (True, False, None)
+            assert found.reason
+            assert n or found.met is None  # nothing is reported
+            if n < len(kind.example.reports):
+                answered = step(kind, on, answered.state, n)
+                assert isinstance(answered.risk, str)
+                report = kind.report.model_validate(kind.example.reports[n])
+                reports.append(report.model_dump(mode="json"))
+
+
 class TestViews:
     """What pages show: figures that can be drawn and read, of runs before their first report and after it."""
 
@@ -280,7 +301,6 @@ class TestViews:
             assert before.told.endswith(".")
             self.check(before.figures)
             last = shown.steps[-1].decision if shown.steps else shown.first
-            assert kind.views.on_target(on, Standing(shown.start, last, shown.state)) in (True, False, None)
             assert all(isinstance(part, str) for part in kind.views.details(last))
 
     def test_a_workload_is_shown_with_and_without_samples(self, kind: Kind) -> None:

@@ -23,7 +23,7 @@ def test_code_and_migrations_agree(any_database: Database) -> None:
     url = any_database.url.render_as_string(hide_password=False)
     check(url)  # raises on a difference
     with any_database.engine.connect() as connection:
-        assert connection.scalars(text("SELECT version_num FROM alembic_version")).all() == ["2026_11_26_revoked"]
+        assert connection.scalars(text("SELECT version_num FROM alembic_version")).all() == ["2026_11_27_outcomes"]
 
 
 def test_migrations_go_down_and_up_again(any_database: Database) -> None:
@@ -54,6 +54,43 @@ def test_executions_are_kept_when_they_get_summaries(any_database: Database) -> 
     upgrade(url)
     with any_database.engine.connect() as connection:
         assert connection.execute(text("SELECT id, summary FROM executions")).all() == [("e", None)]
+
+
+def test_runs_that_ended_before_get_an_outcome_and_cancelled_ones_have_failed_after_a_way_back(
+    any_database: Database,
+) -> None:
+    url = any_database.url.render_as_string(hide_password=False)
+    downgrade(url, "2026_11_26_revoked")
+    with any_database.engine.begin() as connection:
+        connection.execute(
+            text(
+                "INSERT INTO workloads (tenant, id, created_at, name, kind, spec, spec_version, revision) "
+                "VALUES ('default', 'w', '2026-11-21 00:00:00', 'w', 'iterative', '{}', 1, 1)"
+            )
+        )
+        for state in ("running", "finished", "failed"):
+            connection.execute(
+                text(
+                    "INSERT INTO runs (tenant, id, created_at, workload_id, spec_version, state, start, state_vector, "
+                    "next_iteration, decision, drifts) "
+                    "VALUES ('default', :state, '2026-11-21 00:00:00', 'w', 1, :state, '{}', '[]', 0, '{}', 0)"
+                ),
+                {"state": state},
+            )
+    upgrade(url)
+    with any_database.engine.begin() as connection:
+        found = connection.execute(text("SELECT id, outcome, outcome_reason FROM runs ORDER BY id")).all()
+        assert found == [
+            ("failed", "failed", None),
+            ("finished", "completed", "it ended before outcomes were recorded"),
+            ("running", "on_track", None),
+        ]
+        connection.execute(text("UPDATE runs SET state = 'cancelled', outcome = 'cancelled' WHERE id = 'running'"))
+    downgrade(url, "2026_11_26_revoked")
+    with any_database.engine.connect() as connection:
+        states = connection.execute(text("SELECT id, state FROM runs ORDER BY id")).all()
+        assert states == [("failed", "failed"), ("finished", "finished"), ("running", "failed")]
+    upgrade(url)
 
 
 def test_every_table_carries_its_tenant() -> None:

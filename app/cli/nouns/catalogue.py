@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from app.cli.nouns.contract import Action, Column, Noun, Option
+from app.kinds.contract.run_outcome import RunOutcome
 
 AGE = Column("age", "created_at", "age")
 OF_WORKLOAD = Option("workload", str, "Filter by workload.")
@@ -271,14 +272,15 @@ RUN = Noun(
             columns=(
                 Column("id", "id", whole=True),
                 Column("workload", "workload"),
-                Column("state", "state"),
+                Column("outcome", "outcome"),
                 Column("iterations", "iterations"),
                 Column("agent", "agent"),
                 AGE,
             ),
             options=(
                 OF_WORKLOAD,
-                Option("state", Literal["running", "finished", "failed"], "Filter by state."),
+                Option("state", Literal["running", "finished", "failed", "cancelled"], "Filter by state."),
+                Option("outcome", RunOutcome, "Filter by outcome."),
             ),
         ),
         Action("show", "GET /runs/{run}", "Show a run and its last decision.", newest=True),
@@ -305,7 +307,10 @@ RUN = Noun(
             "finish",
             "PATCH /runs/{run}",
             "End a run: its iterations become a sample.",
-            options=(Option("state", Literal["finished", "failed"], "Final state. [default: finished]"),),
+            options=(
+                Option("state", Literal["finished", "failed", "cancelled"], "Final state. [default: finished]"),
+                Option("reason", str, "Why it ends; stored with its outcome."),
+            ),
             fixed={"state": "finished"},
         ),
         Action("delete", "DELETE /runs/{run}", "Delete a run.", told="run {run} is deleted"),

@@ -23,6 +23,7 @@ class Run(IdMixin, TenantMixin, CreatedMixin, Base):
         Index("ix_runs_tenant_state_created_at_id", "tenant", "state", "created_at", "id"),
         Index("ix_runs_drifted", "workload_id", "created_at", "id", sqlite_where=DRIFTED, postgresql_where=DRIFTED),
         Index("ix_runs_workload_id_shadow_version", "workload_id", "shadow_version"),
+        Index("ix_runs_outcome_tenant_created_at_id", "outcome", "tenant", "created_at", "id"),
     )
 
     workload_id: Mapped[str] = mapped_column(Identifier, ForeignKey("workloads.id", ondelete="CASCADE"))
@@ -31,7 +32,12 @@ class Run(IdMixin, TenantMixin, CreatedMixin, Base):
     shadow_version: Mapped[int | None]
     """Agent that is consulted too."""
     state: Mapped[str] = mapped_column(String(16), default="running")
-    """running, finished or failed."""
+    """running, finished, failed or cancelled."""
+    outcome: Mapped[str] = mapped_column(String(16), default="on_track", server_default="on_track")
+    """on_track or at_risk while it runs; met, missed, failed, cancelled or completed when it has ended."""
+    outcome_reason: Mapped[str | None]
+    expected_seconds: Mapped[float | None]
+    """Seconds that its first iteration was predicted to take; none where nothing predicts it."""
     start: Mapped[dict[str, Any]]
     """What it was started with, as its kind has it."""
     state_vector: Mapped[list[Any]]

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 
+from app.kinds.cluster import outcome
 from app.kinds.cluster.change import ClusterPatch, changed
+from app.kinds.cluster.decisions.compiled import Compiled
 from app.kinds.cluster.decisions.engine import ClusterEngine
 from app.kinds.cluster.decisions.schemas import ClusterDecision, ClusterStart
 from app.kinds.cluster.example import EXAMPLE
@@ -18,6 +20,7 @@ from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.cluster.views.views import ClusterViews
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.kind import Description, Parameter, Prediction, TrainingOptions
+from app.kinds.contract.run_outcome import Ended, Judgement
 from app.kinds.contract.views import Views
 from app.kinds.forecasting.forecaster import Forecaster
 from app.policies.artifact import Artifact
@@ -83,6 +86,10 @@ class ClusterKind:
         count = len(decision.changes)
         changes = "nothing changes" if not count else "1 job changes" if count == 1 else f"{count} jobs change"
         return f"{changes}; {decision.running} run, {decision.waiting} wait, {decision.free} GPUs are free"
+
+    def judge(self, compiled: Compiled, run: Ended) -> Judgement:
+        """See ``Kind``: by the deadlines of jobs that are runs of members."""
+        return outcome.judge(compiled, run)
 
 
 KIND = ClusterKind()

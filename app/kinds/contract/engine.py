@@ -114,11 +114,15 @@ class Answered(msgspec.Struct, frozen=True):
 
     Attributes:
         residuals: None where the kind watches nothing, or has no domain model to go by.
+        risk: why the run is at risk of missing a target; empty while it is on track, or has no target.
+        expected_seconds: of a first decision: seconds that the first iteration is predicted to take, if anything does.
     """
 
     decision: bytes
     state: Any
     residuals: Residuals | None = None
+    risk: str = ""
+    expected_seconds: float | None = None
 
 
 class DecisionEngine(Protocol):

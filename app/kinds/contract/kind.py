@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.kinds.contract.engine import DecisionEngine, Query
 from app.kinds.contract.member import Member
+from app.kinds.contract.run_outcome import Ended, Judgement
 from app.kinds.contract.samples import SampleCodec
 from app.kinds.contract.views import Views
 from app.kinds.forecasting.forecaster import Forecaster
@@ -220,4 +221,8 @@ class Kind(Protocol):
 
     def summarise(self, decision: Any) -> str:
         """What a decision allocates, in a few words."""
+        ...
+
+    def judge(self, compiled: Any, run: Ended) -> Judgement:
+        """Whether a run that has finished met its targets; ``compiled`` is the workload as it stands now."""
         ...

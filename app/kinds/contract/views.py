@@ -66,20 +66,6 @@ class Shown(NamedTuple):
     every: int
 
 
-class Standing(NamedTuple):
-    """Where a run stands, or stood at its end.
-
-    Attributes:
-        start: what it was started with.
-        decision: its last one, as it is stored.
-        state: after its last report, as its engine has it; None where that can't be read.
-    """
-
-    start: Mapping[str, Any]
-    decision: Mapping[str, Any]
-    state: Any
-
-
 class Learnt(NamedTuple):
     """What a workload has learnt.
 
@@ -120,11 +106,9 @@ class Views(Protocol):
 
     Attributes:
         most: reports of a run that it is shown at most; runs of more are shown at equal distances.
-        target: when a run is on target, in a few words; empty where that can't be told.
     """
 
     most: int = MOST_STEPS
-    target: str = ""
 
     def facts(self, compiled: Any, shown: Shown) -> Sequence[Fact]:
         """How a run stands, in a few figures."""
@@ -149,10 +133,6 @@ class Views(Protocol):
     def policy(self, compiled: Any) -> Sequence[Figure]:
         """What answers in which situation."""
         return []
-
-    def on_target(self, compiled: Any, standing: Standing) -> bool | None:
-        """Whether a run is, or was at its end, on target; None: that can't be told."""
-        return None
 
     def details(self, decision: Mapping[str, Any]) -> Sequence[str]:
         """What a decision as stored does, piece by piece with reasons; empty where its own reason says it all."""

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 
 from app.kinds.contract.kind import Description, Parameter, Prediction, TrainingOptions
+from app.kinds.contract.run_outcome import Ended, Judgement
 from app.kinds.contract.views import Views
 from app.kinds.forecasting.forecaster import Forecaster, read
+from app.kinds.inference import outcome
 from app.kinds.inference.adaptive import ALGORITHM
 from app.kinds.inference.change import InferencePatch, changed
 from app.kinds.inference.decisions.engine import InferenceEngine
@@ -84,6 +86,10 @@ class InferenceKind:
         count = len(decision.start)
         batches = "1 batch starts" if count == 1 else f"{count} batches start" if count else "nothing starts"
         return f"{batches}; " + ", ".join(f"{name} {servers}" for name, servers in decision.servers.items())
+
+    def judge(self, compiled: object, run: Ended) -> Judgement:  # noqa: ARG002
+        """See ``Kind``: by the quality of answers to each user."""
+        return outcome.judge(run)
 
 
 KIND = InferenceKind()

@@ -11,7 +11,7 @@ from app.charts.response import Fitted, responses
 from app.charts.spans import counts, courses
 from app.kinds.contract.fit_errors import errors
 from app.kinds.contract.text import number
-from app.kinds.contract.views import Fact, Learnt, Shown, Standing, Views
+from app.kinds.contract.views import Fact, Learnt, Shown, Views
 from app.kinds.inference.decisions.compiled import Compiled
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
@@ -19,13 +19,10 @@ from app.kinds.inference.model import ServiceModel
 Json = Mapping[str, Any]
 Course = list[tuple[float, float]]
 BINS = 40
-GOOD = 0.5
 
 
 class InferenceViews(Views):
     """See ``app.kinds.contract.views.Views``."""
-
-    target = f"answers to every user are worth {GOOD:.0%} of the best lately, on average".replace("%", " %")
 
     def facts(self, compiled: Any, shown: Shown) -> Sequence[Fact]:  # noqa: ARG002
         """See ``Views``."""
@@ -86,11 +83,6 @@ class InferenceViews(Views):
             for name, curves in _seconds(compiled.layout, model)
         ]
         return [*found, *errors(learnt.report or {})]
-
-    def on_target(self, compiled: Any, standing: Standing) -> bool | None:  # noqa: ARG002
-        """See ``Views``."""
-        quality = standing.decision.get("quality")
-        return min(quality.values()) >= GOOD if quality else None
 
     def details(self, decision: Json) -> Sequence[str]:
         """See ``Views``: each batch, and what is given up."""

@@ -5,11 +5,13 @@ from collections.abc import Sequence
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.kind import Description, Parameter, Prediction, TrainingOptions
 from app.kinds.contract.member import Member
+from app.kinds.contract.run_outcome import Ended, Judgement
 from app.kinds.contract.text import number
 from app.kinds.contract.views import Views
 from app.kinds.forecasting.forecaster import Forecaster
-from app.kinds.iterative import prediction
+from app.kinds.iterative import outcome, prediction
 from app.kinds.iterative.change import IterativePatch, changed
+from app.kinds.iterative.decisions.compiled import Compiled
 from app.kinds.iterative.decisions.engine import IterativeEngine
 from app.kinds.iterative.decisions.query import PARAMETERS
 from app.kinds.iterative.decisions.report import IterationReport
@@ -87,6 +89,10 @@ class IterativeKind:
     def summarise(self, decision: Decision) -> str:
         """See ``Kind``."""
         return ", ".join(f"{name} {value:g}" for name, value in decision.allocation.items())
+
+    def judge(self, compiled: Compiled, run: Ended) -> Judgement:
+        """See ``Kind``: by every target, those of iterations on average."""
+        return outcome.judge(compiled, run)
 
 
 def _wanted(metric: Metric) -> str:

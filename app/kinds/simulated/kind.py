@@ -17,6 +17,7 @@ from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.inputs import IncompatibleModel
 from app.kinds.contract.kind import Description, Example, Parameter, Prediction, RunStart, TrainingOptions
 from app.kinds.contract.member import Member
+from app.kinds.contract.run_outcome import Ended, Judgement
 from app.kinds.contract.views import Views
 from app.kinds.forecasting.forecaster import Forecaster
 from app.kinds.simulated.engine import NumberedEngine
@@ -83,6 +84,10 @@ class NumberedKind:
     def summarise(self, decision: Any) -> str:
         """See ``Kind``."""
         raise NotImplementedError
+
+    def judge(self, compiled: Any, run: Ended) -> Judgement:  # noqa: ARG002
+        """See ``Kind``: numbers have no target, unless the kind's own method says what theirs is."""
+        return Judgement(None, "no target is set")
 
     def changed(self, spec: Any, patch: BaseModel) -> Any:
         """See ``Kind``: fields of the patch replace those of the spec that go by the same name."""

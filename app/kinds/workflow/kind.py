@@ -4,8 +4,10 @@ from collections.abc import Sequence
 
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.kind import Description, Parameter, Prediction, RunStart, TrainingOptions
+from app.kinds.contract.run_outcome import Ended, Judgement
 from app.kinds.contract.views import Views
 from app.kinds.forecasting.forecaster import Forecaster
+from app.kinds.workflow import outcome
 from app.kinds.workflow.change import WorkflowPatch, changed
 from app.kinds.workflow.decisions.engine import WorkflowEngine
 from app.kinds.workflow.decisions.schemas import QueueDecision
@@ -80,6 +82,10 @@ class WorkflowKind:
         """See ``Kind``."""
         started = len(decision.placements)
         return "1 task starts" if started == 1 else f"{started} tasks start" if started else "nothing starts"
+
+    def judge(self, compiled: object, run: Ended) -> Judgement:  # noqa: ARG002
+        """See ``Kind``: by the deadlines of tasks."""
+        return outcome.judge(run)
 
 
 KIND = WorkflowKind()

@@ -93,7 +93,7 @@ class Background:
     def expect(self, count: int) -> None:
         """The service knows by the workload."""
 
-    def end(self, *, failed: bool) -> None:
+    def end(self, error: BaseException | None = None) -> None:
         """Have all that is on its way sent, as patiently as the run does, and end the run where it is ours.
 
         Raises:
@@ -102,10 +102,10 @@ class Background:
         """
         self._stop()
         if self._owned:
-            self._run.leave(failed=failed)
+            self._run.leave(error)
         else:
             self._run.flush()
-        if self._refused is not None and not failed:
+        if self._refused is not None and error is None:
             raise self._refused
 
     def close(self) -> None:

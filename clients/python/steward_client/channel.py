@@ -40,8 +40,8 @@ class Channel(Protocol):
             StewardError: an earlier report was refused.
         """
 
-    def end(self, *, failed: bool) -> None:
-        """Hand over what is kept, and end the run where it is this channel's to end."""
+    def end(self, error: BaseException | None = None) -> None:
+        """Hand over what is kept, and end the run where it is this channel's, as failed or cancelled after an error."""
 
     def close(self) -> None:
         """Let go of threads and connections."""

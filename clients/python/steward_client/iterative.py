@@ -20,7 +20,8 @@ logger = logging.getLogger("steward_client")
 
 
 class Run(Live[Decision]):
-    """A live run of a workload, as a context manager that starts the run and finishes it, or fails it on an exception.
+    """A live run of a workload, as a context manager that starts the run and finishes it. On an exception it
+    fails the run, with the exception's type and text as the reason; on `KeyboardInterrupt` it cancels it.
 
     ::
 
@@ -213,17 +214,24 @@ class Run(Live[Decision]):
             logger.exception("run %s ends without iterations %s", self.id, [*self.unsent])
         super().finish()
 
-    def fail(self) -> None:
+    def fail(self, reason: str | None = None) -> None:
         """Send kept reports as far as possible, and end the run as failed."""
         try:
             self.flush()
         finally:
-            super().fail()
+            super().fail(reason)
 
-    def leave(self, *, failed: bool) -> None:
-        """Finish or fail the run. The training is over, so an unreachable service is logged and not raised."""
+    def cancel(self, reason: str | None = None) -> None:
+        """Send kept reports as far as possible, and end the run as cancelled."""
         try:
-            super().leave(failed=failed)
+            self.flush()
+        finally:
+            super().cancel(reason)
+
+    def leave(self, error: BaseException | None = None) -> None:
+        """Finish, fail or cancel the run. The training is over, so an unreachable service is logged and not raised."""
+        try:
+            super().leave(error)
         except (StewardError, Unreachable) as failure:
             if self._raises and isinstance(failure, StewardError):
                 raise

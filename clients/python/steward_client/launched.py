@@ -92,7 +92,7 @@ class Launched:
             return {}
         return found if isinstance(found, dict) else {}
 
-    def end(self, *, failed: bool) -> None:
+    def end(self, error: BaseException | None = None) -> None:
         """The launcher ends the run."""
 
     def close(self) -> None:

@@ -1,6 +1,7 @@
 """What live runs of all kinds have in common: they are started once, and ended, and every call is repeated."""
 
 import os
+from asyncio import CancelledError
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -23,6 +24,7 @@ URL = "http://127.0.0.1:8080"
 TIMEOUT_SECONDS = 30.0
 PARTING_SECONDS = 5.0
 CLIENT_ERROR = 400
+LONGEST_REASON = 500
 
 
 class Numbered(Protocol):
@@ -35,7 +37,10 @@ D = TypeVar("D", bound=Numbered)
 
 
 class Live(Generic[D]):
-    """A live run, as a context manager: it starts the run, and finishes it, or fails it on an exception.
+    """A live run, as a context manager: it starts the run, and finishes it.
+
+    On an exception it fails the run, with the exception's type and text as the reason; on `KeyboardInterrupt`, or
+    where a task of asyncio is cancelled, it cancels it.
 
     Attributes:
         client: as given.
@@ -115,9 +120,13 @@ class Live(Generic[D]):
         """End the run; its iterations become samples of its workload."""
         self._end("finished")
 
-    def fail(self) -> None:
-        """End the run as failed."""
-        self._end("failed")
+    def fail(self, reason: str | None = None) -> None:
+        """End the run as failed; the reason is stored with its outcome, cut to ``LONGEST_REASON`` characters."""
+        self._end("failed", reason)
+
+    def cancel(self, reason: str | None = None) -> None:
+        """End the run as cancelled; as ``fail``."""
+        self._end("cancelled", reason)
 
     def close(self) -> None:
         """Close the connection, where this run opened it."""
@@ -128,28 +137,32 @@ class Live(Generic[D]):
         return self.start()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.leave(failed=error is not None)
+        self.leave(error)
 
-    def leave(self, *, failed: bool) -> None:
+    def leave(self, error: BaseException | None = None) -> None:
         """End the run, unless it has ended, and close the connection, as the end of ``with`` does."""
         try:
             if self._ended:
                 return
-            if failed:
-                self._give_up()
-            else:
+            if error is None or (isinstance(error, SystemExit) and not error.code):
                 self.finish()
+            else:
+                self._give_up(error)
         finally:
             self.close()
 
-    def _give_up(self) -> None:
-        """Fail the run while another exception is on its way: that one matters, so this one is brief and silent."""
+    def _give_up(self, error: BaseException) -> None:
+        """End the run while an exception is on its way: that one matters, so this one is brief and silent."""
         self._retry = replace(self._retry, patience_seconds=min(PARTING_SECONDS, self._retry.patience_seconds))
         with suppress(StewardError, Unreachable):
-            self.fail()
+            if isinstance(error, (KeyboardInterrupt, CancelledError)):
+                self.cancel(str(error) or f"interrupted ({type(error).__name__})")
+            else:
+                self.fail(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
 
-    def _end(self, state: str) -> None:
-        self._call("PATCH", f"/runs/{self.id}", {"state": state})
+    def _end(self, state: str, reason: str | None = None) -> None:
+        body = {"state": state} if not reason else {"state": state, "reason": _storable(reason)}
+        self._call("PATCH", f"/runs/{self.id}", body)
         self._ended = True
 
     def _call(
@@ -157,6 +170,12 @@ class Live(Generic[D]):
     ) -> dict[str, Any]:
         answer: dict[str, Any] = self._retry.call(self._http, method, path, json, headers).json()
         return answer
+
+
+def _storable(reason: str) -> str:
+    """A reason that the service takes: no longer than it may be, without characters that it refuses."""
+    text = reason.encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
+    return text if len(text) <= LONGEST_REASON else f"{text[: LONGEST_REASON - 1]}…"
 
 
 def http_client(client: Service) -> httpx.Client:

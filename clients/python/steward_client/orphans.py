@@ -37,7 +37,7 @@ def _ended(run: Run, spool: Spool) -> None:
         kept = spool.kept(earlier.iteration)
         for one in kept:
             earlier.report(*one)
-        earlier.fail()
+        earlier.fail("its process ended without ending the run")
     finally:
         earlier.close()
     logger.info("run %s: %d reports of a process that is no more are sent; it has failed", earlier.id, len(kept))

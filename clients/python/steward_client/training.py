@@ -90,7 +90,7 @@ class EpochRun:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         try:
-            self._channel.end(failed=error is not None)
+            self._channel.end(error)
         finally:
             self._channel.close()
 

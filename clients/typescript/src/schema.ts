@@ -53,7 +53,7 @@ export interface paths {
         };
         /**
          * Get metrics
-         * @description Metrics in Prometheus text format: this process, counts of all jobs, and drift of the caller's tenant.
+         * @description Metrics in Prometheus text format: this process, counts of all jobs and runs, and the tenant's drift.
          */
         get: operations["metrics"];
         put?: never;
@@ -687,7 +687,9 @@ export interface paths {
         head?: never;
         /**
          * End a run
-         * @description Finish or fail a run: its iterations become a sample of its workload. Repeating changes nothing.
+         * @description Finish, fail or cancel a run: it gets its outcome, and its iterations become a sample of its workload.
+         *
+         *     Repeating changes nothing; the first reason stays. A run that has ended in another state is a conflict.
          */
         patch: operations["end_run"];
         trace?: never;
@@ -4091,7 +4093,18 @@ export interface components {
              * State
              * @enum {string}
              */
-            state: "running" | "finished" | "failed";
+            state: "running" | "finished" | "failed" | "cancelled";
+            /**
+             * Outcome
+             * @description While it runs: `on_track`, `at_risk` of missing a target, or `stale` (no report for too long). Once ended: `met` or `missed` its targets, `failed`, `cancelled`, or `completed` without a target to judge by.
+             * @enum {string}
+             */
+            outcome: "on_track" | "at_risk" | "stale" | "met" | "missed" | "failed" | "cancelled" | "completed";
+            /**
+             * Outcome Reason
+             * @description Why, in words; null if nothing was said.
+             */
+            outcome_reason: string | null;
             /**
              * Spec Version
              * @description Version of the workload's spec when the run started.
@@ -4147,7 +4160,13 @@ export interface components {
              * State
              * @enum {string}
              */
-            state: "finished" | "failed";
+            state: "finished" | "failed" | "cancelled";
+            /**
+             * Reason
+             * @description Why it ends, for example an exception or an exit status; kept with the outcome.
+             * @example exit status 1
+             */
+            reason?: string | null;
         };
         /**
          * RunRead
@@ -4162,7 +4181,18 @@ export interface components {
              * State
              * @enum {string}
              */
-            state: "running" | "finished" | "failed";
+            state: "running" | "finished" | "failed" | "cancelled";
+            /**
+             * Outcome
+             * @description While it runs: `on_track`, `at_risk` of missing a target, or `stale` (no report for too long). Once ended: `met` or `missed` its targets, `failed`, `cancelled`, or `completed` without a target to judge by.
+             * @enum {string}
+             */
+            outcome: "on_track" | "at_risk" | "stale" | "met" | "missed" | "failed" | "cancelled" | "completed";
+            /**
+             * Outcome Reason
+             * @description Why, in words; null if nothing was said.
+             */
+            outcome_reason: string | null;
             /**
              * Spec Version
              * @description Version of the workload's spec when the run started.
@@ -10278,7 +10308,9 @@ export interface operations {
                 /** @description Filter by workload. */
                 workload?: string | null;
                 /** @description Filter by state. */
-                state?: ("running" | "finished" | "failed") | null;
+                state?: ("running" | "finished" | "failed" | "cancelled") | null;
+                /** @description Filter by outcome. */
+                outcome?: ("on_track" | "at_risk" | "stale" | "met" | "missed" | "failed" | "cancelled" | "completed") | null;
                 /** @description Maximum items per page. */
                 limit?: number;
                 /** @description Cursor taken from a `next` link. */

@@ -170,7 +170,13 @@ def test_a_run_is_started_reported_and_ended(tmp_path: Path) -> None:
         *("run", "report", "newest", "0", f"allocation.gpus={gpus}", "metrics.iteration_seconds=2.5", "-f", str(more))
     )
     assert "\niteration: 1\n" in reported
-    assert "state: failed" in done("run", "finish", started["id"], "--state", "failed")
+    assert "state: failed" in done("run", "finish", started["id"], "--state", "failed", "--reason", "it diverged")
+    assert "outcome: failed\noutcome_reason: it diverged" in done("run", "show", started["id"])
+    (other,) = documents("run", "create", "resnet18")
+    done("run", "finish", other["id"], "--state", "cancelled")
+    assert [one["id"] for one in documents("run", "list", "--outcome", "failed")] == [started["id"]]
+    assert [one["id"] for one in documents("run", "list", "--outcome", "cancelled")] == [other["id"]]
+    assert "cancelled" in done("run", "list", "--state", "cancelled")
     assert f"run {started['id']} is deleted" in steward("run", "delete", started["id"]).stderr
     told = done("workload", "decide", "resnet18", "iteration=3", f"allocation.gpus={gpus}", *OTHERS)
     assert "\niteration: 4\n" in told

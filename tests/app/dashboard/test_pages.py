@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import re
+from datetime import timedelta
 from html.parser import HTMLParser
 from importlib.resources import files
 from typing import Any
@@ -17,9 +18,11 @@ from fastapi.testclient import TestClient
 from app.dashboard.assets import NAMES, address
 from app.dashboard.rendering import cell, duration, page
 from app.dashboard.shown import numbers
+from app.database.base import utc_now
 from app.database.engine import Database
 from app.kinds.contract.views import MOST_STEPS
 from app.kinds.registry import KINDS
+from app.runs.outcomes import Staleness
 from tests.app.both import on_both
 from tests.app.domain_models.published import publish_agent, publish_model
 from tests.app.evaluations.published import publish_evaluation
@@ -92,13 +95,13 @@ def test_an_empty_service_tells_how_to_begin(client: TestClient) -> None:
         assert any(text.startswith(words) for text in shown(client, f"/ui/{path}").texts)
 
 
-def test_the_first_page_tells_each_workloads_state_and_what_it_lacks(client: TestClient, workload: str) -> None:
+def test_the_first_page_tells_each_workloads_state(client: TestClient, workload: str) -> None:
     run = reported(client, workload)
     found = shown(client)
-    assert {workload, "iteration_seconds at most 1,800 s per run", "heuristic", "running"} <= set(found.texts)
+    assert {workload, "iteration_seconds at most 1,800 s per run", "heuristic", "at risk"} <= set(found.texts)
     assert {f"/ui/workloads/{workload}", f"/ui/runs/{run}", "/docs"} <= set(found.links)
     assert client.patch(f"/runs/{run}", json={"state": "finished"}).status_code == 200
-    assert f"{workload} has samples and no model" in shown(client).texts
+    assert not {"Needs attention", f"{workload} has samples and no model"} & set(shown(client).texts)
 
 
 def test_a_run_shows_what_was_measured_expected_and_decided(client: TestClient, workload: str) -> None:
@@ -124,10 +127,10 @@ def test_ended_runs_are_judged_by_what_they_took(client: TestClient, workload: s
         assert client.patch(f"/runs/{run}", json={"state": "finished"}).status_code == 200
 
     ended(90 * 31.5 + 1)
-    assert "100 %" in shown(client).texts
+    assert {"Targets met", "1/1", "met"} <= set(shown(client).texts)
     ended(90 * 31.5 - 1)
-    assert "50 %" in shown(client).texts
-    assert "50 %" in shown(client, f"/ui/workloads/{workload}").texts
+    for path in ("/", f"/ui/workloads/{workload}"):
+        assert {"1/2", "met", "missed"} <= set(shown(client, path).texts)
 
 
 def test_long_runs_of_queues_are_seen_from_their_beginning(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -308,12 +311,46 @@ def test_a_run_that_is_over_tells_whether_it_met_its_target(client: TestClient, 
         assert {verdict, "12 gpus"} <= set(shown(client, f"/ui/runs/{run}").texts)
 
 
-def test_the_gravest_notice_stands_first(client: TestClient, workload: str, spec: dict[str, Any]) -> None:
-    client.post("/workloads", json={**spec, "name": "a"})
-    client.patch(f"/runs/{reported(client, 'a')}", json={"state": "finished"})
-    run = client.post("/runs", json={"workload": workload, "targets": {"iteration_seconds": 9}}).json()["id"]
-    for number in range(90):
-        client.put(f"/runs/{run}/iterations/{number}", json=REPORT)
+def test_what_happened_to_runs_needs_attention_until_a_later_run_makes_up_for_it(
+    client: TestClient, workload: str, spec: dict[str, Any]
+) -> None:
+    for name in ("quiet", "other"):
+        client.post("/workloads", json={**spec, "name": name})
+    lost = [reported(client, workload) for _ in range(10)]
+    for run in lost:
+        client.patch(f"/runs/{run}", json={"state": "failed", "reason": f"exit status 1 of {run}"})
+    cancelled = reported(client, "quiet")
+    client.patch(f"/runs/{cancelled}", json={"state": "cancelled", "reason": "Ctrl-C"})
+    run = client.post("/runs", json={"workload": "other", "targets": {"iteration_seconds": 9}}).json()["id"]
+    client.put(f"/runs/{run}/iterations/0", json=REPORT)
+    found = shown(client)
+    words = [text for text in found.texts if text]
+    assert words[words.index("Needs attention") + 1 :][:5] == [
+        f"10 runs of {workload} failed",
+        f"the newest: exit status 1 of {lost[-1]}",
+        "A run of other is at risk",
+        "the deadline of 9 s has passed: 31.5 s so far",
+        "other",  # the first workload: nothing else needs attention
+    ]
+    assert {f"/ui/runs?workload={workload}&outcome=failed", f"/ui/runs/{run}"} <= set(found.links)
+    listed = shown(client, f"/ui/runs?workload={workload}&outcome=failed")
+    assert listed.texts.count("failed") == 11  # and the filter
     client.patch(f"/runs/{run}", json={"state": "finished"})
+    assert "A run of other missed its targets" in shown(client).texts
+    assert {"missed", "finished in 31.5 s, 22.5 s after the deadline of 9 s; after 1 of 90 iterations"} <= set(
+        shown(client, f"/ui/runs/{run}").texts
+    )
+    for name in (workload, "other"):
+        client.patch(f"/runs/{reported(client, name)}", json={"state": "finished"})
+    assert "Needs attention" not in shown(client).texts
+
+
+def test_a_silent_run_needs_attention(client: TestClient, workload: str) -> None:
+    runs = [reported(client, workload) for _ in range(2)]
+    at = utc_now() + timedelta(minutes=40)
+    client.app.state.staleness = Staleness(10, 300, lambda: at)  # type: ignore[attr-defined]
     texts = shown(client).texts
-    assert texts.index(f"{workload} misses its targets") < texts.index("a has samples and no model")
+    why = texts[texts.index(f"2 runs of {workload} do not report") + 1]
+    assert why.startswith("the newest: no report for 40 minutes; one was expected every")
+    for path in ("/ui/runs", f"/ui/runs/{runs[0]}", f"/ui/workloads/{workload}", "/ui/runs?outcome=stale"):
+        assert "stale" in shown(client, path).texts

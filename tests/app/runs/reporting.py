@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -11,7 +11,9 @@ from app.decisions.compiled import CompiledCache, CompiledWorkloads
 from app.kinds.iterative.decisions.report import EncodedReport
 from app.kinds.iterative.spec import Spec
 from app.runs import service
+from app.runs.outcomes import Staleness
 from app.runs.reporter import Reporter
+from app.runs.schemas import RunPatch
 from app.workloads import service as workloads
 from app.workloads.snapshot import WorkloadCache
 from tests.batched import SPEC as EXAMPLE
@@ -40,6 +42,13 @@ def start(database: Database, workload: str = "resnet18", **body: Any) -> str:
     """A new run's id."""
     compiled = compiled_workloads(database).fetch(workload, TENANT)
     return service.start(database, TENANT, compiled, {"workload": workload, **body}).id
+
+
+def end(database: Database, run: str, state: Literal["finished", "failed", "cancelled"], reason: str = "") -> None:
+    """End a run."""
+    fetch = compiled_workloads(database).fetch
+    patch = RunPatch(state=state, reason=reason or None)
+    service.end(database, TENANT, run, patch, lambda workload: fetch(workload, TENANT), Staleness(10, 300))
 
 
 def report(seconds: float = 31.5, gpus: float = 4, batch: float = 128) -> bytes:

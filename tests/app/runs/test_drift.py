@@ -14,6 +14,7 @@ from app.domain_models import service as domain_models
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
 from app.runs import service
+from app.runs.outcomes import Staleness
 from app.workloads import service as workloads
 from tests.app.both import on_both
 from tests.app.kinds.inference.runs import model
@@ -76,7 +77,7 @@ def test_a_drift_is_told_once_in_a_decision_and_stays_in_the_runs_record(client:
     assert 1.5 < notice["factor"] < 2.1
     read = client.get(f"/runs/{run}").json()
     assert [(one["stream"], one["iteration"]) for one in read["drift"]] == [("seconds.small", notice["iteration"])]
-    assert service.get(backend, TENANT, run).drift[0].text == notice["text"]
+    assert service.get(backend, TENANT, run, Staleness(10, 300)).drift[0].text == notice["text"]
     again = client.get("/decision", params={"run": run, "iteration": notice["iteration"]})
     assert again.json() == noticed[0]
     later = client.get("/decision", params={"run": run, "iteration": notice["iteration"] + 1})
@@ -113,7 +114,7 @@ def test_a_run_in_which_all_is_as_expected_has_noticed_nothing(database: Databas
     workload = registered(database)
     run = start(database, workload)
     assert not any("drift" in decision for decision in decided(database, run, 0, bodies(1.0)))
-    assert service.get(database, TENANT, run).drift == []
+    assert service.get(database, TENANT, run, Staleness(10, 300)).drift == []
     assert compiled_workloads(database).fetch(workload, TENANT).snapshot.model_version == 1
 
 

@@ -15,21 +15,25 @@ from app.evaluations import service as evaluations
 from app.http.pagination import PageRequest
 from app.jobs import service as jobs
 from app.runs import service
+from app.runs.outcomes import Staleness
 from tests.app.runs.reporting import TENANT, register, start
 
-PAGE = PageRequest(50)
+PAGE, RULE = PageRequest(50), Staleness(10, 300)
 READS: dict[str, Callable[[Database, str], object]] = {
-    "runs": lambda database, _: service.listed(database, TENANT, PAGE),
-    "runs of a workload": lambda database, _: service.listed(database, TENANT, PAGE, "resnet18"),
-    "running runs": lambda database, _: service.listed(database, TENANT, PAGE, None, "running"),
+    "runs": lambda database, _: service.listed(database, TENANT, PAGE, RULE),
+    "runs of a workload": lambda database, _: service.listed(database, TENANT, PAGE, RULE, "resnet18"),
+    "running runs": lambda database, _: service.listed(database, TENANT, PAGE, RULE, None, "running"),
+    "missed runs": lambda database, _: service.listed(database, TENANT, PAGE, RULE, None, None, "missed"),
+    "stale runs": lambda database, _: service.listed(database, TENANT, PAGE, RULE, None, None, "stale"),
     "iterations": lambda database, run: service.iterations(database, TENANT, run, PAGE),
-    "a run": lambda database, run: service.get(database, TENANT, run),
+    "a run": lambda database, run: service.get(database, TENANT, run, RULE),
     "a decision": lambda database, run: decisions.of_run(database, TENANT, run, None),
     "jobs": lambda database, _: jobs.listed(database, TENANT, PAGE, None, None),
     "evaluations": lambda database, _: evaluations.listed(database, TENANT, PAGE, None),
     "drifted runs": lambda database, run: _drifted(database, run),
 }
-LEFT_OUT = {**dict.fromkeys(["runs", "runs of a workload", "running runs"], "state_vector"), "jobs": "jobs.request"}
+LISTS = ("runs", "runs of a workload", "running runs", "missed runs", "stale runs")
+LEFT_OUT = {**dict.fromkeys(LISTS, "state_vector"), "jobs": "jobs.request"}
 """Columns that may be large, and that a list doesn't tell."""
 LARGE = ("SCAN iterations", "SCAN runs", "SCAN jobs", "SCAN evaluations", "SCAN job_events", "SCAN executions")
 

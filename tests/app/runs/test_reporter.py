@@ -20,10 +20,9 @@ from app.errors import Conflict, NotFound, Unavailable
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.iterative.decisions import engine as engine
 from app.kinds.iterative.state import State, advance
-from app.runs import deciding, repository, service, writing
+from app.runs import deciding, repository, writing
 from app.runs.reporter import Reporter
-from app.runs.schemas import RunPatch
-from tests.app.runs.reporting import TENANT, register, report, reporter, start
+from tests.app.runs.reporting import TENANT, end, register, report, reporter, start
 
 Step = tuple[int, int, int]
 """Iteration, variant of the report, process that takes it."""
@@ -381,7 +380,7 @@ def test_a_finished_run_takes_no_more_reports_but_repeats_its_answers(database: 
     run = start(database)
     taker = reporter(database)
     first = asyncio.run(taker.report(TENANT, run, 0, report()))
-    service.end(database, TENANT, run, RunPatch(state="finished"))
+    end(database, run, "finished")
     with pytest.raises(Conflict, match="has finished"):
         asyncio.run(taker.report(TENANT, run, 1, report()))
     assert asyncio.run(taker.report(TENANT, run, 0, report())) == (200, first[1])

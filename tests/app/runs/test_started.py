@@ -17,9 +17,8 @@ from app.kinds.registry import KINDS, read_spec
 from app.runs import repository, service
 from app.runs.live import OVERHEAD, StartedRuns, from_stored
 from app.runs.reporter import Reporter
-from app.runs.schemas import RunPatch
 from app.workloads import service as workloads
-from tests.app.runs.reporting import TENANT, compiled_workloads, register, report, reporter
+from tests.app.runs.reporting import TENANT, compiled_workloads, end, register, report, reporter
 
 
 def start(database: Database, kept: StartedRuns, workload: str, **body: Any) -> str:
@@ -69,7 +68,7 @@ def test_what_was_done_to_it_since_is_noticed(database: Database, kept: StartedR
     reported, ended, deleted = (start(database, kept, name) for _ in range(3))
     first = asyncio.run(reporter(database).report(TENANT, reported, 0, report()))[1]
     for run in (ended, deleted):
-        service.end(database, TENANT, run, RunPatch(state="failed"))
+        end(database, run, "failed")
     service.delete(database, TENANT, deleted)
     assert asyncio.run(taker.report(TENANT, reported, 0, report())) == (200, first)
     with pytest.raises(Conflict):

@@ -14,9 +14,9 @@ from steward_client.launcher.iterations.output import Lines, Matcher, Spread
 
 def measured(marks: list[Mark], ended: float) -> list[tuple[int, float | None]]:
     clock = Clock()
-    found: list[Iteration | None] = [clock.hear(mark) for mark in marks]
-    found.append(clock.finish(100.0 + ended))
-    return [(one.index, one.seconds and round(one.seconds, 6)) for one in found if one is not None]
+    found: list[Iteration] = [one for mark in marks for one in clock.hear(mark)]
+    found += clock.finish(100.0 + ended)
+    return [(one.index, one.seconds and round(one.seconds, 6)) for one in found]
 
 
 def test_marks_at_ends_do_not_tell_when_the_first_began_and_the_same_number_counts_once() -> None:
@@ -45,15 +45,16 @@ def test_seconds_that_are_told_are_taken() -> None:
     ],
 )
 def test_the_usual_forms_are_found(line: str, number: int, total: int | None, metrics: object, position: str) -> None:
-    mark = Matcher().match(line)
-    assert mark is not None
+    (mark,) = Matcher().match(line)
     assert (mark.number, mark.total, mark.metrics, mark.position) == (number, total, metrics, position)
 
 
 def test_lines_that_are_read_at_once_share_the_time_since_the_last() -> None:
-    spread = Spread()
+    early = Spread(6.0).spread([Mark(9.0, 1), Mark(9.0, 2), Mark(9.0, 3)])
+    assert [mark.at for mark in early] == [7.0, 8.0, 9.0]
+    spread = Spread(6.0)
     assert spread.spread([Mark(10.0, 1)]) == [Mark(10.0, 1)]
-    bunch = spread.spread([Mark(12.9, 1), Mark(13.0, 2), Mark(13.0, 3), Mark(13.0, 3), Mark(13.0, 4)])
+    bunch = spread.spread([Mark(13.0, 1), Mark(13.0, 2), Mark(13.0, 3), Mark(13.0, 3), Mark(13.0, 4)])
     assert [(mark.at, mark.number) for mark in bunch] == [(11.0, 2), (12.0, 3), (13.0, 4)]
     assert spread.spread([Mark(14.0, 4)]) == []
 
@@ -61,21 +62,20 @@ def test_lines_that_are_read_at_once_share_the_time_since_the_last() -> None:
 def test_one_form_is_kept_to() -> None:
     matcher = Matcher()
     marks = [matcher.match(line) for line in ("loading", "Epoch 1/3", "step 100 loss=1", "Epoch 2/3")]
-    assert [mark and mark.number for mark in marks] == [None, 1, None, 2]
+    assert [[mark.number for mark in found] for found in marks] == [[], [1], [], [2]]
     assert matcher.form == "lines like 'Epoch 3/90', at an iteration's start"
 
 
 def test_a_pattern_of_ones_own_has_its_groups_as_metrics() -> None:
     matcher = Matcher(re.compile(r"pass (?P<iteration>\d+).*loss=(?P<loss>[\d.]+)"))
-    mark = matcher.match("pass 7 lr=3 loss=0.5")
-    assert mark is not None
+    (mark,) = matcher.match("pass 7 lr=3 loss=0.5")
     assert (mark.number, mark.metrics, mark.position) == (7, {"loss": 0.5}, "end")
-    assert matcher.match("Epoch 1/3") is None
+    assert matcher.match("Epoch 1/3") == []
 
 
 def test_lines_are_whole_however_they_come() -> None:
     heard: list[str] = []
-    lines = Lines(heard.append)
+    lines = Lines(lambda line, _, whole: heard.append(line) if whole else None)
     for piece in (b"Epo", b"ch 1\rEpoch 2", b"\n\n\xff\nrest"):
         lines.feed(piece)
     assert heard == ["Epoch 1", "Epoch 2", "\N{REPLACEMENT CHARACTER}"]

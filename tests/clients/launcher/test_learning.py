@@ -13,7 +13,7 @@ from steward_client.launcher.governed import targets
 from steward_client.launcher.interrupts import Interrupted
 from steward_client.launcher.iterations.mark import SECONDS, Iteration
 from steward_client.launcher.learn import learning as module
-from steward_client.launcher.learn.learning import CommandFailed, Learning
+from steward_client.launcher.learn.learning import CommandEnded, Learning
 from steward_client.launcher.learn.profile import Profile
 from steward_client.launcher.service import JobFailed
 from steward_client.launcher.wishes import Misuse, Resource, Wishes
@@ -28,7 +28,7 @@ class Watching:
         self.said, self.set, self.kept, self.told = list[str](), list[float](), list[int](), list[tuple[int, float]]()
         self.clock, self.status, self._at_end = SimpleNamespace(count=0, total=8), None, status
         self.actuator = SimpleNamespace(apply=lambda one: self.set.append(one["cpu"]), close=lambda: None)
-        self._stream = self._each()
+        self._stream, self.failure = self._each(), "exit status 3"
 
     status: int | None
 
@@ -104,11 +104,11 @@ def test_one_of_which_nothing_is_left_is_started_again_or_has_failed(
     assert profile.measure()
     made = learning(watching, lambda: 1, monkeypatch)
     if status:
-        with pytest.raises(CommandFailed):
+        with pytest.raises(CommandEnded):
             made._learned_beside(profile)
     else:
         assert made._learned_beside(profile) is None
-        assert "it is started again" in watching.said[-2]
+        assert "the command is started again, once, under decisions" in watching.said[-1]
     assert watching.kept == list(range(1, 7))
 
 

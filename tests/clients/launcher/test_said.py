@@ -33,11 +33,12 @@ def test_a_chart_is_no_wider_than_it_may_be(count: int, wide: int) -> None:
 @pytest.mark.parametrize(
     ("status", "told"),
     [
-        (0, "done after 3 iterations in 1.5 s, 50% of the deadline of 3 s (kept)"),
-        (137, "ended with status 137 after 3 iterations in 1.5 s"),
+        (0, "done after 3 iterations in 1.5 s, 50% of the deadline of 3 s: met"),
+        (137, "failed after 3 iterations in 1.5 s: killed by SIGKILL"),
     ],
 )
 def test_only_what_was_done_has_kept_a_deadline(status: int, told: str) -> None:
     watched = SimpleNamespace(status=status, began=0.0, ended=1.5, clock=SimpleNamespace(count=3))
-    governed: Any = SimpleNamespace(rows=[], watched=watched)
-    assert summary.lines(governed, 3.0) == [told]
+    watched.failure = "killed by SIGKILL"
+    governed: Any = SimpleNamespace(rows=[], watched=watched, deadline=3.0, cancelled="")
+    assert summary.lines(governed) == [told]

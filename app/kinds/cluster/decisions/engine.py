@@ -15,6 +15,7 @@ from app.kinds.cluster.live.decide import Change, decide
 from app.kinds.cluster.live.outlook import BelievedOutlook
 from app.kinds.cluster.live.report import EncodedReport, decode
 from app.kinds.cluster.live.state import ClusterState, begin, pack, unpack, weight
+from app.kinds.cluster.outcome import risk
 from app.kinds.contract.engine import Answered, DecidedInRuns, Pending, Shadow, Snapshot
 from app.kinds.contract.kind import RunStart
 from app.kinds.contract.text import timestamp
@@ -85,10 +86,11 @@ def _answered(compiled: Compiled, one: Pending, now: datetime) -> Answered:
     before: ClusterState = compiled.judged(one.report)
     outlook = compiled.outlook(before)
     name, rule = compiled.rule(compiled.answerer.policy, now)
-    state, changes = decide(compiled.layout, before, compiled.advice(rule, outlook, before, one.report))
+    advice = compiled.advice(rule, outlook, before, one.report)
+    state, changes = decide(compiled.layout, before, advice)
     shadow = None if one.shadow is None else _shadow(compiled, one.shadow, (before, state), outlook, now)
     told = Told(one.run, one.iteration, state, changes, name, shadow)
-    return Answered(_encoded(compiled, told, now), state)
+    return Answered(_encoded(compiled, told, now), state, risk=risk(state, advice.deadlines, changes))
 
 
 def _shadow(

@@ -16,7 +16,7 @@ from app.kinds.cluster.views import sharing
 from app.kinds.cluster.views.applications import speeds
 from app.kinds.contract.fit_errors import errors
 from app.kinds.contract.text import number
-from app.kinds.contract.views import Alternative, Fact, Hindsight, Learnt, Shown, Standing, Views
+from app.kinds.contract.views import Alternative, Fact, Hindsight, Learnt, Shown, Views
 
 Json = Mapping[str, Any]
 MOST_ASKED = 200
@@ -35,7 +35,6 @@ class ClusterViews(Views):
     """See ``app.kinds.contract.views.Views``."""
 
     most = 1_000
-    target = "every job that has a deadline is expected to be finished by then"
 
     def facts(self, compiled: Compiled, shown: Shown) -> Sequence[Fact]:
         """See ``Views``."""
@@ -97,12 +96,6 @@ class ClusterViews(Views):
     def hindsight(self, compiled: Compiled, shown: Shown) -> Hindsight:
         """See ``Views``."""
         return replay.hindsight(compiled, shown)
-
-    def on_target(self, compiled: Compiled, standing: Standing) -> bool | None:  # noqa: ARG002
-        """See ``Views``: by the jobs that the last decision changed and that have a deadline."""
-        due = [(one["seconds_left"], one["seconds_wanted"]) for one in standing.decision.get("changes", ())]
-        known = [(left, wanted) for left, wanted in due if left is not None and wanted is not None]
-        return all(left <= wanted for left, wanted in known) if known else None
 
     def details(self, decision: Json) -> Sequence[str]:
         """See ``Views``: each job that changes."""

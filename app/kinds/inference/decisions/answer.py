@@ -23,6 +23,7 @@ from app.kinds.inference.decisions.schemas import (
     EncodedStart,
 )
 from app.kinds.inference.layout import Layout
+from app.kinds.inference.outcome import risk
 from app.kinds.inference.policies import check
 from app.kinds.inference.queue.fleet import Fleet
 from app.kinds.inference.queue.ledger import TOO_OLD, Dropped, Ledger
@@ -65,7 +66,8 @@ def answer(compiled: Compiled, pending: Sequence[Pending], now: datetime) -> lis
         ledger, told = _carried(compiled, read) if read.carried else next(decided)
         shadow = None if asked is None else _consulted(compiled, read, told.decided, asked)
         decision = _encoded(compiled, ledger, Subject(one.run, one.iteration, moment), told, shadow)
-        answers.append(Answered(decision, ledger.state(), read.residuals))
+        at_risk = risk(compiled.layout.users, ledger.qualities())
+        answers.append(Answered(decision, ledger.state(), read.residuals, at_risk))
     return answers
 
 

@@ -29,8 +29,10 @@ from app.kinds.iterative.decisions.schemas import EncodedDecision, EncodedInterv
 from app.kinds.iterative.decisions.shadow import Consulted, consulted
 from app.kinds.iterative.heuristics import continuation, first_allocation
 from app.kinds.iterative.observation import everywhere, view
+from app.kinds.iterative.outcome import risks
 from app.kinds.iterative.policies import guard
 from app.kinds.iterative.policies.guard import Decided, Verdict
+from app.kinds.iterative.spec import SECONDS
 from app.kinds.iterative.state import State
 from app.kinds.iterative.step import step
 from app.policies.artifact import Artifact
@@ -78,12 +80,14 @@ class Subject(msgspec.Struct, frozen=True):
 
 class Answer(msgspec.Struct, frozen=True):
     """An encoded decision, codes of what it has to say beside its reason, be it said or not, and what agents remember
-    of the run from now on.
+    of the run from now on; see ``Answered`` for the rest.
     """
 
     decision: bytes
     notices: frozenset[int]
     memories: Memories = NOTHING
+    risk: str = ""
+    expected_seconds: float | None = None
 
 
 def decide(compiled: Compiled, state: State, subjects: Sequence[Subject], now: datetime) -> list[Answer]:
@@ -183,7 +187,8 @@ def _render(
         repeat(timestamp(now)),
         [None if shadow is None else shadow.encoded for shadow in steps.shadows],
     )
-    return list(map(Answer, map(msgspec.json.encode, decisions), notices, _memories(compiled, steps, subjects)))
+    memories, at_risk = _memories(compiled, steps, subjects), risks(compiled.layout, state, seen)
+    return list(map(Answer, map(msgspec.json.encode, decisions), notices, memories, at_risk))
 
 
 def _unless(over: Sequence[bool], told: list[dict[str, T]]) -> list[dict[str, T]]:
@@ -323,6 +328,7 @@ def begin_with(compiled: Compiled, state: State, run: str | None, now: datetime)
         else reasons.first_without_model(context, compiled.snapshot.problem)
     )
     text, notices = noted(first.text, "", context.decided.beyond if informed else "", NONE, "")
+    predicted = _predictions(compiled, seen)[0] if informed else {}
     decision = EncodedDecision(
         run=run,
         workload=compiled.snapshot.name,
@@ -336,12 +342,13 @@ def begin_with(compiled: Compiled, state: State, run: str | None, now: datetime)
         agent=compiled.snapshot.agent_version,
         policy="static_best" if informed else "initial",
         reason=EncodedReason(first.code, text),
-        predicted=_predictions(compiled, seen)[0] if informed else {},
+        predicted=predicted,
         chances=_chances(compiled, seen)[0],
         valid_for_iterations=1,
         decided_at=timestamp(now),
     )
-    return Answer(msgspec.json.encode(decision), notices), levels[0]
+    risk, seconds = risks(layout, state, seen)[0], predicted[SECONDS].mean if informed else None
+    return Answer(msgspec.json.encode(decision), notices, risk=risk, expected_seconds=seconds), levels[0]
 
 
 def _held(compiled: Compiled, state: State, subject: Subject, now: datetime, text: str) -> Answer:

@@ -74,7 +74,8 @@ class IterativeEngine:
         )
         answer, levels = begin_with(compiled, state, run, now)
         row = pack(state._replace(levels=levels[None]))[0]
-        return Answered(answer.decision, Kept(row, state.upcoming[0], answer.notices))
+        kept = Kept(row, state.upcoming[0], answer.notices)
+        return Answered(answer.decision, kept, risk=answer.risk, expected_seconds=answer.expected_seconds)
 
     def decode(self, body: bytes) -> EncodedReport:
         """What one iteration used and measured."""
@@ -117,7 +118,7 @@ class IterativeEngine:
         subjects = [Subject(p.run, p.iteration, p.shadow, p.state.notices, p.state.memories) for p in pending]
         answers = zip(decide(compiled, after, subjects, now), pack(after), upcoming, strict=True)
         return [
-            Answered(answer.decision, Kept(row, announced, answer.notices, answer.memories))
+            Answered(answer.decision, Kept(row, announced, answer.notices, answer.memories), risk=answer.risk)
             for answer, row, announced in answers
         ]
 

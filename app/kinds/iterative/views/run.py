@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,30 +11,16 @@ from app.charts.figure import Figure
 from app.charts.timeline import Expected, Point, Series, allocated, measured, progress
 from app.kinds.contract.policy import Situation
 from app.kinds.contract.text import number
-from app.kinds.contract.views import Alternative, Fact, Shown, Standing
+from app.kinds.contract.views import Alternative, Fact, Shown
 from app.kinds.iterative.decisions.compiled import Compiled
 from app.kinds.iterative.heuristics import HEURISTICS
 from app.kinds.iterative.observation import view
+from app.kinds.iterative.outcome import MET, reached, state_of, target
 from app.kinds.iterative.spec import Metric
-from app.kinds.iterative.state import State, aligned, unpack
 from app.kinds.iterative.step import step
 
 BAND = "Line: measured. Band: what was expected before each iteration ({:.0f} % of cases)."
-NEAR = 0.1
-"""Of a target that is to be tracked."""
-MET: Mapping[str, Callable[[float, float], bool]] = {
-    "at_most": lambda reached, wanted: reached <= wanted,
-    "at_least": lambda reached, wanted: reached >= wanted,
-    "track": lambda reached, wanted: abs(reached - wanted) <= NEAR * wanted,
-}
 TARGET = " Dashed: the target."
-
-
-def state_of(compiled: Compiled, shown: Shown | Standing) -> State | None:
-    """Where a run stands, as a batch of one; None where that isn't known."""
-    if shown.state is None:
-        return None
-    return unpack(compiled.layout, aligned(compiled.projector, [shown.state.row]))
 
 
 def last(shown: Shown) -> Any:
@@ -42,23 +28,18 @@ def last(shown: Shown) -> Any:
     return shown.steps[-1].decision if shown.steps else shown.first
 
 
-def target(shown: Shown | Standing, metric: Metric) -> float | None:
-    """A run's own target of a metric, else the workload's."""
-    own: float | None = shown.start.get("targets", {}).get(metric.name, metric.target)
-    return own
-
-
 def facts(compiled: Compiled, shown: Shown) -> list[Fact]:
     """Where it stands, what it has, what it costs, and how sure its targets are."""
-    decision, state = last(shown), state_of(compiled, shown)
+    decision, state = last(shown), state_of(compiled, shown.state)
     found = [
         Fact("iteration", f"{shown.iterations:,} of {compiled.layout.iterations:,}"),
         Fact("allocated", _amounts(decision["allocation"])),
     ]
     if state is not None:
         found.append(Fact("cost so far", number(float(state.cost[0]))))
-    over = {} if state is None else reached(compiled, state)
-    aimed_at = [metric for metric in compiled.layout.spec.metrics if target(shown, metric)]
+    done = state is not None and int(state.iteration[0]) >= compiled.layout.iterations
+    over = reached(compiled.layout, state, shown.start) if state is not None and done else {}
+    aimed_at = [metric for metric in compiled.layout.spec.metrics if target(shown.start, metric)]
     return found + [_chance(decision, metric, shown, over.get(metric.name)) for metric in aimed_at]
 
 
@@ -66,27 +47,9 @@ def _amounts(allocation: Mapping[str, float]) -> str:
     return ", ".join(f"{value:g} {name}" for name, value in allocation.items())
 
 
-def reached(compiled: Compiled, state: State) -> dict[str, float]:
-    """What a run came to by metric, those of iterations on average; empty while it goes on."""
-    done = int(state.iteration[0])
-    if done < compiled.layout.iterations:
-        return {}
-    metrics = enumerate(compiled.layout.spec.metrics)
-    return {one.name: float(state.elapsed[0, at]) / (1 if one.scope == "run" else done) for at, one in metrics}
-
-
-def met(compiled: Compiled, standing: Standing) -> bool | None:
-    """Whether a run that is over has met its targets, those of iterations on average; None: it goes on, or has none."""
-    state = state_of(compiled, standing)
-    came_to = {} if state is None else reached(compiled, state)
-    wanted = {one: target(standing, one) for one in compiled.layout.spec.metrics if one.name in came_to}
-    found = [MET[one.goal](came_to[one.name], goal) for one, goal in wanted.items() if goal is not None]
-    return all(found) if found else None
-
-
 def _chance(decision: Any, metric: Metric, shown: Shown, came_to: float | None) -> Fact:
     """How sure it is that a target is met; of a run that is over, whether it was."""
-    goal = target(shown, metric) or 0.0
+    goal = target(shown.start, metric) or 0.0
     wanted, chance = f"{number(goal)} {metric.unit}".rstrip(), decision.get("chances", {}).get(metric.name)
     if came_to is not None:
         verdict = "met" if MET[metric.goal](came_to, goal) else "missed"
@@ -111,7 +74,7 @@ def figures(compiled: Compiled, shown: Shown) -> Iterator[Figure]:
             f"Allocation of {resource.name}", unit, [Series(resource.name, points)], f"What was allocated.{note}"
         )
     for metric in spec.metrics:
-        wanted = target(shown, metric)
+        wanted = target(shown.start, metric)
         if metric.scope == "run" and wanted is not None:
             yield _progress(compiled, shown, metric, wanted)
 
@@ -119,7 +82,7 @@ def figures(compiled: Compiled, shown: Shown) -> Iterator[Figure]:
 def _metric(compiled: Compiled, shown: Shown, metric: Metric, note: str) -> Figure:
     points = [Point(one.iteration, one.report["metrics"][metric.name]) for one in shown.steps]
     band = list(_bands(shown, metric.name))
-    wanted = target(shown, metric) if metric.scope == "iteration" else None
+    wanted = target(shown.start, metric) if metric.scope == "iteration" else None
     told = BAND.format(100 * compiled.projector.table.level) if band else "Line: measured."
     title = f"{metric.name.replace('_', ' ')} ({metric.unit})" if metric.unit else metric.name.replace("_", " ")
     return measured(title, points, band, wanted, told + (TARGET if wanted is not None else "") + note)
@@ -138,7 +101,7 @@ def _progress(compiled: Compiled, shown: Shown, metric: Metric, wanted: float) -
     values = np.array([one.report["metrics"][metric.name] for one in shown.steps])
     at = np.array([one.iteration for one in shown.steps])
     sums = np.cumsum(values * np.diff(at, prepend=-1))
-    state = state_of(compiled, shown)
+    state = state_of(compiled, shown.state)
     if state is not None and shown.every > 1 and sums[-1] > 0:
         sums *= float(state.elapsed[0, compiled.layout.metrics.index(metric.name)]) / sums[-1]
     points = [Point(int(i), float(total)) for i, total in zip(at, sums, strict=True)]
@@ -149,7 +112,7 @@ def _progress(compiled: Compiled, shown: Shown, metric: Metric, wanted: float) -
 
 def alternatives(compiled: Compiled, shown: Shown) -> list[Alternative]:
     """What the heuristics would do where the run stands."""
-    state = state_of(compiled, shown)
+    state = state_of(compiled, shown.state)
     if state is None or int(state.iteration[0]) >= compiled.layout.iterations:
         return []
     situation = Situation(compiled.projector, state, view(compiled.projector, state))

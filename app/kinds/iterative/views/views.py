@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.charts.figure import Figure
-from app.kinds.contract.views import Alternative, Fact, Hindsight, Learnt, Shown, Standing, Views
+from app.kinds.contract.views import Alternative, Fact, Hindsight, Learnt, Shown, Views
 from app.kinds.iterative.decisions.compiled import Compiled
 from app.kinds.iterative.views import hindsight, policy, run, workload
-
-LIKELY = 0.5
 
 
 class IterativeViews(Views):
     """Metrics beside what was expected, allocations, the way to targets; curves by resource; a map of the policy."""
-
-    target = "every target is met, or more likely met than not while it runs"
 
     def facts(self, compiled: Compiled, shown: Shown) -> Sequence[Fact]:
         """See ``Views``."""
@@ -40,9 +36,3 @@ class IterativeViews(Views):
     def policy(self, compiled: Compiled) -> Sequence[Figure]:
         """See ``Views``."""
         return list(policy.figures(compiled))
-
-    def on_target(self, compiled: Compiled, standing: Standing) -> bool | None:
-        """See ``Views``: as measured of what is over, else every target is met more likely than not."""
-        met = run.met(compiled, standing)
-        chances = standing.decision.get("chances")
-        return met if met is not None or not chances else min(chances.values()) > LIKELY

@@ -14,6 +14,7 @@ from app.kinds.contract.kind import RunStart
 from app.kinds.workflow.decisions.compiled import Compiled
 from app.kinds.workflow.decisions.decide import Subject, answer, begun
 from app.kinds.workflow.decisions.report import EncodedQueue, decode
+from app.kinds.workflow.outcome import risk
 from app.kinds.workflow.plans.search import PlanSearch
 from app.kinds.workflow.queue.advance import advance
 from app.kinds.workflow.queue.plausibility import implausible
@@ -63,14 +64,12 @@ class WorkflowEngine(DecidedInRuns):
 
     def answer(self, compiled: Compiled, pending: Sequence[Pending], now: datetime) -> list[Answered]:
         """Decide run by run, in the order of ``pending``."""
-        return [
-            Answered(
-                *answer(
-                    compiled, one.report.state, Subject(one.run, one.iteration, one.shadow, one.report.warnings), now
-                )
-            )
-            for one in pending
-        ]
+        found = []
+        for one in pending:
+            subject = Subject(one.run, one.iteration, one.shadow, one.report.warnings)
+            decision, state = answer(compiled, one.report.state, subject, now)
+            found.append(Answered(decision, state, risk=risk(state)))
+        return found
 
     def serialise(self, state: State) -> msgspec.Raw:
         """Columns of the queue."""

@@ -112,7 +112,7 @@ class Reporter:
         atexit.unregister(self.close)
         if channel is not None:
             try:
-                channel.end(failed=False)
+                channel.end()
             finally:
                 channel.close()
 

@@ -14,8 +14,9 @@ from .wishes import Misuse, Wishes
 SERVICE = "http://127.0.0.1:8080"
 DESCRIPTION = """\
 Run a command under Steward's decisions: start it, limit its resources, and give
-it a new decision after each iteration. Its output passes through unchanged; the
-exit status is its own."""
+it a new decision after each iteration. Its output passes through unchanged. The
+exit status is its own, 128+n if signal n ended it; if it was never started: 1
+refused by the service, 2 usage error, 3 service unreachable, 127 not started."""
 EXAMPLES = """\
 examples:
   %(prog)s --learn --deadline 30m -- python train.py
@@ -49,8 +50,12 @@ def parser(program: str) -> argparse.ArgumentParser:
     )
     made.add_argument("--resource", metavar="NAME=LEAST..MOST/STEP", action="append", default=[], help=_RESOURCE)
     made.add_argument("--iterations", metavar="N", type=int, help="with --learn: number of iterations")
-    where = made.add_argument_group("detecting iterations (default: client callbacks, else common output formats)")
-    where.add_argument("--pattern", metavar="REGEX", help="output line to match: (?P<iteration>\\d+), (?P<loss>…)")
+    where = made.add_argument_group(
+        "detecting iterations (default: client callbacks, else progress bars, 'Epoch 3/90', '3/90')"
+    )
+    where.add_argument(
+        "--pattern", metavar="REGEX", help="output line to match: (?P<iteration>\\d+), (?P<total>\\d+), (?P<loss>…)"
+    )
     where.add_argument(
         "--watch-file", metavar="FILE", type=Path, help="log written by the script, one line per iteration"
     )
@@ -76,17 +81,22 @@ def parser(program: str) -> argparse.ArgumentParser:
     place.add_argument("--clean", action="store_true", help=_CLEAN)
     told = made.add_argument_group("output")
     told.add_argument("--plot", metavar="FILE", type=Path, help="write a plot of the run: .png, .svg or .html")
-    told.add_argument("--quiet", action="store_true", help="print only the summary")
+    told.add_argument("--quiet", action="store_true", help="print only the summary, warnings, and further starts")
     learning = made.add_argument_group("with --learn")
     learning.add_argument(
         "--profile-iterations", metavar="N", type=int, default=24, help="iterations to measure; default: 24"
     )
+    learning.add_argument("--no-restart", dest="restart", action="store_false", help=_NO_RESTART)
     learning.add_argument("--budget", metavar="N", type=int, help="environment steps of the training")
     made.add_argument("command", nargs="*", metavar="COMMAND", help=argparse.SUPPRESS)
     return made
 
 
 _CLEAN = "also remove what launchers on other machines left of this run; without a command, do only that"
+_NO_RESTART = (
+    "start the command once only; without this, one that ends before enough is measured is started again, and once "
+    "more under decisions; each start is announced"
+)
 _RESOURCE = "resource to set: cpu=50..400/50%% (of a core), memory=512..4096/512MiB"
 
 
@@ -124,6 +134,7 @@ def read(program: str, arguments: Sequence[str]) -> Wishes:
         data=said.data,
         plot=said.plot,
         quiet=said.quiet,
+        restart=said.restart,
         profile_iterations=said.profile_iterations,
         budget=said.budget,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -15,8 +16,10 @@ from steward_client.errors import StewardError, Unreachable
 from steward_client.iterative import Run
 from steward_client.retry import Retry
 
+from .actuators import registry
 from .actuators.contract import ActuatorError, Allocation
 from .followed import Followed
+from .interrupts import Interrupted, undisturbed
 from .iterations.mark import SECONDS, Iteration
 from .row import HELD, PROFILE, Row
 from .said import unless
@@ -36,6 +39,7 @@ class Governed:
 
     Attributes:
         rows: the iterations so far, but for one whose beginning is not known.
+        cancelled: by what the run was ended from outside; empty: it was not.
 
     Args:
         spec: of the workload, as the service has it.
@@ -56,6 +60,7 @@ class Governed:
         gone = time.monotonic() - watched.began if self._takes_over else 0.0
         self.run, self._followed = self._new_run(watched.clock.count, gone), None
         self._remote = dict[str, str]()
+        self.cancelled = ""
         self._said, self._changes = set[str](), 0
 
     _followed: Followed | None
@@ -86,10 +91,22 @@ class Governed:
     def drive(self) -> int:
         """Run the command to its end; its exit status.
 
+        A signal that comes meanwhile is passed on to it.
+
         Raises:
             StewardError, Unreachable: the run can't be started; a command that goes on already ends ungoverned.
             ActuatorError: the command can't be started, or not with what was decided.
         """
+        try:
+            return self._drive()
+        except Interrupted as error:
+            self.watched.interrupt(error)
+            self.cancelled = "Ctrl-C (SIGINT)" if error.number == signal.SIGINT else str(error)
+            with undisturbed():
+                self._end_early(KeyboardInterrupt(self.cancelled))
+            return error.status
+
+    def _drive(self) -> int:
         try:
             self._start()
         except (StewardError, Unreachable) as error:
@@ -97,6 +114,7 @@ class Governed:
                 raise
             self._say(f"not governed: {refused(error)}; the command goes on")
             return self._ungoverned()
+        self._tell(f"run: {self._service.page(f'/ui/runs/{self.run.id}')}")
         self._begin()
         for iteration in self.watched.iterations():
             self._after(iteration)
@@ -108,11 +126,18 @@ class Governed:
             pass
         return self.watched.status or 0
 
-    def interrupted(self, status: int | None) -> None:
-        """The command was ended from outside, with that status: tell the service."""
-        self.watched.status, self.watched.ended = status, time.monotonic()
+    def _end_early(self, error: BaseException) -> None:
+        """End the run by an error, if there is one, briefly: somebody waits."""
         if self.run.id:
-            _fail(self.run)
+            self.run.leave(error)
+
+    @property
+    def deadline(self) -> float | None:
+        """Seconds that the command may take: of this run, else of the workload."""
+        (seconds,) = (metric for metric in self.spec["metrics"] if metric["name"] == SECONDS)
+        if seconds["scope"] != "run":
+            return None
+        return self.wishes.deadline or dict(self.wishes.targets).get(SECONDS) or seconds.get("target")
 
     def close(self) -> None:
         """Close the connection."""
@@ -124,11 +149,12 @@ class Governed:
             self._tell(f"governed from iteration {self.watched.clock.count} on")
             self._apply(f"after {self.watched.clock.count} iterations", self.run.allocation, self.run.allocation)
             return
+        registry.introduce(self._actuator, self._tell)
         self._show("first", self.run.allocation, decision.reason.text, decision.source)
         try:
             self.watched.start(self.run.allocation, self._remote)
-        except ActuatorError:
-            self.interrupted(None)
+        except ActuatorError as error:
+            self._end_early(error)
             raise
 
     def _after(self, iteration: Iteration) -> None:
@@ -171,8 +197,7 @@ class Governed:
         gone = iteration.at - (iteration.seconds or 0.0) - self.watched.began
         if iteration.seconds is None:
             self._tell(f"start and first iteration: {duration_text(gone)} together; counted from the next one on")
-        deadline = targets(self.wishes, self.spec, 1e-9).get(SECONDS)
-        late = deadline is not None and gone > NOTICEABLE * deadline
+        late = self.deadline is not None and gone > NOTICEABLE * self.deadline
         if first < self.spec["iterations"] and (first or late):
             self._begin_anew(first, gone)
 
@@ -186,7 +211,8 @@ class Governed:
             anew.close()
             return
         self.run = anew
-        _fail(before)
+        self._tell(f"run: {self._service.url}/ui/runs/{anew.id} (replaces the one above, which counted the start-up)")
+        before.leave(KeyboardInterrupt(f"replaced by run {anew.id}, which counts from the first iteration"))
         with suppress(httpx.TransportError):
             self._service.http.delete(f"/runs/{before.id}")
 
@@ -239,7 +265,7 @@ class Governed:
     def _end(self) -> None:
         """Tell the service how it ended; what it can't be told is kept in a file."""
         try:
-            self.run.finish() if self.watched.status == 0 else self.run.fail()
+            self.run.finish() if self.watched.status == 0 else self.run.fail(self.watched.failure)
         except (StewardError, Unreachable) as error:
             self._say(f"the service did not hear of the end: {refused(error)}")
             self._keep()
@@ -261,11 +287,6 @@ class Governed:
             {"allocation": row.allocation, "metrics": self._measured(row), "features": self._given(row)} for row in rows
         ]
         return {"execution": f"run-{self.run.id}", "reports": reports}
-
-
-def _fail(run: Run) -> None:
-    """End it as failed, briefly: somebody waits."""
-    run.__exit__(RuntimeError, RuntimeError("the command was ended"), None)
 
 
 def targets(wishes: Wishes, spec: Json, gone: float = 0.0) -> dict[str, float]:

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from types import FrameType
 
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+SIGNALLED = 128
+"""And the signal's number: the exit status of what a signal has ended, as in a shell."""
 _holders: list[list[int]] = []
 """Of each `held` that goes on, what came meanwhile."""
 
@@ -18,10 +20,12 @@ class Interrupted(BaseException):
 
     Attributes:
         number: which.
+        status: of the command, once it has been passed on to one.
     """
 
     def __init__(self, number: int) -> None:
         self.number = number
+        self.status = SIGNALLED + number
         super().__init__(signal.Signals(number).name)
 
 

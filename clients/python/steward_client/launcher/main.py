@@ -13,18 +13,18 @@ from steward_client.errors import StewardError, Unreachable
 
 from . import arguments, plot, summary
 from .actuators import leftovers, registry
-from .actuators.contract import GRACE_SECONDS, Actuator, ActuatorError
+from .actuators.contract import ActuatorError
 from .governed import Governed, targets
 from .interrupts import Interrupted, interruptible, undisturbed
-from .learn.learning import CommandFailed, Learning
+from .learn.learning import CommandEnded, Learning
 from .learn.profile import Profile
-from .said import columns, say, unless
+from .said import columns, say
 from .service import JobFailed, Json, Service, refused
 from .serving import service_at
 from .watched import Watched
 from .wishes import Misuse, Resource, Wishes
 
-REFUSED, MISUSED, UNREACHABLE, NOT_STARTED, SIGNALLED = 1, 2, 3, 127, 128
+REFUSED, MISUSED, UNREACHABLE, NOT_STARTED = 1, 2, 3, 127
 PROGRAM = "steward-run"
 
 
@@ -41,12 +41,12 @@ def main(said: Sequence[str] | None = None, program: str = PROGRAM) -> int:
         return _failed(program, error, REFUSED)
     except Unreachable as error:
         return _failed(program, error, UNREACHABLE)
-    except CommandFailed as error:
+    except CommandEnded as error:
         return _failed(program, error, error.status)
     except ActuatorError as error:
         return _failed(program, error, NOT_STARTED)
     except Interrupted as error:
-        return _failed(program, error, SIGNALLED + error.number)
+        return _failed(program, error, error.status)
 
 
 def launch(wishes: Wishes) -> int:
@@ -63,12 +63,18 @@ def launch(wishes: Wishes) -> int:
     with (
         tempfile.TemporaryDirectory(prefix="steward-run-") as name,
         service_at(wishes, Path(name), say) as service,
+        closing(Learning(wishes, service, Path(name), say)) as learning,
     ):
-        with closing(Learning(wishes, service, Path(name), say)) as learning:
+        try:
             going = learning.do() if wishes.learn else None
-            spec = learning.spec or _workload(wishes, service)
-            status = _governed(wishes, service, spec, Path(name), going)
-            learning.rest(own=service.own, status=status)
+            status = learning.status
+            if status is None or not learning.over:
+                status = _governed(wishes, service, learning.spec or _workload(wishes, service), Path(name), going)
+        except (Misuse, StewardError, JobFailed, Unreachable, ActuatorError) as error:
+            if learning.status is None:
+                raise
+            raise CommandEnded(learning.status, " ".join(str(error).split())) from error
+        learning.rest(own=service.own, status=status)
         return status
 
 
@@ -84,11 +90,9 @@ def _governed(wishes: Wishes, service: Service, spec: Json, folder: Path, going:
     ranges = {found["name"]: Resource.of_spec(found).range for found in spec["resources"]}
     actuator = going.watched.actuator if going else registry.create(wishes.actuator, ranges, dict(wishes.options))
     try:
-        if going is None:
-            registry.introduce(actuator, unless(wishes.quiet, say))
-        watched = going.watched if going else Watched(wishes, actuator, folder, say)
+        watched = going.watched if going else Watched(wishes, actuator, folder, say, spec["iterations"])
         with closing(Governed(wishes, service, spec, watched, say, going.rows if going else None)) as governed:
-            status = _driven(governed, actuator)
+            status = governed.drive()
     finally:
         with undisturbed():
             actuator.close()
@@ -110,32 +114,16 @@ def _workload(wishes: Wishes, service: Service) -> Json:
     return spec
 
 
-def _driven(governed: Governed, actuator: Actuator) -> int:
-    try:
-        return governed.drive()
-    except Interrupted as error:
-        say(f"{error}: passed on to the command; once more ends it at once")
-        try:
-            status = actuator.stop(error.number, GRACE_SECONDS)
-        except Interrupted:
-            with undisturbed():
-                status = actuator.stop(9, 0.0)
-        with undisturbed():
-            actuator.close()
-            governed.interrupted(status)
-        return SIGNALLED + error.number if status is None else status
-
-
 def _conclude(governed: Governed, wishes: Wishes) -> None:
     plain = "utf" not in (sys.stderr.encoding or "").lower()
-    for line in summary.lines(governed, wishes.deadline):
+    for line in summary.lines(governed):
         say(line)
     if not wishes.quiet:
         for line in summary.picture(governed, columns(), plain=plain):
             say(line)
     if wishes.plot is not None and governed.rows:
         try:
-            plot.draw(governed, wishes.plot, wishes.deadline)
+            plot.draw(governed, wishes.plot, governed.deadline)
             say(f"picture: {wishes.plot}")
         except OSError as error:  # the command is done: its status stands
             say(f"no picture: {wishes.plot}: {error.strerror}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -29,12 +30,19 @@ class Service:
 
     Attributes:
         own: whether it runs for this launch alone.
+        data: the data folder that it serves then.
     """
 
     def __init__(self, url: str) -> None:
-        self.url, self.own = url, False
+        self.url, self.own, self.data = url, False, Path()
         self.http = http_client(url)
         self._retry = Retry(patience_seconds=PATIENCE_SECONDS)
+
+    def page(self, path: str) -> str:
+        """Address of a page of the dashboard, and how long it can be read if that is not for ever."""
+        if not self.own:
+            return f"{self.url}{path}"
+        return f"{self.url}{path} (until this command ends; later: steward serve --data {self.data})"
 
     def call(self, method: str, path: str, json: Mapping[str, Any] | None = None) -> Json:
         """One call; one that makes something does it once, however often it is repeated.

@@ -33,7 +33,6 @@ def service_at(wishes: Wishes, folder: Path, say: Say) -> Iterator[Service]:
     Raises:
         Misuse: nobody answers there, and none can be started.
     """
-    tell = unless(wishes.quiet, say)
     with closing(Service(wishes.url)) as service, ExitStack() as stack:
         if _is_here(service.url):
             _share(service, wishes, folder / "serve.log", say, stack)
@@ -41,8 +40,6 @@ def service_at(wishes: Wishes, folder: Path, say: Say) -> Iterator[Service]:
             raise Misuse(
                 f"no service answers at {service.url}: is it running, and is that its address (--url, STEWARD_URL)?"
             )
-        if not service.own:
-            tell(f"service: {service.url}")
         yield service
 
 
@@ -62,8 +59,7 @@ def _share(service: Service, wishes: Wishes, log: Path, say: Say, stack: ExitSta
         with held():
             own = stack.enter_context(closing(_started(service, data, log, say, turn)))
         _await(service, own)
-        _keep(service, own)
-        tell(f"service: none at {service.url}, so one runs for as long as this takes (data: {data})")
+        _keep(service, own, data)
     elif turn is not None and turn.take():  # no launcher runs the one that answers
         turn.release()
     elif turn is not None:
@@ -102,8 +98,8 @@ def _started(service: Service, data: Path, log: Path, say: Say, turn: Turn | Non
         raise Misuse(f"no service at {service.url}, and it can't be started: {error}") from error
 
 
-def _keep(service: Service, own: Embedded) -> None:
-    service.own = True
+def _keep(service: Service, own: Embedded, data: Path) -> None:
+    service.own, service.data = True, data
     own.keep()
 
 
@@ -115,7 +111,7 @@ def _taken_over(service: Service, log: Path, say: Say, tell: Say, turn: Turn, da
         say(str(error))
         return None
     tell(f"the service ended with the launcher that ran it; it runs here from now on (data: {data})")
-    _keep(service, own)
+    _keep(service, own, data)
     return own
 
 

@@ -12,35 +12,61 @@ from .wishes import duration_text
 
 HOUR = 3600.0
 WIDTH, HEIGHT, MARGIN = 64, 4, 11
+FEWEST_MEASURED = 3
+"""Iterations with an allocation from which on a mean of theirs is said."""
 BLOCKS = " ▁▂▃▄▅▆▇█"
 AMOUNTS = {"cpu": ("core-hours", 100.0), "memory": ("GiB-hours", 1024.0)}
 
 
-def lines(governed: Governed, deadline: float | None) -> list[str]:
-    """The summary."""
-    rows, watched = governed.rows, governed.watched
+def lines(governed: Governed) -> list[str]:
+    """The summary: how it ended, its time beside the deadline, its cost beside that of the largest allocation."""
+    watched, deadline = governed.watched, governed.deadline
     seconds = watched.ended - watched.began
-    ended = "done" if watched.status == 0 else f"ended with status {watched.status}"
-    share = ""
-    if deadline is not None and watched.status == 0:  # what failed has kept none
-        kept = "kept" if seconds <= deadline else "missed"
-        share = f", {seconds / deadline:.0%} of the deadline of {duration_text(deadline)} ({kept})"
-    found = [f"{ended} after {watched.clock.count} iterations in {duration_text(seconds)}{share}"]
-    if rows:
-        found += [*_used(governed), _decided(rows), *_predicted(rows)]
+    found = [f"{watched.clock.count} iterations in {duration_text(seconds)}"]
+    if governed.cancelled:
+        found = [f"cancelled after {found[0]}: {governed.cancelled}"]
+    elif watched.status:
+        found = [f"failed after {found[0]}: {watched.failure}"]
+    elif deadline is None:
+        found = [f"done after {found[0]}, without a deadline"]
+    else:
+        kept = "met" if seconds <= deadline else "missed"
+        found = [
+            f"done after {found[0]}, {seconds / deadline:.0%} of the deadline of {duration_text(deadline)}: {kept}"
+        ]
+    if governed.rows:
+        found += [*_cost(governed), _decided(governed.rows), *_predicted(governed.rows)]
     return found
 
 
-def _used(governed: Governed) -> list[str]:
-    parts, cost, rows = [], 0.0, governed.rows
-    beside = governed.watched.ended - governed.watched.began - sum(row.seconds for row in rows)  # the start, above all
-    for resource in governed.spec["resources"]:
+def _cost(governed: Governed) -> list[str]:
+    """What was reserved and its cost; beside it what as many iterations cost with the most of everything."""
+    rows, resources = governed.rows, governed.spec["resources"]
+    start = max(governed.watched.ended - governed.watched.began - sum(row.seconds for row in rows), 0.0)
+    parts, cost, dearest = [], 0.0, 0.0
+    for resource in resources:
         name = resource["name"]
-        hours = (beside * rows[0].allocation[name] + sum(row.allocation[name] * row.seconds for row in rows)) / HOUR
+        hours = (start * rows[0].allocation[name] + sum(row.allocation[name] * row.seconds for row in rows)) / HOUR
         unit, amount = AMOUNTS.get(name, (f"{resource.get('unit') or name}-hours", 1.0))
         parts.append(f"{name} {hours / amount:.4g} {unit}")
         cost += hours * resource["price_per_hour"]
-    return [f"reserved: {', '.join(parts)}; cost {cost:.4g}"]
+        dearest += resource["maximum"] * resource["price_per_hour"] / HOUR
+    most = ", ".join(f"{one['name']} {one['maximum']:g} {one.get('unit') or ''}".strip() for one in resources)
+    there = [row.seconds for row in rows if all(row.allocation[one["name"]] == one["maximum"] for one in resources)]
+    against = f"beside the largest allocation ({most}): "
+    if len(there) == len(rows):
+        against += "nothing saved, every iteration had it"
+    elif len(there) < FEWEST_MEASURED or dearest <= 0:
+        why = "all prices are 0" if dearest <= 0 else f"{len(there)} iterations of this run had it"
+        against += f"not known, for {why}"
+    else:
+        largest = dearest * (start + sum(there) / len(there) * len(rows))
+        less = "less" if cost <= largest else "more"
+        against += (
+            f"{abs(1 - cost / largest):.0%} {less}; it costs about {largest:.3g}, by the mean of the {len(there)} "
+            "iterations that had it"
+        )
+    return [f"reserved: {', '.join(parts)}; cost {cost:.3g}", against]
 
 
 def _decided(rows: Sequence[Row]) -> str:

@@ -5,24 +5,33 @@ from __future__ import annotations
 import json
 import os
 import queue
+import re
+import shlex
 import signal
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from .actuators import leftovers
-from .actuators.contract import Actuator, Allocation, Launch, Sink, Stream
+from .actuators.contract import GRACE_SECONDS, Actuator, Allocation, Launch, Sink, Stream
+from .interrupts import SIGNALLED, Interrupted, undisturbed
+from .iterations.bars import ESCAPES
 from .iterations.files import OwnFile, Tail, told
 from .iterations.mark import Clock, Iteration, Mark
 from .iterations.output import Lines, Matcher, Spread
-from .said import unless
+from .iterations.suggestion import suggested
+from .said import passed_on, unless
 from .wishes import Wishes
 
 LOOK_SECONDS = 0.02
-SILENT_SECONDS = 60.0
+SILENT_SECONDS = 30.0
+"""Without an iteration that was recognised, until that is said."""
+LINES_SEEN, LINES_AFTER_TRACEBACK = 500, 5
+TRACEBACK, RAISED = "Traceback (most recent call last):", re.compile(r"[A-Za-z_][\w.]*(?:: .*)?")
 OUTPUT, OWN_FILE, TOLD = range(3)
 DESCRIPTORS: dict[Stream, int] = {"stdout": 1, "stderr": 2}
 Say = Callable[[str], None]
@@ -49,18 +58,24 @@ class Watched:
 
     Args:
         folder: for the files between launcher and command.
+        iterations: of the workload, if it is registered.
     """
 
-    def __init__(self, wishes: Wishes, actuator: Actuator, folder: Path, say: Say) -> None:
+    def __init__(
+        self, wishes: Wishes, actuator: Actuator, folder: Path, say: Say, iterations: int | None = None
+    ) -> None:
         self._wishes, self.actuator, self._folder, self._say = wishes, actuator, folder, say
         self.status: int | None = None
         self.began = self.ended = time.monotonic()
-        self.clock, self._stream = Clock(), self._each()
+        self.clock, self._stream = Clock(iterations), self._each()
         self._marks: queue.SimpleQueue[Mark] = queue.SimpleQueue()
         self._matcher = Matcher(wishes.pattern, wishes.marks)
         self._own = self._own_file()
         self._told: Marks = Tail(folder / "iterations", told)
-        self._rank, self._broken, self._hinted = -1, False, False
+        self._rank, self._broken, self._first = -1, False, 0
+        self._seen: deque[str] = deque(maxlen=LINES_SEEN)
+        self._errors: deque[str] = deque(maxlen=LINES_SEEN)
+        self._hints, self._hint_at, self._began_again = set[str | None](), float("inf"), False
 
     def _own_file(self) -> Tail | None:
         file = self._wishes.watch_file
@@ -85,6 +100,7 @@ class Watched:
             environment["STEWARD_ALLOCATION"] = str(self._folder / "allocation.json")
         self.tell(0, allocation, "the first allocation")
         self.began = time.monotonic()
+        self._hint_at = self.began + SILENT_SECONDS
         launch = Launch(
             self._wishes.command,
             allocation,
@@ -105,13 +121,26 @@ class Watched:
         beside.write_text(json.dumps(said))
         beside.replace(self._folder / "allocation.json")
 
+    def interrupt(self, error: Interrupted) -> None:
+        """Pass a signal on to the command, and wait for its end; a second signal kills it."""
+        self._say(f"{error}: passed on to the command; press Ctrl-C again to kill it")
+        try:
+            status = self.actuator.stop(error.number, GRACE_SECONDS)
+        except Interrupted:
+            with undisturbed():
+                status = self.actuator.stop(signal.SIGKILL, 0.0)
+        with undisturbed():
+            self.actuator.close()
+        self.status, self.ended = status, time.monotonic()
+        error.status = error.status if status is None else status
+
     def _sink(self) -> Sink | None:
         """Passes the output on unchanged, and looks for marks in it; none where they are looked for elsewhere."""
         if self._own is not None:
             return None
         found: dict[Stream, list[Mark]] = {stream: [] for stream in DESCRIPTORS}
-        lines = {stream: Lines(partial(self._line, marks)) for stream, marks in found.items()}
-        spread = Spread()
+        lines = {stream: Lines(partial(self._line, stream, marks)) for stream, marks in found.items()}
+        spread = Spread(time.monotonic())
 
         def take(stream: Stream, piece: bytes) -> None:
             try:
@@ -125,10 +154,12 @@ class Watched:
 
         return take
 
-    def _line(self, marks: list[Mark], line: str) -> None:
-        mark = self._matcher.match(line)
-        if mark is not None:
-            marks.append(mark)
+    def _line(self, stream: Stream, marks: list[Mark], line: str, at: float, whole: bool) -> None:
+        if whole and stream == "stderr":
+            self._errors.append(line)
+        if whole and not self._matcher.form:
+            self._seen.append(ESCAPES.sub("", line))
+        marks += self._matcher.match(line, at, whole=whole)
 
     def iterations(self) -> Iterator[Iteration]:
         """Each as it ends, until the command does; whoever asks again goes on where the last one left off."""
@@ -144,18 +175,27 @@ class Watched:
             self._hint()
         self.actuator.close()  # all that was written has arrived then
         yield from self._heard()
-        last = self.clock.finish(self.ended)
-        if last is not None:
-            yield last
+        if self._matcher.bar is not None and self._rank == OUTPUT and self.status == 0:
+            yield from self.clock.hear(self._matcher.bar.end(self.ended))
+        yield from self.clock.finish(self.ended)
+        self._hint()
 
     def _heard(self) -> Iterator[Iteration]:
         for rank, mark in self._new():
             if rank > self._rank:
                 self._adopt(rank)
-            repeated = rank == TOLD and mark.number is not None and mark.number < self.clock.count
-            iteration = None if rank < self._rank or repeated else self.clock.hear(mark)
-            if iteration is not None:
-                yield iteration
+                counts_from_one = rank == TOLD and isinstance(self._told, Tail) and mark.number
+                self._first = 1 if counts_from_one else 0
+            repeated = rank == TOLD and mark.number is not None and mark.number - self._first < self.clock.count
+            if rank == self._rank and not repeated:
+                yield from self.clock.hear(mark)
+        bar = self._matcher.bar
+        if bar is not None and bar.passes > 1 and self._rank == OUTPUT and not self._began_again:
+            self._began_again = True
+            self._say(
+                f"the progress bar {bar.first.text} begins again: its steps go on counting; --iterations says how many "
+                "there are in all, and --pattern finds other lines"
+            )
 
     def _new(self) -> Iterator[tuple[int, Mark]]:
         for rank, tail in ((TOLD, self._told), (OWN_FILE, self._own)):
@@ -176,10 +216,51 @@ class Watched:
         unless(self._wishes.quiet, self._say)(f"iterations: by {by[rank]}")
 
     def _hint(self) -> None:
-        silent = self.clock.count == 0 and time.monotonic() - self.began > SILENT_SECONDS
-        if silent and not self._hinted:
-            self._hinted = True
-            self._say("no iteration seen yet; --pattern or --watch-file says where they end")
+        """Say so if no iteration is recognised, and what may help: once, and once more if a pattern is found later."""
+        now, over = time.monotonic(), self.status is not None
+        if self._rank >= 0 or self.status or (not over and now < self._hint_at):
+            return
+        self._hint_at = now + SILENT_SECONDS
+        seen = list(self._seen.copy())  # threads go on adding lines
+        pattern = None if self._own or self._wishes.pattern else suggested(seen)
+        if pattern in self._hints or (pattern is None and self._hints):
+            return
+        since = "" if over else f" after {now - self.began:.3g} s"
+        if pattern is not None:
+            example = next(line for line in seen if re.search(pattern, line))
+            text = f"--pattern {shlex.quote(pattern)} would take lines such as {example[:80]!r}"
+        else:
+            text = self._without_pattern(seen)
+        self._hints.add(pattern)
+        self._say(f"no iteration was recognised{since}: {text}")
+
+    def _without_pattern(self, seen: list[str]) -> str:
+        if self._own is not None:
+            return f"{self._wishes.watch_file} has no new line that tells of one"
+        if self._wishes.pattern is not None and seen:
+            return f"--pattern matches none of its lines, such as {seen[-1][:80]!r}"
+        lines = f"none of its last {len(seen)} lines has a number that grows" if seen else "it has written no line yet"
+        return f"{lines}; print lines like 'Epoch 3/90', or use --watch-file, or a callback of the client"
+
+    @property
+    def failure(self) -> str:
+        """Why the command failed: its signal, or its exit status and the exception in which its errors end."""
+        status = self.status or 0
+        try:
+            return f"killed by {signal.Signals(status - SIGNALLED).name}"
+        except ValueError:
+            return f"exit status {status}{self._exception()}"
+
+    def _exception(self) -> str:
+        lines = [line for line in self._errors if line.strip()]
+        if TRACEBACK not in lines:
+            return ""
+        start = len(lines) - lines[::-1].index(TRACEBACK)
+        for number, line in enumerate(lines[start:], start):
+            if not line[0].isspace():  # the frames are indented
+                ends = RAISED.fullmatch(line) and len(lines) - number <= LINES_AFTER_TRACEBACK
+                return f": {line}" if ends else ""
+        return ""
 
 
 def _write(descriptor: int, piece: bytes) -> None:
@@ -187,3 +268,4 @@ def _write(descriptor: int, piece: bytes) -> None:
     view: Any = memoryview(piece)
     while view:
         view = view[os.write(descriptor, view) :]
+    passed_on(descriptor, piece)

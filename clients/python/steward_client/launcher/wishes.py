@@ -70,6 +70,7 @@ class Wishes:
         targets: of other metrics.
         clean: whether what launchers of other machines started under this name is removed, too.
         pattern, watch_file, marks: where iterations end, where the command does not say so itself.
+        restart: whether a command that ended while it was measured may be started again.
     """
 
     command: tuple[str, ...]
@@ -89,6 +90,7 @@ class Wishes:
     data: Path | None = None
     plot: Path | None = None
     quiet: bool = False
+    restart: bool = True
     profile_iterations: int = 24
     budget: int | None = None
 
@@ -195,8 +197,10 @@ def named(command: Iterable[str]) -> str:
 
 def duration_text(seconds: float) -> str:
     """In the largest units that fit: ``1 h 12 min``, ``2 min 5 s``, ``4.21 s``."""
-    if seconds >= SECONDS["h"]:
-        return f"{int(seconds // SECONDS['h'])} h {round(seconds % SECONDS['h'] / SECONDS['m'])} min"
-    if seconds >= SECONDS["m"]:
-        return f"{int(seconds // SECONDS['m'])} min {round(seconds % SECONDS['m'])} s"
+    whole = round(seconds)
+    if whole >= SECONDS["h"]:
+        minutes = round(whole / SECONDS["m"])
+        return f"{minutes // 60} h {minutes % 60} min"
+    if whole >= SECONDS["m"]:
+        return f"{whole // 60} min {whole % 60} s"
     return f"{seconds:.3g} s"

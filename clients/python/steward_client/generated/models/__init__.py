@@ -132,6 +132,7 @@ if TYPE_CHECKING:
     from .left_prediction import LeftPrediction
     from .limits import Limits
     from .list_jobs_state_type_0 import ListJobsStateType0
+    from .list_runs_outcome_type_0 import ListRunsOutcomeType0
     from .list_runs_state_type_0 import ListRunsStateType0
     from .lost_capacity import LostCapacity
     from .metric import Metric
@@ -201,11 +202,13 @@ if TYPE_CHECKING:
     from .retention_read import RetentionRead
     from .run_listed import RunListed
     from .run_listed_decision_type_1 import RunListedDecisionType1
+    from .run_listed_outcome import RunListedOutcome
     from .run_listed_start import RunListedStart
     from .run_listed_state import RunListedState
     from .run_patch import RunPatch
     from .run_patch_state import RunPatchState
     from .run_read import RunRead
+    from .run_read_outcome import RunReadOutcome
     from .run_read_start import RunReadStart
     from .run_read_state import RunReadState
     from .run_start import RunStart
@@ -425,6 +428,7 @@ _MODULES = {
     "LeftPrediction": "left_prediction",
     "Limits": "limits",
     "ListJobsStateType0": "list_jobs_state_type_0",
+    "ListRunsOutcomeType0": "list_runs_outcome_type_0",
     "ListRunsStateType0": "list_runs_state_type_0",
     "LostCapacity": "lost_capacity",
     "Metric": "metric",
@@ -494,11 +498,13 @@ _MODULES = {
     "RetentionRead": "retention_read",
     "RunListed": "run_listed",
     "RunListedDecisionType1": "run_listed_decision_type_1",
+    "RunListedOutcome": "run_listed_outcome",
     "RunListedStart": "run_listed_start",
     "RunListedState": "run_listed_state",
     "RunPatch": "run_patch",
     "RunPatchState": "run_patch_state",
     "RunRead": "run_read",
+    "RunReadOutcome": "run_read_outcome",
     "RunReadStart": "run_read_start",
     "RunReadState": "run_read_state",
     "RunStart": "run_start",
@@ -703,6 +709,7 @@ __all__ = (
     "LeftPrediction",
     "Limits",
     "ListJobsStateType0",
+    "ListRunsOutcomeType0",
     "ListRunsStateType0",
     "LostCapacity",
     "Metric",
@@ -772,12 +779,14 @@ __all__ = (
     "RetentionRead",
     "RunListed",
     "RunListedDecisionType1",
+    "RunListedOutcome",
     "RunListedStart",
     "RunListedState",
     "RunningTask",
     "RunPatch",
     "RunPatchState",
     "RunRead",
+    "RunReadOutcome",
     "RunReadStart",
     "RunReadState",
     "RunStart",

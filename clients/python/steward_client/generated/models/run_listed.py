@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
+from ..models.run_listed_outcome import RunListedOutcome
 from ..models.run_listed_state import RunListedState
 from ..types import UNSET, Unset
 
@@ -30,6 +31,11 @@ class RunListed:
     id: str
     workload: str
     state: RunListedState
+    outcome: RunListedOutcome
+    """ While it runs: `on_track`, `at_risk` of missing a target, or `stale` (no report for too long). Once ended:
+    `met` or `missed` its targets, `failed`, `cancelled`, or `completed` without a target to judge by. """
+    outcome_reason: None | str
+    """ Why, in words; null if nothing was said. """
     spec_version: int
     """ Version of the workload's spec when the run started. """
     agent: int | None
@@ -59,6 +65,11 @@ class RunListed:
         workload = self.workload
 
         state = self.state.value
+
+        outcome = self.outcome.value
+
+        outcome_reason: None | str
+        outcome_reason = self.outcome_reason
 
         spec_version = self.spec_version
 
@@ -110,6 +121,8 @@ class RunListed:
                 "id": id,
                 "workload": workload,
                 "state": state,
+                "outcome": outcome,
+                "outcome_reason": outcome_reason,
                 "spec_version": spec_version,
                 "agent": agent,
                 "start": start,
@@ -142,6 +155,15 @@ class RunListed:
         workload = d.pop("workload")
 
         state = RunListedState(d.pop("state"))
+
+        outcome = RunListedOutcome(d.pop("outcome"))
+
+        def _parse_outcome_reason(data: object) -> None | str:
+            if data is None:
+                return data
+            return cast(None | str, data)
+
+        outcome_reason = _parse_outcome_reason(d.pop("outcome_reason"))
 
         spec_version = d.pop("spec_version")
 
@@ -243,6 +265,8 @@ class RunListed:
             id=id,
             workload=workload,
             state=state,
+            outcome=outcome,
+            outcome_reason=outcome_reason,
             spec_version=spec_version,
             agent=agent,
             start=start,

@@ -2,6 +2,7 @@ from enum import StrEnum
 
 
 class RunListedState(StrEnum):
+    CANCELLED = "cancelled"
     FAILED = "failed"
     FINISHED = "finished"
     RUNNING = "running"

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from attrs import define as _attrs_define
 
 from ..models.run_patch_state import RunPatchState
+from ..types import UNSET, Unset
 
 T = TypeVar("T", bound="RunPatch")
 
@@ -15,9 +16,17 @@ class RunPatch:
     """End a run."""
 
     state: RunPatchState
+    reason: None | str | Unset = UNSET
+    """ Why it ends, for example an exception or an exit status; kept with the outcome. """
 
     def to_dict(self) -> dict[str, Any]:
         state = self.state.value
+
+        reason: None | str | Unset
+        if isinstance(self.reason, Unset):
+            reason = UNSET
+        else:
+            reason = self.reason
 
         field_dict: dict[str, Any] = {}
 
@@ -26,6 +35,8 @@ class RunPatch:
                 "state": state,
             }
         )
+        if reason is not UNSET:
+            field_dict["reason"] = reason
 
         return field_dict
 
@@ -34,8 +45,18 @@ class RunPatch:
         d = dict(src_dict)
         state = RunPatchState(d.pop("state"))
 
+        def _parse_reason(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        reason = _parse_reason(d.pop("reason", UNSET))
+
         run_patch = cls(
             state=state,
+            reason=reason,
         )
 
         return run_patch

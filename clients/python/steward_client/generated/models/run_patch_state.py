@@ -2,6 +2,7 @@ from enum import StrEnum
 
 
 class RunPatchState(StrEnum):
+    CANCELLED = "cancelled"
     FAILED = "failed"
     FINISHED = "finished"
 

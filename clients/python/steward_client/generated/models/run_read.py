@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
+from ..models.run_read_outcome import RunReadOutcome
 from ..models.run_read_state import RunReadState
 from ..types import UNSET, Unset
 
@@ -29,6 +30,11 @@ class RunRead:
     id: str
     workload: str
     state: RunReadState
+    outcome: RunReadOutcome
+    """ While it runs: `on_track`, `at_risk` of missing a target, or `stale` (no report for too long). Once ended:
+    `met` or `missed` its targets, `failed`, `cancelled`, or `completed` without a target to judge by. """
+    outcome_reason: None | str
+    """ Why, in words; null if nothing was said. """
     spec_version: int
     """ Version of the workload's spec when the run started. """
     agent: int | None
@@ -57,6 +63,11 @@ class RunRead:
         workload = self.workload
 
         state = self.state.value
+
+        outcome = self.outcome.value
+
+        outcome_reason: None | str
+        outcome_reason = self.outcome_reason
 
         spec_version = self.spec_version
 
@@ -103,6 +114,8 @@ class RunRead:
                 "id": id,
                 "workload": workload,
                 "state": state,
+                "outcome": outcome,
+                "outcome_reason": outcome_reason,
                 "spec_version": spec_version,
                 "agent": agent,
                 "start": start,
@@ -133,6 +146,15 @@ class RunRead:
         workload = d.pop("workload")
 
         state = RunReadState(d.pop("state"))
+
+        outcome = RunReadOutcome(d.pop("outcome"))
+
+        def _parse_outcome_reason(data: object) -> None | str:
+            if data is None:
+                return data
+            return cast(None | str, data)
+
+        outcome_reason = _parse_outcome_reason(d.pop("outcome_reason"))
 
         spec_version = d.pop("spec_version")
 
@@ -217,6 +239,8 @@ class RunRead:
             id=id,
             workload=workload,
             state=state,
+            outcome=outcome,
+            outcome_reason=outcome_reason,
             spec_version=spec_version,
             agent=agent,
             start=start,

@@ -2,6 +2,7 @@ from enum import StrEnum
 
 
 class RunReadState(StrEnum):
+    CANCELLED = "cancelled"
     FAILED = "failed"
     FINISHED = "finished"
     RUNNING = "running"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from .mark import Mark
 from .output import COUNTERS, Lines, Matcher
 
 MOST_BYTES = 1 << 20
-Read = Callable[[str], Mark | None]
+Read = Callable[[str], Iterable[Mark]]
 
 
 class Tail:
@@ -50,13 +50,12 @@ class Tail:
         found, self._marks = self._marks, []
         yield from found
 
-    def _line(self, line: str) -> None:
-        mark = self._read(line)
-        if mark is not None:
-            self._marks.append(mark)
+    def _line(self, line: str, _: float, whole: bool) -> None:
+        if whole:
+            self._marks += self._read(line)
 
 
-def told(line: str) -> Mark | None:
+def told(line: str) -> list[Mark]:
     """A line of ``STEWARD_ITERATIONS``, ``{"iteration": 7, "total": 90, "metrics": {…}}``; others are skipped."""
     try:
         said = json.loads(line)
@@ -67,8 +66,8 @@ def told(line: str) -> Mark | None:
         counts = isinstance(total, int) and total > 0
         mark = Mark(time.monotonic(), number, total if counts else None, _finite(metrics), _finite(features))
     except (ValueError, KeyError, TypeError, AttributeError):
-        return None
-    return mark if whole else None
+        return []
+    return [mark] if whole else []
 
 
 class OwnFile:
@@ -81,8 +80,8 @@ class OwnFile:
     def __init__(self, matcher: Matcher | None = None) -> None:
         self._matcher, self._head = matcher, list[str]()
 
-    def read(self, line: str) -> Mark | None:
-        """The mark in a line."""
+    def read(self, line: str) -> list[Mark]:
+        """The marks in a line."""
         if self._matcher is not None:
             return self._matcher.match(line)
         if line.lstrip().startswith("{"):
@@ -90,22 +89,22 @@ class OwnFile:
         cells = next(csv.reader([line]))
         if not self._head and not any(_number(cell) is not None for cell in cells):
             self._head = [cell.strip() for cell in cells]
-            return None
+            return []
         values = zip(self._head, map(_number, cells), strict=False)
         return self._counted({name: value for name, value in values if value is not None})
 
-    def _object(self, line: str) -> Mark | None:
+    def _object(self, line: str) -> list[Mark]:
         try:
             found = json.loads(line)
         except ValueError:
-            return None
+            return []
         return self._counted(_finite(found))
 
     @staticmethod
-    def _counted(values: dict[str, float]) -> Mark:
+    def _counted(values: dict[str, float]) -> list[Mark]:
         count = next((values[name] for name in values if name.lower() in COUNTERS), None)
         metrics = {name: value for name, value in values.items() if name.lower() not in COUNTERS}
-        return Mark(time.monotonic(), None if count is None else int(count), None, metrics)
+        return [Mark(time.monotonic(), None if count is None else int(count), None, metrics)]
 
 
 def _finite(values: Any) -> dict[str, float]:

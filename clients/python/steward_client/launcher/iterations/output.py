@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from math import isfinite
 
+from .bars import ASIDE, ESCAPES, Bar, Frame, frame, shape
 from .mark import Mark, Position
 
 NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-_COUNT = r"[\s:#=\[]*(?P<iteration>\d+)"
+_COUNT = r"[\s:#=\[]*(?P<iteration>\d+)(?![\d.%])"
 _TOTAL = r"(?:\s*(?:/|of)\s*(?P<total>\d+))"
 USUAL = {
     "Epoch 3/90": re.compile(rf"\bepoch{_COUNT}{_TOTAL}", re.IGNORECASE),
@@ -19,27 +20,53 @@ USUAL = {
     "Iteration 3": re.compile(rf"\b(?:iteration|iter|round|generation|step){_COUNT}{_TOTAL}?", re.IGNORECASE),
 }
 """By an example of each; the first that matches a line is kept to."""
+COUNT = "3/90"
+COUNTER = re.compile(r"(?<![\w./:-])(?P<iteration>\d+)\s?/\s?(?P<total>\d+)(?![\w%]|[/.:-]\d)")
 MEASURED = re.compile(
     rf"(?P<name>[A-Za-z][\w./-]*)(?:\s*[:=]\s*|\s+(?=[-+]?\d*\.\d))(?P<value>{NUMBER})(?:ms|s|%)?(?!\w|[./]\w|/)"
 )
-BREAKS = re.compile(rb"[\r\n]")
+UP = b"\x1b[A"
+BREAKS = re.compile(rb"([\r\n])")
 LONGEST = 65_536
+READ_CHARACTERS = 2_000
+"""Of a line: what comes later in it is not looked at."""
 COUNTERS = ("epoch", "iteration", "iter", "round", "generation", "step")
 
 
 class Lines:
-    """Whole lines out of pieces; a carriage return ends one, too."""
+    """Lines out of pieces; a carriage return ends one, too.
 
-    def __init__(self, take: Callable[[str], None]) -> None:
-        self._take, self._partial = take, b""
+    A frame of a bar may stay as it is for as long as an iteration takes before the next one ends its line. So a line
+    that is drawn over is handed over before it is whole, and once more afterwards.
+
+    Args:
+        take: gets each line, when the last of it came, and whether it is whole.
+    """
+
+    def __init__(self, take: Callable[[str, float, bool], None]) -> None:
+        self._take, self._partial, self._at = take, b"", 0.0
+        self._drawn = self._below = False
 
     def feed(self, piece: bytes) -> None:
         """The next piece."""
-        *lines, self._partial = BREAKS.split(self._partial + piece)
+        now, before = time.monotonic(), self._partial
+        *lines, self._partial = BREAKS.split(before + piece)
+        for line, end in zip(lines[::2], lines[1::2], strict=True):
+            self._hand_over(line, self._at if line == before else now, whole=True)
+            before = b""
+            self._below = end == b"\n" or (self._below and not line)
+            self._drawn = end == b"\r"
+        if self._partial != before:
+            self._at = now
         self._partial = self._partial[-LONGEST:]
-        for line in lines:
-            if line:
-                self._take(line.decode(errors="replace"))
+        # tqdm moves a line down for the frame of an inner bar, and up after it; which bar it is shows only then
+        certain = self._drawn and (not self._below or UP in self._partial)
+        if certain and len(piece) < LONGEST:  # a longer piece may have been cut within a number
+            self._hand_over(self._partial, self._at, whole=False)
+
+    def _hand_over(self, line: bytes, at: float, *, whole: bool) -> None:
+        if line:
+            self._take(line[: 4 * READ_CHARACTERS].decode(errors="replace")[:READ_CHARACTERS], at, whole)
 
 
 class Spread:
@@ -47,29 +74,35 @@ class Spread:
 
     What is written through a buffer, or read late on a busy machine, comes in bunches: their sum is right, and none of
     them took no time.
+
+    Args:
+        began: when the command was started, which counts as the mark before the first.
     """
 
-    def __init__(self) -> None:
-        self._last: Mark | None = None
+    def __init__(self, began: float) -> None:
+        self._last = Mark(began)
 
     def spread(self, marks: Iterable[Mark]) -> list[Mark]:
-        """Those of one piece, without repetitions."""
+        """Those of one piece, without repetitions; of a bar's only the last, which says how many steps are done."""
         before, fresh = self._last, list[Mark]()
         for mark in marks:
-            if self._last is None or mark.number is None or mark.number != self._last.number:
+            if mark.number is None or mark.number != self._last.number:
+                if mark.position == "done" and fresh and fresh[-1].position == "done" and fresh[-1].number:
+                    fresh.pop()
                 fresh.append(mark)
             self._last = mark
-        if before is None or len(fresh) < 2:
+        if len(fresh) < 2 or fresh[0].at < fresh[-1].at:  # those of an earlier piece have a time of their own
             return fresh
         step = (fresh[-1].at - before.at) / len(fresh)
         return [replace(mark, at=before.at + step * count) for count, mark in enumerate(fresh, 1)]
 
 
 class Matcher:
-    """Marks in lines.
+    """Marks in lines, and in the frames of progress bars. The first form that is found is kept to.
 
     Attributes:
         form: what it has found, in words; empty before that.
+        bar: the progress bar that is counted, if it is one.
 
     Args:
         pattern: the user's; None: the usual ones are tried.
@@ -79,31 +112,73 @@ class Matcher:
     def __init__(self, pattern: re.Pattern[str] | None = None, marks: str = "auto") -> None:
         self._tried = {pattern.pattern: pattern} if pattern else dict(USUAL)
         self._own, self._marks, self.form = pattern is not None, marks, ""
+        self.bar: Bar | None = None
+        self._before, self._at = "", 0.0
+        self._counts: dict[tuple[str, str], Mark] = {}
 
-    def match(self, line: str) -> Mark | None:
-        """The mark in a line, if there is one."""
+    def match(self, line: str, at: float | None = None, *, whole: bool = True) -> list[Mark]:
+        """The marks that a line tells of. It came at ``at``; unless it is ``whole``, it will come again."""
+        self._at = time.monotonic() if at is None else at
+        drawn = None if self._own else frame(line)
+        if drawn is None:
+            line = ESCAPES.sub("", line)
+            found = self._lines(line) or self._first_counts(line)
+            return found if whole else [mark for mark in found if mark.number is not None]
+        if drawn.aside:
+            return []
+        if self.bar is None:  # "Epoch 3:  45%|███": the epoch is the iteration, the bar goes through it
+            found = self._lines(drawn.label, drawn)
+            if found or self.form or drawn.number == drawn.total:
+                return found
+            self.bar = Bar(drawn)
+            self.form, self._tried = f"the progress bar {drawn.text}, each of its steps", {}
+        mark = self.bar.mark(drawn, self._at)
+        return [] if mark is None else [mark]
+
+    def _lines(self, text: str, drawn: Frame | None = None) -> list[Mark]:
         for form, pattern in self._tried.items():
-            found = pattern.search(line)
-            if found:
-                mark = self._mark(found, line)
-                self._tried = {form: pattern}
-                where = "" if self._marks == mark.position and self.form else f", at an iteration's {mark.position}"
-                self.form = self.form or f"lines like '{form}'{where}"
-                return mark
-        return None
+            found = pattern.search(text)
+            if not found:
+                continue
+            before = shape(text[: found.start()])
+            if self.form and not self._own and before != self._before:  # "best epoch: 17" is none of them
+                return []
+            self._tried, self._before = {form: pattern}, before
+            if drawn is not None and self._marks == "auto":
+                self._marks = "start"
+            return [self._mark(found, text, form)]
+        return []
 
-    def _mark(self, found: re.Match[str], line: str) -> Mark:
+    def _first_counts(self, line: str) -> list[Mark]:
+        """Of lines with a count the first two, once the second has gone further: a single "3/90" may be anything."""
+        found = None if self._own or self.form else COUNTER.search(line)
+        if not found or int(found["iteration"]) > int(found["total"]) or ASIDE.search(line):
+            return []
+        before = shape(line[: found.start()])
+        mark = self._mark(found, line, "", "end")
+        first = self._counts.setdefault((before, found["total"]), mark)
+        if first.number is None or mark.number is None or mark.number < first.number:
+            self._counts[before, found["total"]] = mark
+        elif mark.number > first.number:
+            self._tried, self._before = {COUNT: COUNTER}, before
+            return [first, self._mark(found, line, COUNT, "end")]
+        return []
+
+    def _mark(self, found: re.Match[str], line: str, form: str, auto: Position | None = None) -> Mark:
         groups = {name: text for name, text in found.groupdict().items() if text is not None}
         metrics = _numbers({name: text for name, text in groups.items() if name not in ("iteration", "total")})
         if not self._own:
             pairs = {m["name"]: m["value"] for m in MEASURED.finditer(line) if m["name"].lower() not in COUNTERS}
             metrics = _numbers(pairs)
-        if self._marks == "auto":  # by the first line: later ones are read alike
-            self._marks = "end" if metrics or self._own else "start"
-        position: Position = "start" if self._marks == "start" else "end"
+        position: Position = auto or ("end" if metrics or self._own else "start")
+        if self._marks != "auto":
+            position = "start" if self._marks == "start" else "end"
+        if form and not self.form:  # by the first line: later ones are read alike
+            chosen = "" if self._marks == position else f", at an iteration's {position}"
+            self.form, self._marks = f"lines like '{form}'{chosen}", position
         number, total = groups.get("iteration", ""), groups.get("total", "")
         return Mark(
-            time.monotonic(),
+            self._at,
             int(number) if number.isdecimal() else None,
             int(total) if total.isdecimal() else None,
             metrics,

@@ -30,21 +30,19 @@ RUNS = 20
 """Of a short command, at most, to measure it often enough."""
 LEFT = (JobFailed, StewardError, Unreachable)
 """What ends no command that goes on: it is learned from another time."""
-NONE_SEEN = "no iteration was seen"
 BEGUN = "the training is left; the next --learn goes on with it"
 
 
-class CommandFailed(RuntimeError):
-    """The command ended with another status than 0 while it was profiled.
+class CommandEnded(RuntimeError):
+    """The command has come to its end, and nothing more is done; the message says why.
 
     Attributes:
         status: its exit status.
     """
 
-    def __init__(self, status: int, iterations: int) -> None:
+    def __init__(self, status: int, why: str) -> None:
         self.status = status
-        kept = f"; its {iterations} iterations are kept, and the next start goes on from them" if iterations else ""
-        super().__init__(f"the command ended with status {status} while it was measured: nothing is learned yet{kept}")
+        super().__init__(why)
 
 
 class Learning:
@@ -52,6 +50,8 @@ class Learning:
 
     Attributes:
         spec: as the service has it; None: it is not known.
+        status: of the command's last start that came to its end, if one did.
+        over: whether the command is not to be started any more.
     """
 
     def __init__(self, wishes: Wishes, service: Service, folder: Path, say: Say) -> None:
@@ -60,6 +60,8 @@ class Learning:
         self._path = f"/workloads/{wishes.workload}"
         self._jobs = Jobs(service, self._path, self._tell)
         self.spec: Json | None = None
+        self.status: int | None = None
+        self.over = False
         self._resources: tuple[Resource, ...] = ()
         self._measured: dict[tuple[float, ...], int] = {}
         self._waiting: list[Segment] = []
@@ -74,8 +76,9 @@ class Learning:
         """Everything that has not been done; the command that was measured, if it goes on and can be governed.
 
         Raises:
-            Misuse: no iteration is seen, or what is registered is another workload.
-            CommandFailed, JobFailed, StewardError, Unreachable, ActuatorError: see there.
+            Misuse: what is registered is another workload.
+            CommandEnded: the command has failed, or no iteration was recognised in it.
+            JobFailed, StewardError, Unreachable, ActuatorError: see there.
         """
         self._find()
         if self.spec is not None and self._learned():
@@ -84,7 +87,9 @@ class Learning:
             self._profile()
         if self._going is not None:
             return self._learned_beside(self._going)
-        self._train(self._fitted())
+        if not self.over:
+            self._train(self._fitted())
+            self._end_or_restart()
         return None
 
     def _learned_beside(self, going: Profile) -> Profile | None:
@@ -93,9 +98,15 @@ class Learning:
         held = ", ".join(f"{one.name} {one.maximum:g} {one.unit}".strip() for one in self._resources)
         self._tell(f"measured: the command goes on with {held} until a model is fitted")
         fitted = beside(self._fitted)
-        if not going.hold(most, lambda: fitted.done() and self._left(going)):
+        try:
+            holds = going.hold(most, lambda: fitted.done() and self._left(going))
+        except Interrupted as error:
+            going.watched.interrupt(error)
+            raise
+        if not holds:
             self._ended(going)
             self._train(fitted.result())
+            self._end_or_restart()
             return None
         try:
             self._train(fitted.result())
@@ -111,9 +122,32 @@ class Learning:
         """The command has come to its end before anything was learned of it."""
         self._going = None
         going.watched.actuator.close()
-        if going.watched.status:
-            raise CommandFailed(going.watched.status, self._iterations)
-        self._tell("the command ended before it was learned from: once it is, it is started again, under decisions")
+        self._note_end(going.watched)
+
+    def _note_end(self, watched: Watched) -> None:
+        """The command has come to an end while it was measured.
+
+        Raises:
+            CommandEnded: it has failed.
+        """
+        self.status = watched.status
+        if watched.status:
+            kept = (
+                "; what was measured is kept, and the next start goes on from there"
+                if self.spec is not None and self._iterations
+                else ""
+            )
+            raise CommandEnded(watched.status, f"the command failed while it was measured: {watched.failure}{kept}")
+
+    def _end_or_restart(self) -> None:
+        """A model is fitted: say that the command is started again, under decisions, unless it was not started yet."""
+        if self.status is None:
+            return
+        self.over = not self._wishes.restart
+        if self.over:
+            self._say("the command has ended, and is not started again (--no-restart): the next start is governed")
+        else:
+            self._say("the command is started again, once, under decisions (--no-restart would end here)")
 
     def rest(self, *, own: bool, status: int) -> None:
         """What is still learned after the command's end: wait for it, or leave it.
@@ -146,6 +180,8 @@ class Learning:
     def _find(self) -> None:
         """What the service knows of it."""
         found = self._service.found(self._path)
+        page = "/" if found is None else f"/ui{self._path}"
+        self._tell(f"dashboard: {self._service.page(page)}; the run's own page follows once it is under decisions")
         if found is None:
             self._resources = resources(self._wishes)
             return
@@ -196,9 +232,23 @@ class Learning:
         """Run the command, as often as it takes."""
         left = self._wishes.profile_iterations - self._iterations
         known = f", {self._iterations} are there" if self._iterations else ""
-        self._tell(f"profile: about {left} iterations are measured, {LENGTH} at each allocation{known}")
+        again = f"is started again, up to {RUNS} times (--no-restart: never)" if self._wishes.restart else "stays ended"
+        self._tell(
+            f"profile: about {left} iterations are measured, {LENGTH} at each allocation{known}; a command that ends "
+            f"before that {again}"
+        )
         allocations = self._allocations()
-        for _ in range(RUNS):
+        for start in range(RUNS):
+            if start:
+                measured = f"{self._iterations} of {self._wishes.profile_iterations} iterations are measured"
+                self.over = not self._wishes.restart
+                if self.over:
+                    self._say(f"the command has ended, and {measured}: the next --learn goes on (--no-restart)")
+                    return
+                self._say(
+                    f"the command has ended, and {measured}: it is started again (start {start + 1} of {RUNS} at most; "
+                    "--no-restart prevents that)"
+                )
             self._once(allocations)
             if self._enough() or self._going is not None:
                 return
@@ -210,25 +260,29 @@ class Learning:
             actuator = undone.enter_context(
                 closing(registry.create(self._wishes.actuator, ranges, dict(self._wishes.options)))
             )
-            if not self._iterations:
+            if self.status is None:
                 registry.introduce(actuator, self._tell)
-            watched = Watched(self._wishes, actuator, self._folder, self._say)
+            iterations = self._wishes.iterations if self.spec is None else self.spec["iterations"]
+            watched = Watched(self._wishes, actuator, self._folder, self._say, iterations)
             profile = Profile(watched, allocations, lambda whole: self._keep(whole, watched))
             if self._measures(profile):
                 self._going = profile
                 undone.pop_all()
                 return
-        if not profile.rows and not watched.status:
-            seen = "only one iteration was seen, and not when it began" if watched.clock.count else NONE_SEEN
-            raise Misuse(seen + ": let the command print lines like 'Epoch 3/90', or say --pattern or --watch-file")
-        self._register(profile.total)
-        if watched.status:
-            raise CommandFailed(watched.status, 0 if self.spec is None else self._iterations)
+        if profile.rows:  # one that has failed does not tell by its end how many iterations there are
+            self._register(watched.clock.total if watched.status else profile.total)
+        self._note_end(watched)
+        if not profile.rows:
+            seen = ": only one iteration was seen, and not when it began" if watched.clock.count else ""
+            raise CommandEnded(0, f"nothing is learned{seen}")
 
     def _measures(self, profile: Profile) -> bool:
         """Measure; whether the command goes on. A service that is lost does not end it."""
         try:
             return profile.measure()
+        except Interrupted as error:
+            profile.watched.interrupt(error)
+            raise
         except LEFT as error:
             self._say(f"no more is measured: {' '.join(str(error).split())}; the command goes on")
             return True

@@ -118,7 +118,11 @@ def sync_detailed(
 ) -> Response[Problem | RunRead]:
     """End a run
 
-     Finish or fail a run: its iterations become a sample of its workload. Repeating changes nothing.
+     Finish, fail or cancel a run: it gets its outcome, and its iterations become a sample of its
+    workload.
+
+    Repeating changes nothing; the first reason stays. A run that has ended in another state is a
+    conflict.
 
     Args:
         run (str): The run's id.
@@ -152,7 +156,11 @@ def sync(
 ) -> Problem | RunRead | None:
     """End a run
 
-     Finish or fail a run: its iterations become a sample of its workload. Repeating changes nothing.
+     Finish, fail or cancel a run: it gets its outcome, and its iterations become a sample of its
+    workload.
+
+    Repeating changes nothing; the first reason stays. A run that has ended in another state is a
+    conflict.
 
     Args:
         run (str): The run's id.
@@ -181,7 +189,11 @@ async def asyncio_detailed(
 ) -> Response[Problem | RunRead]:
     """End a run
 
-     Finish or fail a run: its iterations become a sample of its workload. Repeating changes nothing.
+     Finish, fail or cancel a run: it gets its outcome, and its iterations become a sample of its
+    workload.
+
+    Repeating changes nothing; the first reason stays. A run that has ended in another state is a
+    conflict.
 
     Args:
         run (str): The run's id.
@@ -213,7 +225,11 @@ async def asyncio(
 ) -> Problem | RunRead | None:
     """End a run
 
-     Finish or fail a run: its iterations become a sample of its workload. Repeating changes nothing.
+     Finish, fail or cancel a run: it gets its outcome, and its iterations become a sample of its
+    workload.
+
+    Repeating changes nothing; the first reason stays. A run that has ended in another state is a
+    conflict.
 
     Args:
         run (str): The run's id.

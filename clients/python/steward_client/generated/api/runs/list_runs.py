@@ -5,6 +5,7 @@ import httpx
 
 from ... import errors
 from ...client import AuthenticatedClient, Client
+from ...models.list_runs_outcome_type_0 import ListRunsOutcomeType0
 from ...models.list_runs_state_type_0 import ListRunsStateType0
 from ...models.page_run_listed import PageRunListed
 from ...models.problem import Problem
@@ -15,6 +16,7 @@ def _get_kwargs(
     *,
     workload: None | str | Unset = UNSET,
     state: ListRunsStateType0 | None | Unset = UNSET,
+    outcome: ListRunsOutcomeType0 | None | Unset = UNSET,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
 ) -> dict[str, Any]:
@@ -36,6 +38,15 @@ def _get_kwargs(
     else:
         json_state = state
     params["state"] = json_state
+
+    json_outcome: None | str | Unset
+    if isinstance(outcome, Unset):
+        json_outcome = UNSET
+    elif isinstance(outcome, ListRunsOutcomeType0):
+        json_outcome = outcome.value
+    else:
+        json_outcome = outcome
+    params["outcome"] = json_outcome
 
     params["limit"] = limit
 
@@ -122,6 +133,7 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     workload: None | str | Unset = UNSET,
     state: ListRunsStateType0 | None | Unset = UNSET,
+    outcome: ListRunsOutcomeType0 | None | Unset = UNSET,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
 ) -> Response[PageRunListed | Problem]:
@@ -132,6 +144,7 @@ def sync_detailed(
     Args:
         workload (None | str | Unset): Filter by workload.
         state (ListRunsStateType0 | None | Unset): Filter by state.
+        outcome (ListRunsOutcomeType0 | None | Unset): Filter by outcome.
         limit (int | Unset): Maximum items per page. Default: 50.
         cursor (None | str | Unset): Cursor taken from a `next` link.
 
@@ -146,6 +159,7 @@ def sync_detailed(
     kwargs = _get_kwargs(
         workload=workload,
         state=state,
+        outcome=outcome,
         limit=limit,
         cursor=cursor,
     )
@@ -162,6 +176,7 @@ def sync(
     client: AuthenticatedClient | Client,
     workload: None | str | Unset = UNSET,
     state: ListRunsStateType0 | None | Unset = UNSET,
+    outcome: ListRunsOutcomeType0 | None | Unset = UNSET,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
 ) -> PageRunListed | Problem | None:
@@ -172,6 +187,7 @@ def sync(
     Args:
         workload (None | str | Unset): Filter by workload.
         state (ListRunsStateType0 | None | Unset): Filter by state.
+        outcome (ListRunsOutcomeType0 | None | Unset): Filter by outcome.
         limit (int | Unset): Maximum items per page. Default: 50.
         cursor (None | str | Unset): Cursor taken from a `next` link.
 
@@ -187,6 +203,7 @@ def sync(
         client=client,
         workload=workload,
         state=state,
+        outcome=outcome,
         limit=limit,
         cursor=cursor,
     ).parsed
@@ -197,6 +214,7 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     workload: None | str | Unset = UNSET,
     state: ListRunsStateType0 | None | Unset = UNSET,
+    outcome: ListRunsOutcomeType0 | None | Unset = UNSET,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
 ) -> Response[PageRunListed | Problem]:
@@ -207,6 +225,7 @@ async def asyncio_detailed(
     Args:
         workload (None | str | Unset): Filter by workload.
         state (ListRunsStateType0 | None | Unset): Filter by state.
+        outcome (ListRunsOutcomeType0 | None | Unset): Filter by outcome.
         limit (int | Unset): Maximum items per page. Default: 50.
         cursor (None | str | Unset): Cursor taken from a `next` link.
 
@@ -221,6 +240,7 @@ async def asyncio_detailed(
     kwargs = _get_kwargs(
         workload=workload,
         state=state,
+        outcome=outcome,
         limit=limit,
         cursor=cursor,
     )
@@ -235,6 +255,7 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     workload: None | str | Unset = UNSET,
     state: ListRunsStateType0 | None | Unset = UNSET,
+    outcome: ListRunsOutcomeType0 | None | Unset = UNSET,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
 ) -> PageRunListed | Problem | None:
@@ -245,6 +266,7 @@ async def asyncio(
     Args:
         workload (None | str | Unset): Filter by workload.
         state (ListRunsStateType0 | None | Unset): Filter by state.
+        outcome (ListRunsOutcomeType0 | None | Unset): Filter by outcome.
         limit (int | Unset): Maximum items per page. Default: 50.
         cursor (None | str | Unset): Cursor taken from a `next` link.
 
@@ -261,6 +283,7 @@ async def asyncio(
             client=client,
             workload=workload,
             state=state,
+            outcome=outcome,
             limit=limit,
             cursor=cursor,
         )

@@ -75,8 +75,8 @@ def sync_detailed(
 ) -> Response[Problem | str]:
     """Get metrics
 
-     Metrics in Prometheus text format: this process, counts of all jobs, and drift of the caller's
-    tenant.
+     Metrics in Prometheus text format: this process, counts of all jobs and runs, and the tenant's
+    drift.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -101,8 +101,8 @@ def sync(
 ) -> Problem | str | None:
     """Get metrics
 
-     Metrics in Prometheus text format: this process, counts of all jobs, and drift of the caller's
-    tenant.
+     Metrics in Prometheus text format: this process, counts of all jobs and runs, and the tenant's
+    drift.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -123,8 +123,8 @@ async def asyncio_detailed(
 ) -> Response[Problem | str]:
     """Get metrics
 
-     Metrics in Prometheus text format: this process, counts of all jobs, and drift of the caller's
-    tenant.
+     Metrics in Prometheus text format: this process, counts of all jobs and runs, and the tenant's
+    drift.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -147,8 +147,8 @@ async def asyncio(
 ) -> Problem | str | None:
     """Get metrics
 
-     Metrics in Prometheus text format: this process, counts of all jobs, and drift of the caller's
-    tenant.
+     Metrics in Prometheus text format: this process, counts of all jobs and runs, and the tenant's
+    drift.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

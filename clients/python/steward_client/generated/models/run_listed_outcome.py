@@ -1,0 +1,15 @@
+from enum import StrEnum
+
+
+class RunListedOutcome(StrEnum):
+    AT_RISK = "at_risk"
+    CANCELLED = "cancelled"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    MET = "met"
+    MISSED = "missed"
+    ON_TRACK = "on_track"
+    STALE = "stale"
+
+    def __str__(self) -> str:
+        return str(self.value)

@@ -1,0 +1,49 @@
+"""A pattern for iterations that were not recognised, from the lines that came."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import pairwise
+
+WHOLE = re.compile(r"(?<![\w.,:-])\d+(?![\w.,]*\d|[\w:])|(?<=[a-zA-Z_#])\d+(?![\w.,:]*\d)")
+"""A number that may be a count: no part of a decimal, a time, a date or a name with more digits."""
+ANY = re.compile(r"\d+(?:\.\d+)?")
+TOTAL = re.compile(r"(?P<between>\s*(?:/|of|out of)\s*)\d+")
+BEFORE_CHARACTERS = 40
+FEWEST = 2
+
+
+def suggested(lines: Iterable[str]) -> str | None:
+    r"""A regular expression with a group ``iteration`` for a number that grows from line to line of one form.
+
+    A number that grows by one each time is preferred, then one of more lines, then one that stands further to the left.
+    None if no number grows.
+    """
+    alike: dict[str, list[str]] = {}
+    for line in lines:
+        alike.setdefault(ANY.sub("#", line), []).append(line)
+    found: list[tuple[bool, int, int, str]] = []
+    for same in alike.values():
+        places = list(ANY.finditer(same[0]))
+        for place, numbers in enumerate(zip(*map(ANY.findall, same), strict=True)):
+            first = places[place]
+            if not WHOLE.fullmatch(same[0], first.start(), first.end()):
+                continue
+            values = [int(number) for number, after in pairwise((*numbers, "")) if number != after]
+            steps = {after - value for value, after in pairwise(values)}
+            if len(values) >= FEWEST and min(steps) > 0:
+                pattern = _pattern(same[0][: first.start()], same[0][first.end() :])
+                found.append((steps != {1}, -len(values), place, pattern))
+    return min(found)[-1] if found else None
+
+
+def _pattern(before: str, after: str) -> str:
+    near = re.split(r"[\d.,:]*\d[\d.,:]*", before[-BEFORE_CHARACTERS:])[-1].lstrip()
+    found = ("^" if near == before else "") + _literal(near) + r"(?P<iteration>\d+)"
+    total = TOTAL.match(after)
+    return found if total is None else found + _literal(total["between"]) + r"(?P<total>\d+)"
+
+
+def _literal(text: str) -> str:
+    return re.escape(text).replace("\\ ", " ").replace("\\#", "#")

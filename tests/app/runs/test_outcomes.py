@@ -1,0 +1,300 @@
+"""The outcome of a run, as the API, lists and metrics tell it: on both databases, two workloads, two tenants."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from app.database.base import utc_now
+from app.database.engine import Database
+from app.kinds.registry import KINDS
+from app.main import create_app
+from app.runs.outcomes import Staleness
+from app.settings import Settings
+from tests.app.both import on_both
+from tests.app.domain_models.published import publish_model
+from tests.app.keys.conftest import make_key
+from tests.app.runs.test_queue import POOL, put, task
+
+SECONDS = 20.0
+OTHER = "vgg"
+
+
+def started(client: TestClient, workload: str, **body: Any) -> str:
+    answer = client.post("/runs", json={"workload": workload, **body})
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["id"])
+
+
+def reported(client: TestClient, run: str, first: int, count: int, seconds: float = SECONDS) -> None:
+    body = {"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": seconds}, "features": {"batch": 128}}
+    for number in range(first, first + count):
+        assert client.put(f"/runs/{run}/iterations/{number}", json=body).status_code == 201
+
+
+def ended(client: TestClient, run: str, state: str = "finished", **body: Any) -> dict[str, Any]:
+    answer = client.patch(f"/runs/{run}", json={"state": state, **body})
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def outcome(client: TestClient, run: str) -> tuple[str, str | None]:
+    found = client.get(f"/runs/{run}").json()
+    return found["outcome"], found["outcome_reason"]
+
+
+def listed(client: TestClient, **query: str) -> set[str]:
+    return {one["id"] for one in client.get("/runs", params=query).json()["items"]}
+
+
+def later(client: TestClient, seconds: float, iterations: float = 10, floor: float = 300) -> None:
+    """Let the application read runs at a later time."""
+    at = utc_now() + timedelta(seconds=seconds)
+    client.app.state.staleness = Staleness(iterations, floor, lambda: at)  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def other(client: TestClient, spec: dict[str, Any]) -> str:
+    """A second workload, of 3 iterations."""
+    assert client.post("/workloads", json={**spec, "name": OTHER, "iterations": 3}).status_code == 201
+    return OTHER
+
+
+@on_both
+def test_a_finished_run_has_met_or_missed_its_deadline_and_says_by_how_much(client: TestClient, other: str) -> None:
+    met, missed = (started(client, other, targets={"iteration_seconds": goal}) for goal in (61, 59))
+    for run in (met, missed):
+        reported(client, run, 0, 3)
+    assert ended(client, met)["outcome"] == "met"
+    assert outcome(client, met) == ("met", "finished in 60.0 s, 1 s before the deadline of 61.0 s")
+    found = ended(client, missed, reason="it was slow")
+    assert (found["state"], found["outcome"]) == ("finished", "missed")
+    assert found["outcome_reason"] == "finished in 60.0 s, 1 s after the deadline of 59.0 s; it was slow"
+    assert (listed(client, outcome="met"), listed(client, outcome="missed")) == ({met}, {missed})
+
+
+@on_both
+def test_a_failed_or_cancelled_run_has_not_met_its_target_and_keeps_the_first_reason(
+    client: TestClient, other: str
+) -> None:
+    failed, cancelled, silent = (started(client, other, targets={"iteration_seconds": 100}) for _ in range(3))
+    reported(client, failed, 0, 3)
+    assert ended(client, failed, "failed", reason="exit status 1")["outcome"] == "failed"
+    assert ended(client, failed, "failed", reason="another")["outcome_reason"] == "exit status 1"
+    assert ended(client, cancelled, "cancelled", reason="Ctrl-C")["outcome"] == "cancelled"
+    assert outcome(client, cancelled) == ("cancelled", "Ctrl-C")
+    assert ended(client, silent, "failed")["outcome_reason"] is None
+    refused = client.patch(f"/runs/{cancelled}", json={"state": "finished"})
+    assert refused.status_code == 409
+    assert "was cancelled already" in refused.json()["detail"]
+    assert client.put(f"/runs/{cancelled}/iterations/0", json={}).status_code in (409, 422)
+    assert client.patch(f"/runs/{silent}", json={"state": "failed", "reason": "x" * 501}).status_code == 422
+    assert listed(client, outcome="failed") == {failed, silent}
+    assert listed(client, outcome="cancelled", state="cancelled") == {cancelled}
+
+
+def test_what_any_ended_run_has_reported_becomes_a_sample(client: TestClient, workload: str, other: str) -> None:
+    runs = [started(client, workload) for _ in range(3)]
+    for run, state in zip(runs, ("failed", "cancelled", "finished"), strict=True):
+        reported(client, run, 0, 2)
+        ended(client, run, state)
+        ended(client, run, state)
+    ended(client, started(client, other), "cancelled")  # it has reported nothing
+    samples = {name: client.get(f"/workloads/{name}/samples").json()["items"] for name in (workload, other)}
+    assert {one["execution"] for one in samples[workload]} == set(runs)
+    assert samples[other] == []
+
+
+@on_both
+def test_a_run_that_stops_early_is_judged_by_what_it_took(client: TestClient, workload: str) -> None:
+    early, late = (started(client, workload, targets={"iteration_seconds": goal}) for goal in (100, 70))
+    for run in (early, late):
+        reported(client, run, 0, 4)
+        ended(client, run)
+    words = "finished in 80.0 s, 20.0 s before the deadline of 100 s; after 4 of 90 iterations"
+    assert outcome(client, early) == ("met", words)
+    assert outcome(client, late)[0] == "missed"
+
+
+@on_both
+def test_a_run_without_target_or_report_has_completed(client: TestClient, spec: dict[str, Any], workload: str) -> None:
+    metrics = [{"name": "iteration_seconds", "unit": "s"}]
+    client.post("/workloads", json={**spec, "name": "free", "metrics": metrics, "iterations": 2})
+    free, empty = started(client, "free"), started(client, workload)
+    reported(client, free, 0, 2)
+    assert ended(client, free)["outcome"] == "completed"
+    assert outcome(client, free)[1] == "no target is set"
+    ended(client, empty)
+    assert outcome(client, empty) == ("completed", "no iteration was reported")
+    assert listed(client, outcome="completed") == {free, empty}
+
+
+@on_both
+def test_a_live_run_is_at_risk_as_its_reports_say(client: TestClient, workload: str, backend: Database) -> None:
+    slow, quick = started(client, workload), started(client, workload)
+    reported(client, slow, 0, 3, 40)
+    reported(client, quick, 0, 3, 10)
+    assert outcome(client, quick) == ("on_track", None)
+    risk, reason = outcome(client, slow)
+    assert (risk, (reason or "").partition(";")[2]) == ("at_risk", " the deadline of 1,800 s")
+    assert (listed(client, outcome="at_risk"), listed(client, outcome="on_track")) == ({slow}, {quick})
+    reported(client, slow, 3, 12, 1)  # it catches up
+    assert outcome(client, slow) == ("on_track", None)
+    another = TestClient(create_app(Settings(), backend))  # a process that knows nothing of it yet
+    reported(another, slow, 15, 1, 1_700)
+    assert outcome(client, slow)[0] == "at_risk"
+    reported(another, slow, 16, 1, 1_000)
+    assert outcome(client, slow)[1] == "the deadline of 1,800 s has passed: 2,832 s so far"
+    reported(another, quick, 3, 1, 10)
+    assert outcome(client, quick) == ("on_track", None)
+
+
+@on_both
+def test_a_model_tells_the_risk_and_the_length_of_an_iteration_before_the_first_report(
+    client: TestClient, workload: str, backend: Database, other: str
+) -> None:
+    publish_model(backend, workload)  # 2 s an iteration on one GPU, which is the quickest
+    calm, tight = (started(client, workload, targets={"iteration_seconds": goal}) for goal in (1_000, 90))
+    sure = started(client, workload, targets={"iteration_seconds": 181}, probabilities={"iteration_seconds": 0.99})
+    unknown = started(client, other)
+    assert [outcome(client, run)[0] for run in (calm, tight, sure)] == ["on_track", "at_risk", "at_risk"]
+    assert (outcome(client, tight)[1] or "").endswith(" % likely to meet the deadline of 90.0 s")
+    assert (outcome(client, sure)[1] or "").endswith("likely to meet the deadline of 181 s, 99 % required")
+    later(client, 310)
+    assert listed(client, outcome="stale") == {calm, tight, sure}
+    assert outcome(client, calm)[1] == "no report for 5 minutes; one was expected every 2 s"
+    assert outcome(client, unknown)[0] == "on_track"
+
+
+@on_both
+def test_a_silent_run_is_stale_until_it_reports_again(client: TestClient, workload: str, other: str) -> None:
+    silent, ending, fresh = started(client, workload), started(client, workload), started(client, other)
+    for run in (silent, ending):
+        reported(client, run, 0, 2)
+    later(client, 290)
+    assert listed(client, outcome="stale") == set()
+    later(client, 2_400)  # fresh has not reported: an iteration of it is expected to take the floor
+    assert listed(client, outcome="stale") == {silent, ending}
+    assert listed(client, outcome="stale", workload=other) == set()
+    found, reason = outcome(client, silent)
+    assert (found, (reason or "").partition(";")[0]) == ("stale", "no report for 40 minutes")
+    assert client.get(f"/runs/{silent}").json()["state"] == "running"
+    assert not {silent, ending} & (listed(client, outcome="on_track") | listed(client, outcome="at_risk"))
+    ended(client, ending, "failed")
+    assert outcome(client, ending) == ("failed", None)
+    assert (listed(client, outcome="stale"), listed(client, state="running")) == ({silent}, {silent, fresh})
+    later(client, 3_100)
+    assert listed(client, outcome="stale") == {silent, fresh}
+    later(client, 2_400, iterations=1e9)
+    assert listed(client, outcome="stale") == set()
+    later(client, 0)
+    reported(client, silent, 2, 1)
+    assert outcome(client, silent)[0] != "stale"
+
+
+@on_both
+def test_metrics_count_the_runs_of_all_tenants_by_outcome(client: TestClient, workload: str) -> None:
+    runs = [started(client, workload) for _ in range(4)]
+    reported(client, runs[0], 0, 1)
+    ended(client, runs[1], "failed")
+    ended(client, runs[2], "cancelled")
+
+    def counted() -> dict[str, float]:
+        lines = [line for line in client.get("/metrics").text.splitlines() if line.startswith("steward_runs{")]
+        return {line.split('"')[1]: float(line.split()[-1]) for line in lines}
+
+    found = counted()
+    assert len(found) == 8
+    assert (found["failed"], found["cancelled"], found["stale"]) == (1, 1, 0)
+    assert found["on_track"] + found["at_risk"] == 2
+    later(client, 10_000)
+    assert (counted()["stale"], counted()["on_track"] + counted()["at_risk"]) == (2, 0)
+
+
+def test_another_tenants_runs_are_neither_listed_nor_ended(
+    client: TestClient, spec: dict[str, Any], backend: Database
+) -> None:
+    tenants = [make_key(backend, tenant, ("admin",)) for tenant in ("default", "blue")]
+    runs = []
+    for headers in tenants:  # both have a workload of that name
+        assert client.post("/workloads", json=spec, headers=headers).status_code == 201
+        runs.append(client.post("/runs", json={"workload": spec["name"]}, headers=headers).json()["id"])
+    assert client.patch(f"/runs/{runs[0]}", json={"state": "failed"}, headers=tenants[1]).status_code == 404
+    for run, headers in zip(runs, tenants, strict=True):
+        assert client.patch(f"/runs/{run}", json={"state": "cancelled"}, headers=headers).status_code == 200
+        (found,) = client.get("/runs", params={"outcome": "cancelled"}, headers=headers).json()["items"]
+        assert found["id"] == run
+
+
+def of_kind(client: TestClient, kind: str) -> str:
+    """A run of a kind's example; its other runs are another's."""
+    spec = KINDS[kind].example.spec
+    client.post("/workloads", json=spec)
+    started(client, spec["name"])
+    return started(client, spec["name"])
+
+
+def test_a_queue_is_judged_by_the_deadlines_of_its_tasks(client: TestClient) -> None:
+    client.post("/workloads", json=POOL)
+    late, in_time, free = (started(client, "pool") for _ in range(3))
+    for run, deadline in ((late, 90.0), (in_time, 500.0), (free, None)):
+        queued = [task("a", deadline=deadline), task("b", deadline=deadline)]
+        put(client, run, 0, now=0.0, queued=queued)
+    put(client, late, 1, now=100.0, delta=True)
+    assert outcome(client, late) == ("at_risk", "a is past its deadline of 90 s (now 100 s), and 1 more")
+
+    def ran(name: str, end: float) -> dict[str, Any]:
+        return {"id": name, "node": "pool-0", "start": 1.0, "end": end}
+
+    for run in (late, in_time, free):
+        put(client, run, 2 if run == late else 1, now=120.0, delta=True, finished=[ran("a", 80.0)])
+    put(client, in_time, 2, now=130.0, delta=True, finished=[ran("b", 130.0)])
+    assert [outcome(client, run)[0] for run in (late, in_time, free)] == ["at_risk", "on_track", "on_track"]
+    for run in (late, in_time, free):
+        ended(client, run)
+    assert outcome(client, late) == ("missed", "1 of 2 tasks with a deadline ended in time")
+    assert outcome(client, in_time) == ("met", "2 of 2 tasks with a deadline ended in time")
+    assert outcome(client, free) == ("completed", "no task had a deadline")
+
+
+def test_a_cluster_is_at_risk_while_a_job_asks_for_more_than_is_there(client: TestClient) -> None:
+    run = of_kind(client, "cluster")
+    put(client, run, 0, at=10, submitted=[{"job": "small", "gpus": 4}])
+    assert outcome(client, run) == ("on_track", None)
+    lost = [{"node": "a100-1", "gpus": 0}]
+    put(client, run, 1, at=20, nodes=lost, submitted=[{"job": "large", "gpus": 8, "minimum": 8, "queue": "urgent"}])
+    assert outcome(client, run) == ("at_risk", "large waits for 8 GPUs of 4 that are there")
+    put(client, run, 2, at=30, nodes=[{"node": "a100-1", "gpus": 4}])
+    assert outcome(client, run) == ("on_track", None)
+    assert ended(client, run)["outcome"] == "completed"
+
+
+def test_a_cluster_is_judged_by_the_targets_of_its_members(client: TestClient, spec: dict[str, Any]) -> None:
+    client.post("/workloads", json=spec)  # 1,800 s for each of its runs
+    lab = {"name": "lab", "kind": "cluster", "nodes": [{"name": "n", "count": 2, "gpus": 4}], "members": ["resnet18"]}
+    assert client.post("/workloads", json=lab).status_code == 201
+    in_time, late = started(client, "lab"), started(client, "lab")
+    submitted = [{"job": name, "gpus": 1, "application": "resnet18"} for name in ("a", "b")]
+    for run, end in ((in_time, 1_790), (late, 1_810)):
+        put(client, run, 0, at=0, submitted=[*submitted, {"job": "free", "gpus": 1}])
+        put(client, run, 1, at=1_000, ended=[{"job": "a"}])
+        put(client, run, 2, at=end, ended=[{"job": "b"}, {"job": "free"}])
+        ended(client, run)
+    assert outcome(client, in_time) == ("met", "2 of 2 jobs with a deadline ended in time")
+    assert outcome(client, late) == ("missed", "1 of 2 jobs with a deadline ended in time")
+
+
+def test_serving_is_judged_by_the_quality_of_recent_answers(client: TestClient) -> None:
+    run, unused = of_kind(client, "inference"), of_kind(client, "inference")
+    for number, report in enumerate(KINDS["inference"].example.reports):
+        decision = put(client, run, number, **report)
+    assert decision["quality"]["shop"] < 0.5 <= decision["quality"]["archive"]
+    words = f"mean quality of recent answers below 0.5: shop {decision['quality']['shop']:.2f}"
+    assert outcome(client, run) == ("at_risk", words)
+    ended(client, run)
+    assert outcome(client, run) == ("missed", words)
+    assert ended(client, unused)["outcome"] == "completed"

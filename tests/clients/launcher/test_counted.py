@@ -1,0 +1,351 @@
+"""Commands that count their iterations in the usual ways are launched; each iteration is counted once."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from tests.clients.launcher.serving import BUSY, script
+from tests.clients.launcher.test_launch import Serve, folder, interrupted_once, iterations, run, runs, serve
+from tests.clients.test_run import forwarded
+
+__all__ = ["folder", "forwarded", "serve"]
+
+HEAD = BUSY.replace("count, size = int(sys.argv[1]), float(sys.argv[2])", "size = 0.005")
+TQDM = HEAD + "from tqdm import tqdm\nfrom functools import partial\ntqdm = partial(tqdm, mininterval=0)\n"
+ONE_BAR = TQDM + "for n in tqdm(range(5), desc='Epoch'):\n    work()\n"  # "Epoch:  20%|██" is not epoch 20
+REDRAWN = """
+bar = tqdm(range(5))
+for n in bar:
+    for _ in range(50):
+        bar.refresh()
+    work()
+"""
+NESTED = """
+for n in tqdm(range(5)):
+    for m in tqdm(range(5), leave=LEAVE):
+        work()
+"""
+INTERLEAVED = """
+first, second = tqdm(total=5, position=0), tqdm(total=7, position=1)
+for n in range(7):
+    second.update()
+    work()
+    if n < 5:
+        first.update()
+second.close()
+first.close()
+"""
+OF_EPOCHS = """
+for epoch in range(5):
+    bar = tqdm(range(3), desc=f'Epoch {epoch}')
+    for m in bar:
+        work()
+        bar.set_postfix(loss=1 / (epoch + m + 1))
+    tqdm(range(2), desc='Validating').close()
+"""
+AGAIN = """
+for epoch in range(2):
+    for m in tqdm(range(5)):
+        work()
+"""
+ERASED = """
+for epoch in range(2):
+    for m in (0, 2, 4):  # and the fifth step is not drawn
+        print(f'\\r{m * 20}%|##   | {m}/5 [00:00<00:00, 9.9it/s]', end='', file=sys.stderr, flush=True)
+        work()
+    print('\\r' + ' ' * 40 + '\\r', end='', file=sys.stderr, flush=True)
+"""
+BROKEN_OFF = """
+for epoch in range(2):
+    for m in tqdm(range(50)):
+        work()
+        if m == 3:
+            break
+"""
+LOADS_FIRST = """
+for m in tqdm(range(3), desc='Loading data'):
+    work()
+for n in tqdm(range(5), desc='training'):
+    work()
+"""
+RICH = """
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress
+with Progress('{task.description}', BarColumn(), MofNCompleteColumn(), console=Console(force_terminal=True)) as bars:
+    outer, inner = bars.add_task('train', total=5), bars.add_task('batch', total=15)
+    bars.refresh()
+    for n in range(5):
+        for m in range(3):
+            work()
+            bars.advance(inner)
+        bars.advance(outer)
+        bars.refresh()
+"""
+KERAS = """
+for epoch in range(1, 6):
+    print(f'Epoch {epoch}/5')
+    for m in range(1, 4):
+        work()
+        print(f'\\r\\x1b[1m{m}/3\\x1b[0m \\x1b[32m━━━━━━━━━━\\x1b[0m 4ms/step - loss: 0.5', end='', flush=True)
+    print()
+"""
+TELLS_FROM_ONE = (
+    HEAD
+    + """
+import time
+for n in range(1, 6):
+    work()
+    print(f'epoch {n}: loss=.5', flush=True)
+    time.sleep(0.1)  # long enough for the line to be counted first
+    with open(os.environ['STEWARD_ITERATIONS'], 'a') as file:
+        file.write(json.dumps({'iteration': n, 'total': 5}) + '\\n')
+"""
+)
+LINES = "for n in range({first}, {last} + 1):\n    work()\n    print({line})\n"
+
+
+def lines(first: int, last: int, line: str) -> str:
+    return HEAD + LINES.format(first=first, last=last, line=line)
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "reported"),
+    [
+        pytest.param(ONE_BAR, 5, 5, id="a bar"),
+        pytest.param(TQDM + REDRAWN, 5, 5, id="a bar that is redrawn fifty times"),
+        pytest.param(TQDM + NESTED.replace("LEAVE", "True"), 5, 5, id="nested bars alike, both stay"),
+        pytest.param(TQDM + NESTED.replace("LEAVE", "False"), 5, 5, id="nested bars alike, one is erased"),
+        pytest.param(TQDM + INTERLEAVED, 5, 5, id="two bars by turns"),
+        pytest.param(TQDM + OF_EPOCHS, 5, 5, id="a bar for each epoch"),
+        pytest.param(TQDM + AGAIN, 10, 5, id="a bar that begins again"),
+        pytest.param(HEAD + ERASED, 10, 5, id="a bar that is erased before its last step is drawn"),
+        pytest.param(TQDM + BROKEN_OFF, 6, 5, id="a bar that is left early"),
+        pytest.param(TQDM + LOADS_FIRST, 5, 5, id="a bar that loads, then one that trains"),
+        pytest.param(HEAD + RICH, 5, 5, id="two bars of rich"),
+        pytest.param(HEAD + KERAS, 5, 5, id="Keras"),
+        pytest.param(lines(1, 5, "f'{n}/5 loss={1 / n:.2f}'"), 5, 4, id="1/5 to 5/5"),
+        pytest.param(lines(0, 4, "f'[{n} / 5]'"), 5, 4, id="0/5 to 4/5"),
+        pytest.param(lines(0, 5, "f'epoch {n}/5: loss=0.5'"), 5, 4, id="epoch 0/5 to 5/5"),
+        pytest.param(lines(1, 5, "f'\\r{n}/5', end='', flush=True"), 5, 4, id="1/5 to 5/5 drawn over"),
+        pytest.param(lines(1, 5, "f'epoch {n}: loss=.5'") + "print('best epoch: 2')", 5, 4, id="a look back"),
+        pytest.param(TELLS_FROM_ONE, 5, 4, id="lines, and a file that counts from 1"),
+        pytest.param("print('x' * 5_000_000, end='\\r')\n" + ONE_BAR, 5, 5, id="a very long line before"),
+    ],
+)
+def test_each_iteration_is_counted_once(
+    serve: Serve,
+    client: TestClient,
+    folder: Path,
+    capfd: pytest.CaptureFixture[str],
+    text: str,
+    count: int,
+    reported: int,
+) -> None:
+    assert run(serve().url, "--", sys.executable, script(folder, text)) == 0
+    told = capfd.readouterr().err
+    assert f"done after {count} iterations" in told, told
+    assert ("begins again" in told) == (count > 5)
+    (one,) = runs(client)
+    assert (one["state"], one["outcome"], one["iterations"]) == ("finished", "met", 5), told
+    items = iterations(client, one["id"])
+    assert len(items) == reported  # one whose beginning nobody saw is not reported
+    seconds = [item["report"]["metrics"]["iteration_seconds"] for item in items]
+    assert min(seconds) > 2e-6, seconds  # none took no time, however they were drawn
+
+
+def test_a_name_that_is_used_again_has_two_runs_and_the_address_of_each_comes_first(
+    serve: Serve, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    url, command = serve().url, [sys.executable, script(folder, ONE_BAR)]
+    shown = list[str]()
+    for _ in range(2):
+        assert run(url, "--deadline", "60m", "--", *command) == 0
+        told = capfd.readouterr().err.splitlines()
+        address = re.fullmatch(rf"steward: run: {url}(/ui/runs/\w+)", told[0])
+        assert address, told
+        assert client.get(address[1]).status_code == 200
+        shown.append(address[1].rpartition("/")[2])
+    assert sorted(shown) == sorted(one["id"] for one in runs(client))
+
+
+def test_a_bar_of_very_many_steps_is_counted_in_blocks(
+    serve: Serve, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    spec = client.get("/workloads/busy").json()["spec"] | {"name": "steps", "iterations": 1000}
+    assert client.post("/workloads", json=spec).status_code == 201
+    text = TQDM + "for n in tqdm(range(49_999), mininterval=0.5):\n    pass\n"
+    assert run(serve().url, "--workload", "steps", "--", sys.executable, script(folder, text)) == 0
+    assert "done after 1000 iterations" in capfd.readouterr().err
+    assert [one["iterations"] for one in runs(client)] == [1000]
+
+
+PASSES = """
+import pathlib, time
+n = 0
+while not pathlib.Path('told').exists():
+    n += 1
+    print(f'2026-11-27 pass {n} of 9999, loss={1 / n}', flush=True)
+    time.sleep(0.01)
+"""
+SOON = "import sys\nfrom steward_client.launcher import main, watched\nwatched.SILENT_SECONDS = 0.2\n"
+
+
+def test_what_is_not_recognised_is_said_while_the_command_runs_with_a_pattern_that_helps(
+    serve: Serve, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    url, command = serve().url, [sys.executable, script(folder, PASSES)]
+    launch = ["--workload", "busy", "--url", url, "--", *command]
+    call = [sys.executable, "-c", SOON + "sys.exit(main.main(sys.argv[1:]))", *launch]
+    with subprocess.Popen(call, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as launcher:
+        assert launcher.stderr is not None
+        told = next(line for line in launcher.stderr if "no iteration was recognised" in line and "--pattern" in line)
+        Path("told").touch()  # the command ends only now
+        rest = launcher.stderr.read()
+    assert launcher.returncode == 0
+    assert "no iteration was recognised" not in rest
+    found = re.search(r"--pattern '(.+?)' would take lines such as '2026-11-27 pass \d+ of 9999", told)
+    assert found, told
+    Path("told").unlink()
+    script(folder, PASSES.replace("while not pathlib.Path('told').exists()", "while n < 4"))
+    assert run(url, "--pattern", found[1], "--", *command) == 0
+    assert "done after 4 iterations" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "reason"),
+    [
+        ("raise ValueError('no such file: x')", 1, "exit status 1: ValueError: no such file: x"),
+        (
+            "class Odd(Exception): pass\ntry:\n    1 / 0\nexcept ArithmeticError:\n    raise Odd",
+            1,
+            "exit status 1: Odd",
+        ),
+        ("import traceback\ntry:\n    1 / 0\nexcept ArithmeticError:\n    traceback.print_exc()\n" * 2, 0, None),
+        ("import sys\nsys.exit(3)", 3, "exit status 3"),
+        ("import os\nos.kill(os.getpid(), 9)", 137, "killed by SIGKILL"),
+        ("import os\nos.kill(os.getpid(), 15)", 143, "killed by SIGTERM"),
+    ],
+)
+def test_why_a_command_failed_is_its_runs_reason_and_its_status_is_returned(
+    serve: Serve, client: TestClient, folder: Path, text: str, status: int, reason: str | None
+) -> None:
+    command = [sys.executable, script(folder, f"print('epoch 1/2')\nprint('epoch 2/2', flush=True)\n{text}")]
+    url = serve().url
+    for _ in range(2):
+        assert run(url, "--", *command) == status
+    for one in runs(client):
+        assert one["state"] == ("failed" if status else "finished")
+        assert one["outcome"] == "failed" if status else one["outcome"] != "failed"
+        assert reason is None or one["outcome_reason"].endswith(reason)
+
+
+LEARN = ["--learn", "--resource", "cpu=25..100/25%", "--profile-iterations", "9"]
+STARTS = "open('starts', 'a').write('x')\nimport sys\nprint('STARTED', file=sys.stderr, flush=True)\n"
+
+
+def test_a_second_start_is_announced_before_it_and_can_be_prevented(
+    serve: Serve, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("steward_client.launcher.learn.learning.RUNS", 2)
+    url, command = serve().url, [sys.executable, script(folder, STARTS + lines(1, 4, "f'epoch {n}/4: loss=.5'"))]
+    assert run_learning(url, "--no-restart", "--", *command) == 0
+    assert Path("starts").read_text() == "x"
+    assert "3 of 9 iterations are measured: the next --learn goes on (--no-restart)" in capfd.readouterr().err
+    script(folder, STARTS + "sys.exit(5)")  # so that nothing is learned here, where nobody would do the work
+    assert run_learning(url, "--", *command) == 5
+    script(folder, STARTS + lines(1, 2, "f'epoch {n}/4: loss=.5'") + "sys.exit(n and os.path.getsize('starts') - 3)")
+    capfd.readouterr()
+    assert run_learning(url, "--", *command) == 1
+    told = capfd.readouterr().err
+    first, _, second = told.partition("it is started again (start 2 of 2 at most; --no-restart prevents that)")
+    assert (first.count("STARTED"), second.count("STARTED")) == (1, 1), told
+    assert runs(client) == []
+
+
+def run_learning(url: str, *said: str) -> int:
+    from steward_client.launcher.main import main
+
+    return main(["--url", url, *LEARN, *said])
+
+
+def test_a_command_in_which_nothing_is_recognised_keeps_its_status(
+    serve: Serve, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    url = serve().url
+    for name in ("one", "two"):
+        assert run_learning(url, "--name", name, "--", sys.executable, "-c", "print('hello')") == 0
+        told = capfd.readouterr()
+        assert (told.out, told.err.count("no iteration was recognised")) == ("hello\n", 1), told.err
+    assert run(url, "--", sys.executable, "-c", "print('hello')") == 0
+    assert [one["workload"] for one in runs(client)] == ["busy"]
+
+
+def test_ctrl_c_while_it_is_measured_reaches_the_command_as_such(
+    serve: Serve, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    text = "import sys, time\ntry:\n    open('ready', 'w').close()\n    time.sleep(60)\nexcept KeyboardInterrupt:\n"
+    command = [sys.executable, script(folder, text + "    sys.exit(9)\n")]
+    url = serve().url
+    with interrupted_once(Path("ready")):
+        assert run_learning(url, "--", *command) == 9
+    assert "SIGINT: passed on to the command" in capfd.readouterr().err
+    assert runs(client) == []
+
+
+def test_messages_on_a_terminal_stand_on_lines_of_their_own(serve: Serve, folder: Path) -> None:
+    main, line = pty.openpty()
+    launch = ["--workload", "busy", "--url", serve().url, "--", sys.executable, script(folder, ONE_BAR)]
+    module = [sys.executable, "-m", "steward_client.launcher.main", *launch]
+    with subprocess.Popen(module, stdout=line, stderr=line, stdin=subprocess.DEVNULL) as launcher:
+        os.close(line)
+        written = _all(main)
+    assert launcher.returncode == 0
+    text = written.decode()
+    assert "steward: done after 5 iterations" in text
+    before = [text[: found.start()][-1] for found in re.finditer("steward: ", text) if found.start()]
+    assert set(before) <= {"\n", "J"}, text  # after a line's end, or where a bar was erased
+
+
+def _all(descriptor: int) -> bytes:
+    """What is written to a terminal until its last writer has gone."""
+    found = b""
+    while True:
+        try:
+            piece = os.read(descriptor, 65_536)
+        except OSError:  # EIO: nobody has it any more
+            piece = b""
+        if not piece:
+            os.close(descriptor)
+            return found
+        found += piece
+
+
+def test_a_summary_says_cost_beside_the_largest_allocation_as_far_as_that_was_measured(
+    serve: Serve, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    spec: dict[str, Any] = client.get("/workloads/busy").json()["spec"] | {"name": "most"}
+    spec["resources"][0] |= {"initial": 100}
+    assert client.post("/workloads", json=spec).status_code == 201
+    url, command = serve().url, [sys.executable, script(folder, ONE_BAR)]
+    for name in ("busy", "most"):
+        assert run(url, "--workload", name, "--", *command) == 0
+        told = capfd.readouterr().err
+        (one,) = (found for found in runs(client) if found["workload"] == name)
+        at_most = sum(item["report"]["allocation"]["cpu"] == 100 for item in iterations(client, one["id"]))
+        said = re.search(r"beside the largest allocation \(cpu 100 %\): (.*)", told)
+        assert said, told
+        if at_most == 5:
+            assert said[1] == "nothing saved, every iteration had it"
+        elif at_most < 3:
+            assert said[1] == f"not known, for {at_most} iterations of this run had it"
+        else:
+            assert re.search(rf"% (less|more); it costs about .* by the mean of the {at_most} iterations", said[1])
