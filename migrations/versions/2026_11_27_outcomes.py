@@ -14,7 +14,7 @@ depends_on = None
 def upgrade() -> None:
     op.add_column("runs", sa.Column("outcome", sa.String(length=16), nullable=False, server_default="on_track"))
     op.add_column("runs", sa.Column("outcome_reason", sa.String(), nullable=True))
-    op.add_column("runs", sa.Column("expected_seconds", sa.Float(), nullable=True))
+    op.add_column("runs", sa.Column("expected_seconds", sa.Double(), nullable=True))
     runs = sa.table("runs", sa.column("state"), sa.column("outcome"), sa.column("outcome_reason"))
     op.execute(runs.update().where(runs.c.state == "failed").values(outcome="failed"))
     before = "it ended before outcomes were recorded"
