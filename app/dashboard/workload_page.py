@@ -10,11 +10,11 @@ from app.agents import service as agents
 from app.agents.schemas import AgentRead
 from app.charts.ahead import Came, Coming, forecast
 from app.charts.figure import Figure
+from app.charts.text import duration, percent
 from app.dashboard import repository, shown
 from app.dashboard.chosen import JobTable, job_table, of_jobs, of_runs
 from app.dashboard.judged import compared, level
 from app.dashboard.on_target import OnTarget, on_target
-from app.dashboard.rendering import duration
 from app.dashboard.shown import CompiledOf
 from app.database.engine import Database
 from app.database.tables import Workload
@@ -133,9 +133,10 @@ def _forecast(found: Forecast, name: str) -> Figure:
     coming = [Coming(row.time.timestamp(), row.mean, row.low, row.high) for row in rows]
     every = duration(rows[0].interval_seconds)
     told = (
-        f"Counted in each {every}; expected from the end of what is known on, with a band that holds {found.level:.0%}"
+        f"Counted in each {every}; expected from the end of what is known on, with a band that holds "
+        f"{percent(found.level, 0)} of what comes"
     )
-    told = f"{told.replace('%', ' %')} of what comes. By {', '.join(sorted({row.family for row in rows}))}."
+    told = f"{told}. By {', '.join(sorted({row.family for row in rows}))}."
     return forecast(f"What is expected to come: {name}", f"each {every}", came, coming, told.replace("_", " "))
 
 

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.outcome import Outcome, amount
+from app.charts.text import amount, fixed
+from app.kinds.contract.outcome import Outcome
 from workers.evaluation.equivalence import MARGIN, Equivalence
 from workers.evaluation.statistics import mean_interval
 
@@ -118,7 +119,7 @@ class Judgement:
             return f"{doubt}: {self._against(self.best)}; {self._goes_on}"
         against = f"{self._present}: {self._against(self.incumbent)}"
         best = self.baselines[self.best].mean()
-        beside = "" if self.incumbent == self.best else f"; the best heuristic, {self.best}, returns {best:.5f}"
+        beside = "" if self.incumbent == self.best else f"; the best heuristic, {self.best}, returns {fixed(best, 5)}"
         if not self.better:
             return f"not promoted: not better than {against}{beside}; {self._goes_on}"
         return f"promoted: better than {against}{beside}"
@@ -127,15 +128,15 @@ class Judgement:
         """The agent's figures and a rival's, which is a baseline or the incumbent."""
         returns = self._of(self.baselines, self.champion, rival)
         difference = mean_interval(self.returns - returns)
-        mean, low, high = (difference[part] for part in ("mean", "low", "high"))
+        mean, low, high = (fixed(difference[part], 5, signed=True) for part in ("mean", "low", "high"))
         told = "".join(
             f"{row['name']} {amount(row['policies']['agent']['mean'], row['unit'])} against "
             f"{amount(row['policies'][rival]['mean'], row['unit'])}, "
             for row in self.rows(rival)
         )
         return (
-            f"{told}return {self.returns.mean():.5f} against {returns.mean():.5f} (difference {mean:+.5f}, "
-            f"95 % interval {low:+.5f} to {high:+.5f}; {self.equivalence})"
+            f"{told}return {fixed(self.returns.mean(), 5)} against {fixed(returns.mean(), 5)} (difference {mean}, "
+            f"95 % interval {low} to {high}; {self.equivalence})"
         )
 
     def rows(self, *rivals: str) -> list[dict[str, Any]]:
@@ -145,7 +146,7 @@ class Judgement:
         counted = {name: self._of(self.counted.baselines, self.counted.champion, name) for name in rivals}
         counted = {"agent": self.counted.agent, **counted}
         return [
-            outcome._asdict() | {"policies": {name: mean_interval(values[:, i]) for name, values in counted.items()}}
+            outcome.document() | {"policies": {name: mean_interval(values[:, i]) for name, values in counted.items()}}
             for i, outcome in enumerate(self.counted.outcomes)
         ]
 

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.outcome import Outcome, amount
+from app.charts.text import amount, fixed, percent
+from app.kinds.contract.outcome import Outcome
 from app.kinds.contract.policy import Policy
 from workers.evaluation.candidate import OPTIMUM, RANDOM, Candidate, Listed, Settings
 from workers.evaluation.equivalence import Equivalence
@@ -196,7 +197,7 @@ class Summary:
             "kind": problem.kind,
             "workload": problem.name,
             "settings": self.settings.as_dict(),
-            "outcomes": [outcome._asdict() for outcome in problem.outcomes],
+            "outcomes": [outcome.document() for outcome in problem.outcomes],
             "terms": list(problem.terms),
             "term_weights": dict(zip(problem.terms, map(float, problem.weights), strict=True)),
             "levels": [self._level(level) for level in Level],
@@ -261,9 +262,9 @@ class Summary:
         ahead = scored.advantage(name)
         comparison = (
             f"against the best heuristic, {scored.best}: {self._counted(name, scored)}"
-            f"return {scored.mean(name):.5f} against {scored.mean(scored.best):.5f} "
-            f"(difference {ahead.mean:+.5f}, {self.settings.confidence:.0%} interval {ahead.low:+.5f} to "
-            f"{ahead.high:+.5f}; {scored.equivalence})"
+            f"return {fixed(scored.mean(name), 5)} against {fixed(scored.mean(scored.best), 5)} "
+            f"(difference {fixed(ahead.mean, 5, signed=True)}, {percent(self.settings.confidence, 0)} interval "
+            f"{fixed(ahead.low, 5, signed=True)} to {fixed(ahead.high, 5, signed=True)}; {scored.equivalence})"
         )
         if scored.equivalence.as_good(ahead.as_dict()):
             return Verdict(True, f"at least as good: {comparison}")

@@ -9,8 +9,8 @@ from typing import Any
 from app.charts.figure import Figure
 from app.charts.response import Fitted, responses
 from app.charts.spans import counts, courses
+from app.charts.text import number, percent
 from app.kinds.contract.fit_errors import errors
-from app.kinds.contract.text import number
 from app.kinds.contract.views import Fact, Learnt, Shown, Standing, Views
 from app.kinds.inference.decisions.compiled import Compiled
 from app.kinds.inference.layout import Layout
@@ -25,7 +25,7 @@ GOOD = 0.5
 class InferenceViews(Views):
     """See ``app.kinds.contract.views.Views``."""
 
-    target = f"answers to every user are worth {GOOD:.0%} of the best lately, on average".replace("%", " %")
+    target = f"answers to every user are worth {percent(GOOD, 0)} of the best lately, on average"
 
     def facts(self, compiled: Any, shown: Shown) -> Sequence[Fact]:  # noqa: ARG002
         """See ``Views``."""

@@ -14,8 +14,9 @@ import pytest
 import vl_convert
 from fastapi.testclient import TestClient
 
+from app.charts.text import duration
 from app.dashboard.assets import NAMES, address
-from app.dashboard.rendering import cell, duration, page
+from app.dashboard.rendering import cell, page
 from app.dashboard.shown import numbers
 from app.database.engine import Database
 from app.kinds.contract.views import MOST_STEPS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from app.kinds.contract.outcome import amount
+from app.charts.text import amount
 from workers.evaluation.report.charts import Palette
 from workers.evaluation.report.markup import Markup, element, safe, table
 from workers.evaluation.report.wording import NOTHING, count, interval, number, percent

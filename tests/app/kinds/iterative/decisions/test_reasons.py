@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from app.kinds.contract.text import number
+from app.charts.text import number
 from app.kinds.iterative.decisions.reasons import (
     AllocationText,
     DecisionContext,

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.kinds.contract.outcome import amount
+from app.charts.text import amount
 from app.kinds.iterative.heuristics import HEURISTICS
 from tests.planted import planted_spec, planted_table
 from workers.evaluation.arena import play
