@@ -68,13 +68,11 @@ def test_differences_are_paired_and_signed() -> None:
 def test_what_users_count_is_told_before_returns() -> None:
     """Of the agent and of what it is held against: the best rule where it loses to that, else what answers."""
     late = {name: np.stack([np.full(400, share), np.full(400, hours)], axis=1) for name, share, hours in LATE}
-    counted = Counted((Outcome("runs late", "share"), Outcome("gpus × hours", "h")), late.pop("agent"), late)
+    counted = Counted((Outcome("runs late", "share"), Outcome("GPU-hours")), late.pop("agent"), late)
     better = Judgement(earns(1.0), RULES, "poor", counted=counted)
-    expected = (
-        "better than poor, which answers now: runs late 4.2 % against 50.0 %, gpus × hours 3.1 h against 1,900 h, "
-    )
+    expected = "better than poor, which answers now: runs late 4.2 % against 50.0 %, GPU-hours 3.1 against 1,900, "
     assert expected + "return -" in better.reason
-    assert [row["name"] for row in better.report()["outcomes"]] == ["runs late", "gpus × hours"]
+    assert [row["name"] for row in better.report()["outcomes"]] == ["runs late", "GPU-hours"]
     assert better.report()["outcomes"][0]["unit"] == "share"
     policies = better.report()["outcomes"][0]["policies"]
     assert {name: found["mean"] for name, found in policies.items()} == pytest.approx(

@@ -155,7 +155,7 @@ def test_who_is_told_model_and_effect_is_ahead_until_runs_are_disturbed(planted:
 def test_what_users_count_is_told_of_everybody_and_first_in_words(planted: Evaluation) -> None:
     details = planted.as_dict()
     names = [outcome["name"] for outcome in details["outcomes"]]
-    assert names == ["runs late", "late by", "executors × hours", "changes"]
+    assert names == ["runs late", "late by", "executor-hours", "changes"]
     for level in details["levels"]:
         for row in level["policies"].values():
             assert list(row["outcomes"]) == names

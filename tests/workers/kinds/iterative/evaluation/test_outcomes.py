@@ -35,11 +35,11 @@ def seconds(gpus: float) -> float:
 
 def test_a_late_run_tells_by_how_much_and_what_it_held() -> None:
     late = counted(resources=[GPUS], metrics=[{**LATE, "target": 10.0}], iterations=3)
-    gpus = round(late["gpus × hours"] * 3600 / (late["late by"] + 10))
+    gpus = round(late["GPU-hours"] * 3600 / (late["late by"] + 10))
     assert late["runs late"] == 1
     assert late["late by"] == pytest.approx(3 * seconds(gpus) - 10, rel=1e-4)
-    assert late["gpus × hours"] == pytest.approx(gpus * 3 * seconds(gpus) / 3600, rel=1e-4)
-    assert late["cost"] == pytest.approx(2.5 * late["gpus × hours"], rel=1e-4)
+    assert late["GPU-hours"] == pytest.approx(gpus * 3 * seconds(gpus) / 3600, rel=1e-4)
+    assert late["cost"] == pytest.approx(2.5 * late["GPU-hours"], rel=1e-4)
     assert late["changes"] == 0
 
 
