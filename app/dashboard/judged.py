@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from app.agents.schemas import AgentRead
 from app.charts.figure import Figure
 from app.charts.ranking import Ranked, ranking
-from app.charts.text import amount, number, percent
+from app.charts.text import amount, moment, number, percent
 from app.dashboard.rendering import cell
 from app.evaluations.schemas import EvaluationRead
 from app.kinds.contract.views import Fact
@@ -25,6 +25,13 @@ def level(read: Sequence[EvaluationRead], version: int) -> str:
     """An agent's class by the newest evaluation that judged it, of those that are newest first."""
     found = (str(verdict.level or "none") for one in read for verdict in one.verdicts if verdict.agent == version)
     return next(found, "")
+
+
+def status(agent: AgentRead) -> str:
+    """What it is now, by its promotions; its verdict is of the past."""
+    if agent.champion:
+        return f"champion since {moment(agent.champion_since)}" if agent.champion_since else "champion"
+    return f"was champion until {moment(agent.champion_until)}" if agent.champion_until else "never promoted"
 
 
 def facts(agent: AgentRead, judged: str) -> list[Fact]:

@@ -52,7 +52,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"moment": moment, "when": when, "duration": duration, "cell": cell, "plain": plain}
+    made.filters |= {one.__name__: one for one in (moment, when, duration, cell, plain)}
     made.globals |= {"asset": address, "themes": THEMES, "MOST_PARTS": MOST_PARTS}
     return made
 

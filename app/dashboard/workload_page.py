@@ -13,7 +13,7 @@ from app.charts.figure import Figure
 from app.charts.text import duration, percent
 from app.dashboard import repository, shown
 from app.dashboard.chosen import JobTable, job_table, of_jobs, of_runs
-from app.dashboard.judged import compared, level
+from app.dashboard.judged import compared, level, status
 from app.dashboard.on_target import OnTarget, on_target
 from app.dashboard.shown import CompiledOf
 from app.database.engine import Database
@@ -37,11 +37,18 @@ MOST_SERIES = 6
 
 
 class AgentLine(NamedTuple):
-    """An agent in a list; ``level`` is its class by the newest evaluation that judged it."""
+    """An agent in a list.
+
+    Attributes:
+        status: what it is now.
+        level: its class by the newest evaluation that judged it.
+        reason: its verdict when its training ended.
+    """
 
     version: int
     algorithm: str
     champion: bool
+    status: str
     mean: float | None
     level: str
     reason: str
@@ -81,8 +88,7 @@ def page(database: Database, tenant: str, name: str, compiled_of: CompiledOf) ->
         read = workloads.read_listed(row)
         standing = on_target(session, read, compiled_of)
     described = None if read.problem is not None else KINDS[row.kind].describe(read.spec)
-    listed = agents.listed(database, tenant, row.name, PageRequest(AGENTS))[0].rows
-    versions = [agents.read(one, row) for one in listed]
+    versions = agents.listed(database, tenant, row.name, PageRequest(AGENTS)).rows
     judged, _ = evaluations.listed(database, tenant, PageRequest(JOBS), row.name)
     found = [evaluations.read(one, row.name) for one in judged.rows]
     charts, answers, problems = (
@@ -164,4 +170,4 @@ def agent_line(agent: AgentRead, judged: str) -> AgentLine:
     """An agent in a list."""
     mean = agent.report.get("return", {}).get("mean")
     why = str(agent.report.get("reason", ""))
-    return AgentLine(agent.version, agent.algorithm, agent.champion, mean, judged, why, agent.created_at)
+    return AgentLine(agent.version, agent.algorithm, agent.champion, status(agent), mean, judged, why, agent.created_at)

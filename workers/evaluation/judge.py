@@ -19,7 +19,7 @@ from workers.evaluation.equivalence import MARGIN, Equivalence
 from workers.evaluation.statistics import mean_interval
 
 Floats = NDArray[np.float64]
-CHAMPION = "the present champion"
+CHAMPION = "the champion at that time"
 
 
 class Counted(NamedTuple):
@@ -116,12 +116,12 @@ class Judgement:
         """Why it is promoted or not: what users count first, then returns, their difference and its 95 % interval."""
         if not self.as_good:
             doubt = f"not promoted: not at least as good as the best heuristic, {self.best}, with 95 % confidence"
-            return f"{doubt}: {self._against(self.best)}; {self._goes_on}"
+            return f"{doubt}: {self._against(self.best)}; {self._stayed}"
         against = f"{self._present}: {self._against(self.incumbent)}"
         best = self.baselines[self.best].mean()
         beside = "" if self.incumbent == self.best else f"; the best heuristic, {self.best}, returns {fixed(best, 5)}"
         if not self.better:
-            return f"not promoted: not better than {against}{beside}; {self._goes_on}"
+            return f"not promoted: not better than {against}{beside}; {self._stayed}"
         return f"promoted: better than {against}{beside}"
 
     def _against(self, rival: str) -> str:
@@ -156,11 +156,11 @@ class Judgement:
 
     @property
     def _present(self) -> str:
-        return CHAMPION if self.champion is not None else f"{self.incumbent}, which answers now"
+        return CHAMPION if self.champion is not None else f"{self.incumbent}, the policy in use at that time"
 
     @property
-    def _goes_on(self) -> str:
-        return f"the {'heuristic' if self.champion is None else 'champion'} goes on answering"
+    def _stayed(self) -> str:
+        return f"the {'heuristic' if self.champion is None else 'champion'} stayed in use"
 
     def report(self) -> dict[str, Any]:
         """The agent report's part that all kinds have."""

@@ -9,7 +9,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from app.charts.text import UNITS, number, percent
+from app.charts.text import UNITS, moment, number, percent
 from app.cli.nouns.contract import Column
 from app.cli.remote.service import Json
 
@@ -36,6 +36,8 @@ def cell(column: Column, item: Json, now: datetime) -> str:
     match column.form:
         case "age":
             return lasting((now - datetime.fromisoformat(value)).total_seconds())
+        case "moment":
+            return moment(datetime.fromisoformat(value))
         case "lasting":
             return lasting(value)
         case "share":

@@ -47,7 +47,7 @@ WORKFLOW: dict[str, Any] = {
     "heuristics": {"sjf": interval(7.0, 0.5), "fcfs": interval(30.0, 4.0)},
     "best_heuristic": "sjf",
     "advantage": interval(1.0, 0.2),
-    "incumbent": "the present champion",
+    "incumbent": "the champion at that time",
     "gain": interval(0.5, 0.7),
     "candidates": {"portfolio": 5.5, "scorer": 6.5},
     "curve": [[0, 1.0], [4, 0.9]],
