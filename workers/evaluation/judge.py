@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from app.charts.text import amount, fixed
 from app.kinds.contract.outcome import Outcome
-from workers.evaluation.equivalence import MARGIN, Equivalence
+from workers.evaluation.equivalence import MARGIN, ROUNDING, Equivalence
 from workers.evaluation.statistics import mean_interval
 
 Floats = NDArray[np.float64]
@@ -179,6 +179,19 @@ class Judgement:
             "reason": self.reason,
             "episodes": len(self.returns),
         }
+
+
+def beaten(optimum: Floats, others: Mapping[str, Floats]) -> str | None:
+    """Why what was computed as the optimum is none: somebody earns more on the same episodes, with 95 % confidence."""
+    ahead = {name: mean_interval(returns - optimum) for name, returns in others.items()}
+    sure = [name for name, interval in ahead.items() if interval["low"] > ROUNDING * abs(float(optimum.mean()))]
+    if not sure:
+        return None
+    best = max(sure, key=lambda name: ahead[name]["mean"])
+    return (
+        f"the plan that was computed for the domain model returns {fixed(optimum.mean(), 5)} on these episodes, and "
+        f"{best} {fixed(others[best].mean(), 5)}: it is not the optimum of what is compared"
+    )
 
 
 def gap(agent: Floats, optimum: Floats) -> float:
