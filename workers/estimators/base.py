@@ -65,8 +65,10 @@ class CriterionMissed(EstimationError):
 
     def __init__(self, seconds: float, allowed_seconds: float, reason: str) -> None:
         self.seconds, self.allowed_seconds = seconds, allowed_seconds
-        detail = f"one simulated iteration takes {text.seconds(seconds)}; the criterion allows {text.seconds(allowed_seconds)} ({reason})"
-        super().__init__(detail, "/criterion")
+        took, allowed = text.seconds(seconds), text.seconds(allowed_seconds)
+        super().__init__(
+            f"one simulated iteration takes {took}; the criterion allows {allowed} ({reason})", "/criterion"
+        )
 
 
 @dataclass(frozen=True)

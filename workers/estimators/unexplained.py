@@ -66,8 +66,8 @@ def _stage(rows: Measured, stage: int) -> dict[str, Any]:
     values = np.exp(rows.logs[rows.iterations == stage])
     low, high = np.quantile(values, [0.05, 0.95])
     text = (
-        f"iteration {stage}: {rows.metric} from {number(low)} to {number(high)}{rows.unit} over {len(values)} executions, "
-        "far more than other iterations vary; neither allocation nor features explain it"
+        f"iteration {stage}: {rows.metric} from {number(low)} to {number(high)}{rows.unit} over {len(values)} "
+        "executions, far more than other iterations vary; neither allocation nor features explain it"
     )
     factor = _round(float(high / low))
     return {"kind": "stage", "metric": rows.metric, "iteration": stage, "factor": factor, "text": text}

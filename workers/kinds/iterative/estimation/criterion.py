@@ -40,7 +40,7 @@ def check(criterion: Criterion, simulated_seconds: float, real_seconds: float) -
     allowed = min(criterion.max_seconds, share)
     if simulated_seconds > allowed:
         reason = (
-            f"max_seconds {criterion.max_seconds:g}"
+            f"max_seconds, {seconds(criterion.max_seconds)}"
             if criterion.max_seconds <= share
             else f"max_fraction {criterion.max_fraction:g} of a real iteration of {seconds(real_seconds)}"
         )
