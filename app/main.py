@@ -23,6 +23,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app import queue
 from app.agents import endpoints as agents
 from app.audit import endpoints as audit
+from app.charts.text import use_currency
 from app.dashboard import api_docs
 from app.dashboard import endpoints as dashboard
 from app.dashboard.error_page import error_page
@@ -171,6 +172,7 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
     settings = settings or get_settings()
     database = database or Database(settings.database_url, settings)
     queue.use(settings)
+    use_currency(settings.currency)
     app = Application(
         title="Steward",
         version="0.1.0",

@@ -123,6 +123,13 @@ class Settings(BaseSettings):
     idempotency_seconds: float = Field(86400.0, gt=0, description="How long an Idempotency-Key is remembered.")
     idempotency_claim_seconds: float = Field(60.0, gt=0, description="An unanswered key can be reused after this.")
 
+    currency: str = Field(
+        "$",
+        min_length=1,
+        max_length=8,
+        description="Currency of all prices, shown with every cost: a sign (`€`) or a code (`EUR`).",
+    )
+
     retention_iterations_days: Days | None = Field(
         None, description="Days after which iterations of ended runs are deleted."
     )

@@ -18,6 +18,7 @@ from typing import Any
 
 from celery import signals
 
+from app.charts.text import use_currency
 from app.processes import die_with_parent, importing, process_name
 from app.queue import create_celery
 from app.settings import get_settings
@@ -29,6 +30,7 @@ LOG_FORMAT = "%(asctime)s %(levelname)s %(processName)s %(name)s: %(message)s"
 
 logger = logging.getLogger(__name__)
 celery = create_celery(get_settings())
+use_currency(get_settings().currency)
 celery.conf.update(
     imports=("workers.tasks.registered",),
     worker_pool="workers.pool:Processes",

@@ -47,8 +47,7 @@ def listed(
     workload: WorkloadName, request: Request, database: FromDatabase, tenant: Tenant, paging: Paging
 ) -> Page[AgentRead]:
     """List versions of the workload's agent, newest first."""
-    found, owner = service.listed(database, tenant, workload, paging)
-    return page(request, found, lambda agent: service.read(agent, owner))
+    return page(request, service.listed(database, tenant, workload, paging), lambda agent: agent)
 
 
 @router.get("/promotions", operation_id="list_promotions", summary="List promotions", responses=problems(404))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import NamedTuple
 
 from sqlalchemy import func, select
@@ -49,6 +51,37 @@ def artifact(session: Session, workload_id: str, version: int) -> Artifact | Non
     )
     row = session.execute(statement).first()
     return None if row is None else Artifact(row.id, row.version, row.model_version, row.artifact)
+
+
+class Served(NamedTuple):
+    """A time over which a version was the champion of a role; ``until`` is None while it still is."""
+
+    since: datetime
+    until: datetime | None
+
+
+def served(session: Session, workload_id: str, versions: Sequence[int]) -> dict[int, Served]:
+    """When each of these versions was champion last; those that never were are left out.
+
+    Of the roles in which a version is champion, the one that it has been in for longest counts.
+    """
+    order = (Promotion.created_at, Promotion.id)
+    replaced = func.lead(Promotion.created_at, type_=Promotion.created_at.type)
+    spans = (
+        select(
+            Promotion.agent_version,
+            Promotion.created_at.label("since"),
+            replaced.over(partition_by=Promotion.role, order_by=order).label("until"),
+        )
+        .where(Promotion.workload_id == workload_id)
+        .subquery()
+    )
+    found: dict[int, Served] = {}
+    for row in session.execute(select(spans).where(spans.c.agent_version.in_(versions)).order_by(spans.c.since)):
+        known = found.get(row.agent_version)
+        if known is None or known.until is not None:
+            found[row.agent_version] = Served(row.since, row.until)
+    return found
 
 
 def last_promotion_of(session: Session, workload_id: str, role: str, version: int) -> Promotion | None:

@@ -124,6 +124,9 @@ class TrainRequest(BaseModel):
         return cls.model_validate({name: value for name, value in request.items() if name != "backend"})
 
 
+AgentStatus = Literal["champion", "former_champion", "never_promoted"]
+
+
 class AgentRead(BaseModel):
     """One trained agent."""
 
@@ -134,10 +137,20 @@ class AgentRead(BaseModel):
     algorithm: str
     seed: int
     champion: bool = Field(description="Whether it serves decisions now, in any role.")
-    promoted: bool = Field(description="Whether it has ever served decisions.")
+    promoted: bool = Field(
+        description="Whether it has ever served decisions, even if it does not any more: `status` says what it is now."
+    )
+    status: AgentStatus = Field(description="What it is now, by the promotions and rollbacks so far.")
+    champion_since: datetime | None = Field(
+        description="When it last became the champion; null if it was never promoted."
+    )
+    champion_until: datetime | None = Field(
+        description="When it ceased to be the champion; null while it is, and if it was never promoted."
+    )
     report: dict[str, Any] = Field(
-        description="Return with interval and by term, the same for every heuristic, the exact optimum if known, and "
-        "in `reason` why it was promoted or not. For some kinds also `pictures` of its behaviour; omitted in lists."
+        description="The evaluation at the end of its training (`created_at`), which later promotions do not change: "
+        "return with interval and by term, the same for every heuristic, the exact optimum if known, and in `reason` "
+        "why it was promoted then or not. For some kinds also `pictures` of its behaviour; omitted in lists."
     )
     created_at: datetime
 

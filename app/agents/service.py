@@ -10,7 +10,16 @@ from sqlalchemy.orm import Session
 
 from app import queue
 from app.agents import combinations, evidence, extras, repository
-from app.agents.schemas import AgentRead, PromotionListed, PromotionRead, PromotionRequest, ShadowRead, TrainRequest
+from app.agents.repository import Served
+from app.agents.schemas import (
+    AgentRead,
+    AgentStatus,
+    PromotionListed,
+    PromotionRead,
+    PromotionRequest,
+    ShadowRead,
+    TrainRequest,
+)
 from app.audit import service as audit
 from app.database.engine import Database
 from app.database.tables import Agent, Champion, Promotion, Workload
@@ -105,8 +114,15 @@ def require_start(session: Session, workload: Workload, version: int) -> Agent:
     return agent
 
 
-def read(agent: Agent, workload: Workload, *, whole: bool = False) -> AgentRead:
-    """An agent as answered; with the pictures of its report, which are large, where `whole`."""
+def read(session: Session, workload: Workload, found: Sequence[Agent], *, whole: bool = False) -> list[AgentRead]:
+    """Agents as answered; with the pictures of their reports, which are large, where `whole`."""
+    served = repository.served(session, workload.id, [agent.version for agent in found])
+    return [_read(agent, workload, served.get(agent.version), whole=whole) for agent in found]
+
+
+def _read(agent: Agent, workload: Workload, served: Served | None, *, whole: bool) -> AgentRead:
+    champion = any(agent.version == one.version for one in workload.champions.values())
+    was: AgentStatus = "never_promoted" if served is None else "former_champion"
     with stored(f"agent {agent.version} of {workload.name!r}"):
         return AgentRead(
             workload=workload.name,
@@ -115,8 +131,11 @@ def read(agent: Agent, workload: Workload, *, whole: bool = False) -> AgentRead:
             model_version=agent.model_version,
             algorithm=agent.algorithm,
             seed=agent.seed,
-            champion=any(agent.version == one.version for one in workload.champions.values()),
+            champion=champion,
             promoted=agent.promoted,
+            status="champion" if champion else was,
+            champion_since=None if served is None else served.since,
+            champion_until=None if served is None or champion else served.until,
             report={name: part for name, part in agent.report.items() if whole or name != "pictures"},
             created_at=agent.created_at,
         )
@@ -126,14 +145,15 @@ def get(database: Database, tenant: str, name: str, version: int) -> AgentRead:
     """One version of a workload's agent."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
-        return read(require(session, workload, version), workload, whole=True)
+        return read(session, workload, [require(session, workload, version)], whole=True)[0]
 
 
-def listed(database: Database, tenant: str, name: str, request: PageRequest) -> tuple[Slice[Agent], Workload]:
-    """A page of a workload's agents, newest first, and the workload."""
+def listed(database: Database, tenant: str, name: str, request: PageRequest) -> Slice[AgentRead]:
+    """A page of a workload's agents, newest first."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
-        return repository.listed(session, workload.id, request), workload
+        found = repository.listed(session, workload.id, request)
+        return Slice(read(session, workload, found.rows), found.cursor)
 
 
 def shadow(database: Database, tenant: str, name: str, version: int) -> ShadowRead:

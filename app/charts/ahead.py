@@ -29,7 +29,7 @@ def forecast(title: str, axis: str, came: Sequence[Came], coming: Sequence[Comin
     """A line of what came, then one of what is expected within its band."""
     before = [{"at": _moment(one.at), "count": one.number} for one in came]
     after = [{**one._asdict(), "at": _moment(one.at)} for one in coming]
-    x = {"field": "at", "type": "temporal", "title": None, "axis": AXIS}
+    x = {"field": "at", "type": "temporal", "title": "UTC", "axis": AXIS, "scale": {"type": "utc"}}
     ticks = counted([*(one.number for one in came), *(one.high for one in coming)])
     spec = layered(
         layer(
@@ -64,6 +64,6 @@ def _moment(at: float) -> str:
 
 def _tips(field: str, title: str) -> list[Json]:
     return [
-        {"field": "at", "type": "temporal", "title": "at", "format": "%Y-%m-%d %H:%M"},
+        {"field": "at", "type": "nominal", "title": "from"},
         {"field": field, "type": "quantitative", "title": title, "format": ".4~g"},
     ]

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from app.charts import text
 from app.charts.figure import Figure, category, layer, layered, quantity
 
 ROW = 24
-LARGE = 1_000
-"""From where on numbers are told without digits after the point."""
 DECIDED = "decided"
 
 
@@ -53,5 +52,5 @@ def ranking(title: str, axis: str, ranked: Sequence[Ranked], told: str, number: 
 def _told(value: float, number: str) -> str:
     """A bar's number, which stands with its name: wherever it stood in the picture, some bar would reach it."""
     if number.endswith("%"):
-        return f"{100 * value:.3g} %"
-    return f"{value:,.0f}" if abs(value) >= LARGE else f"{value:.3g}"
+        return f"{text.number(100 * value)} %"
+    return text.number(value)

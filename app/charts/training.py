@@ -1,4 +1,4 @@
-"""How a training gets on: returns over its steps, beside what it is to beat."""
+"""How a training gets on: training returns over its steps, beside what others reach in the same terms."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DASHES = [6, 4]
 
 
 class Learnt(NamedTuple):
-    """A training's mean return at some number of environment steps."""
+    """A training's mean training return at some number of environment steps."""
 
     name: str
     steps: int
@@ -23,7 +23,8 @@ def learning(learnt: Sequence[Learnt], marks: Mapping[str, float], told: str, pl
     """A line for each training, and rules at what is known of others; ``plans``: those that are planned."""
     names = list(dict.fromkeys(one.name for one in learnt))
     x = span("steps", "environment steps", axis={"format": "~s"})
-    y = quantity("value", "return", zero=False, scale=_scale([*(one.value for one in learnt), *marks.values()]))
+    scale = _scale([*(one.value for one in learnt), *marks.values()])
+    y = quantity("value", "training return", zero=False, scale=scale)
     rules = [{"name": name, "value": value} for name, value in marks.items()]
     colour = {"color": coloured("name", names)} if len(names) > 1 else {}
     role = "series" if len(names) > 1 else "measured"
@@ -37,7 +38,7 @@ def learning(learnt: Sequence[Learnt], marks: Mapping[str, float], told: str, pl
         height=240,
     )
     table = [[one.name, one.steps, one.value] for one in learnt] + [[name, None, v] for name, v in marks.items()]
-    return Figure("Return over the training", told, spec, ["of", "steps", "return"], table)
+    return Figure("Training return", told, spec, ["of", "steps", "training return"], table)
 
 
 def _scale(values: Sequence[float]) -> dict[str, Any]:

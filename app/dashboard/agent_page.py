@@ -11,7 +11,7 @@ from app.agents import service as agents
 from app.agents.schemas import AgentRead
 from app.charts.figure import Figure
 from app.dashboard import shown
-from app.dashboard.judged import Outcomes, compared, facts, level, outcomes
+from app.dashboard.judged import Outcomes, compared, facts, level, outcomes, status
 from app.dashboard.shown import CompiledOf
 from app.database.engine import Database
 from app.evaluations import service as evaluations
@@ -32,6 +32,7 @@ class AgentPage(NamedTuple):
 
     workload: WorkloadListed
     agent: AgentRead
+    status: str
     why: str
     facts: Sequence[Fact]
     outcomes: Outcomes | None
@@ -50,7 +51,7 @@ def page(database: Database, tenant: str, name: str, version: int, compiled_of: 
     """
     with database.reading() as session:
         row = workloads.require(session, tenant, name)
-        agent = agents.read(agents.require(session, row, version), row)
+        agent = agents.read(session, row, [agents.require(session, row, version)])[0]
         stored = repository.artifact(session, row.id, version)
         workload = workloads.read_listed(row)
     judged = evaluations.listed(database, tenant, PageRequest(JUDGED), row.name)[0].rows
@@ -67,6 +68,7 @@ def page(database: Database, tenant: str, name: str, version: int, compiled_of: 
     return AgentPage(
         workload,
         agent,
+        status(agent),
         str(agent.report.get("reason", "")),
         list(facts(agent, level(read, version))),
         outcomes(agent.report),

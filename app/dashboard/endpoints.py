@@ -29,12 +29,12 @@ Identifier = Annotated[str, Path(max_length=64)]
 
 
 def _compiled(request: Request, tenant: str) -> CompiledOf:
-    """What finds the tenant's workloads, compiled, as decisions have them."""
-    return partial(_fetch, request, tenant)
+    """What compiles the tenant's workloads as they are stored now.
 
-
-def _fetch(request: Request, tenant: str, name: str) -> object:
-    return request.app.state.compiled_workloads.fetch(name, tenant)
+    The cache that decisions use may be a poll behind, and a page would then contradict itself: its lists are read from
+    the database, its charts are not.
+    """
+    return partial(request.app.state.compiled_workloads.current, tenant=tenant)
 
 
 @router.get("/")

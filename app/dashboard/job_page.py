@@ -21,6 +21,9 @@ MOST_EVENTS, MOST_POINTS = 2_000, 300
 SHOWN_EVENTS = 40
 MOST_MARKS = 3
 PLANS = ("optimum", "plan")
+PLAN = "plan of the domain model"
+"""It may lose to a rule where it is learned: the simulator there disturbs what the plan was made for."""
+CALLED = {"episode_return": "training_return"}
 TOLD_ELSEWHERE = {"state", "progress", "eta_seconds", "yardsticks"}
 
 
@@ -66,7 +69,7 @@ def _marks(events: Sequence[JobEvent]) -> Mapping[str, float]:
     )
     rules = sorted((name for name in known if name not in PLANS), key=lambda name: -known[name])
     shown = [*(name for name in PLANS if name in known), *rules[:MOST_MARKS]]
-    return {name.replace("_", " "): known[name] for name in shown}
+    return {PLAN if name in PLANS else name.replace("_", " "): known[name] for name in shown}
 
 
 def _figures(events: Sequence[JobEvent], marks: Mapping[str, float]) -> list[Figure]:
@@ -77,14 +80,17 @@ def _figures(events: Sequence[JobEvent], marks: Mapping[str, float]) -> list[Fig
     ]
     if not learnt:
         return []
-    told = "Mean return of the episodes that ended lately, exploration included, in the terms in which is learned."
+    told = (
+        "Mean training return of the latest episodes, exploration included: what the learner is paid in its simulator. "
+        "It is shaped and scaled, and can't be compared with the return in reports."
+    )
     if marks:
         told += " Dashed: what others reach in the same simulator."
-    if marks.keys() & set(PLANS):
-        told += " Dotted: what planning reaches there, the exact optimum where it is known."
+    if PLAN in marks:
+        told += " Dotted: what the plan that is best under the domain model reaches there, undisturbed or not."
     learnt = list(dict.fromkeys(learnt))
     every = -(-len(learnt) // MOST_POINTS)
-    return [learning(list(dict.fromkeys([*learnt[::every], learnt[-1]])), marks, told, PLANS)]
+    return [learning(list(dict.fromkeys([*learnt[::every], learnt[-1]])), marks, told, (PLAN,))]
 
 
 def _named(data: Mapping[str, Any]) -> str:
@@ -95,7 +101,7 @@ def _line(event: JobEvent, before: Mapping[str, Any]) -> EventLine:
     """What it tells, of which what the event before it has told is left out."""
     new = {name: value for name, value in event.data.items() if value is not None and value != before.get(name)}
     more = {name: value for name, value in new.items() if name not in TOLD_ELSEWHERE}
-    words = ", ".join(f"{name.replace('_', ' ')} {_word(value)}" for name, value in more.items())
+    words = ", ".join(f"{CALLED.get(name, name).replace('_', ' ')} {_word(value)}" for name, value in more.items())
     return EventLine(event.created_at, str(event.data.get("state", "")), float(event.data.get("progress", 0.0)), words)
 
 

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from app.agents.schemas import AgentRead
 from app.charts.figure import Figure
 from app.charts.ranking import Ranked, ranking
+from app.charts.text import amount, moment, number, percent
 from app.dashboard.rendering import cell
 from app.evaluations.schemas import EvaluationRead
-from app.kinds.contract.outcome import amount
 from app.kinds.contract.views import Fact
 
 
@@ -27,6 +27,13 @@ def level(read: Sequence[EvaluationRead], version: int) -> str:
     return next(found, "")
 
 
+def status(agent: AgentRead) -> str:
+    """What it is now, by its promotions; its verdict is of the past."""
+    if agent.champion:
+        return f"champion since {moment(agent.champion_since)}" if agent.champion_since else "champion"
+    return f"was champion until {moment(agent.champion_until)}" if agent.champion_until else "never promoted"
+
+
 def facts(agent: AgentRead, judged: str) -> list[Fact]:
     """What it is, and how good."""
     report, found = agent.report, [Fact("algorithm", f"{agent.algorithm.replace('_', ' ')}", f"seed {agent.seed}")]
@@ -34,9 +41,11 @@ def facts(agent: AgentRead, judged: str) -> list[Fact]:
     if isinstance(own, Mapping):
         found.append(Fact("return", cell(own["mean"]), _interval(own)))
     if isinstance(gained, Mapping):
-        found.append(Fact(f"over {_words(report.get('incumbent'))}", f"{gained['mean']:+.3g}", _interval(gained)))
+        found.append(
+            Fact(f"over {_words(report.get('incumbent'))}", number(gained["mean"], signed=True), _interval(gained))
+        )
     if gap is not None:
-        found.append(Fact("left to the optimum", f"{gap:.1%}".replace("%", " %")))
+        found.append(Fact("left to the optimum", percent(gap)))
     found.append(Fact("class", judged or "–", "" if judged else "no evaluation has judged it"))
     return [*found, Fact("model", str(agent.model_version or "–"), "that it was trained on")]
 

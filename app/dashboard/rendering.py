@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from fastapi.responses import HTMLResponse
@@ -11,6 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from app.charts import style
+from app.charts.text import NOTHING, duration, moment, number
 from app.dashboard.assets import address
 from app.http.browsers import policy
 
@@ -21,14 +22,6 @@ HEADERS: Mapping[str, str] = {"Cache-Control": "no-store", **POLICY}
 THEMES = {"light": style.config(), "dark": style.config(dark=True)}
 MOST_PARTS = 20
 """Of a decision that are listed."""
-LARGE = 1_000
-"""From where on numbers are told without digits after the point."""
-UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
-
-
-def moment(at: datetime | None) -> str:
-    """To the second, UTC."""
-    return "" if at is None else at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def when(at: datetime | None) -> Markup:
@@ -44,25 +37,11 @@ def plain(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else cell(value).replace("_", " ")
 
 
-def duration(seconds: float | None) -> str:
-    """In its two largest units: “3 min 20 s”."""
-    if seconds is None:
-        return ""
-    left, words = max(round(seconds), 0), list[str]()
-    for size, unit in UNITS:
-        if left >= size and len(words) < 2:
-            words.append(f"{left // size} {unit}")
-            left %= size
-    return " ".join(words) or "0 s"
-
-
 def cell(value: object) -> str:
     """A cell of a figure's table."""
     if value is None:
-        return "–"
-    if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= LARGE else f"{value:.4g}"
-    return str(value)
+        return NOTHING
+    return number(value, 4) if isinstance(value, float) else str(value)
 
 
 def _environment() -> Environment:
@@ -73,7 +52,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"moment": moment, "when": when, "duration": duration, "cell": cell, "plain": plain}
+    made.filters |= {one.__name__: one for one in (moment, when, duration, cell, plain)}
     made.globals |= {"asset": address, "themes": THEMES, "MOST_PARTS": MOST_PARTS}
     return made
 

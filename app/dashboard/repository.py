@@ -67,7 +67,8 @@ def standing(session: Session, workload_id: str) -> tuple[Any, ...]:
         )
     ]
     unfinished = select(func.count(Job.id)).where(Job.workload_id == workload_id, Job.finished_at.is_(None))
-    return tuple(session.execute(select(*newest, unfinished.scalar_subquery())).one())
+    revision = select(Workload.revision).where(Workload.id == workload_id)
+    return tuple(session.execute(select(*newest, unfinished.scalar_subquery(), revision.scalar_subquery())).one())
 
 
 class Targets(NamedTuple):

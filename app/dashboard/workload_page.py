@@ -10,10 +10,10 @@ from app.agents import service as agents
 from app.agents.schemas import AgentRead
 from app.charts.ahead import Came, Coming, forecast
 from app.charts.figure import Figure
+from app.charts.text import duration, percent
 from app.dashboard import repository, shown
 from app.dashboard.chosen import JobTable, job_table, of_jobs, of_runs
-from app.dashboard.judged import compared, level
-from app.dashboard.rendering import duration
+from app.dashboard.judged import compared, level, status
 from app.dashboard.shown import CompiledOf
 from app.database.engine import Database
 from app.database.tables import Workload
@@ -37,11 +37,18 @@ MOST_SERIES = 6
 
 
 class AgentLine(NamedTuple):
-    """An agent in a list; ``level`` is its class by the newest evaluation that judged it."""
+    """An agent in a list.
+
+    Attributes:
+        status: what it is now.
+        level: its class by the newest evaluation that judged it.
+        reason: its verdict when its training ended.
+    """
 
     version: int
     algorithm: str
     champion: bool
+    status: str
     mean: float | None
     level: str
     reason: str
@@ -81,8 +88,7 @@ def page(database: Database, tenant: str, name: str, compiled_of: CompiledOf, ru
         read = workloads.read_listed(row)
         met = repository.targets(session, row.id)
     described = None if read.problem is not None else KINDS[row.kind].describe(read.spec)
-    listed = agents.listed(database, tenant, row.name, PageRequest(AGENTS))[0].rows
-    versions = [agents.read(one, row) for one in listed]
+    versions = agents.listed(database, tenant, row.name, PageRequest(AGENTS)).rows
     judged, _ = evaluations.listed(database, tenant, PageRequest(JOBS), row.name)
     found = [evaluations.read(one, row.name) for one in judged.rows]
     charts, answers, problems = (
@@ -133,9 +139,10 @@ def _forecast(found: Forecast, name: str) -> Figure:
     coming = [Coming(row.time.timestamp(), row.mean, row.low, row.high) for row in rows]
     every = duration(rows[0].interval_seconds)
     told = (
-        f"Counted in each {every}; expected from the end of what is known on, with a band that holds {found.level:.0%}"
+        f"Counted in each {every}; expected from the end of what is known on, with a band that holds "
+        f"{percent(found.level, 0)} of what comes"
     )
-    told = f"{told.replace('%', ' %')} of what comes. By {', '.join(sorted({row.family for row in rows}))}."
+    told = f"{told}. By {', '.join(sorted({row.family for row in rows}))}."
     return forecast(f"What is expected to come: {name}", f"each {every}", came, coming, told.replace("_", " "))
 
 
@@ -163,4 +170,4 @@ def agent_line(agent: AgentRead, judged: str) -> AgentLine:
     """An agent in a list."""
     mean = agent.report.get("return", {}).get("mean")
     why = str(agent.report.get("reason", ""))
-    return AgentLine(agent.version, agent.algorithm, agent.champion, mean, judged, why, agent.created_at)
+    return AgentLine(agent.version, agent.algorithm, agent.champion, status(agent), mean, judged, why, agent.created_at)

@@ -81,6 +81,14 @@ class CompiledWorkloads:
         """The same, for a thread that may wait."""
         return self._cache.get(self._snapshots.get(workload, tenant))
 
+    def current(self, workload: str, tenant: str) -> CompiledWorkload:
+        """The workload as the database has it now, compiled, for a thread that may wait.
+
+        Raises:
+            NotFound: no such workload.
+        """
+        return self._cache.get(self._snapshots.current(workload, tenant))
+
     async def poll(self, seconds: float) -> None:
         """Look for changed workloads every so often, for ever."""
         loop = asyncio.get_running_loop()

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from sqlalchemy.orm import Session
 
 from app.audit import service as audit
+from app.charts.text import number
 from app.database.engine import Database
 from app.database.tables import DomainModel, Workload
 from app.domain_models import repository
@@ -156,7 +157,7 @@ def _lacking(report: Mapping[str, Any]) -> str:
     has, needed = float(report.get("log_seconds") or 0), LEAST_SECONDS / HOUR
     if not has:
         return f"it was fitted to no log of arrivals; one of {needed:g} hours at least is needed"
-    return f"its longest log of arrivals lasts {has / HOUR:.3g} hours; {needed:g} hours at least are needed"
+    return f"its longest log of arrivals lasts {number(has / HOUR)} hours; {needed:g} hours at least are needed"
 
 
 def _check_names(query: Query, known: Sequence[str]) -> None:

@@ -19,9 +19,10 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from app.charts.text import number
 from app.drift.realised import Block, counted
 from app.kinds.contract.drift import FACTORS, Residual, Residuals
-from app.kinds.contract.text import number, timestamp
+from app.kinds.contract.text import timestamp
 
 REPORTS = 1_000_000
 """Between two false alarms of one run, on average and at least."""

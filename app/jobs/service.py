@@ -89,7 +89,7 @@ def read(job: Job, workload: str) -> JobRead:
             priority=job.priority,
             progress=job.progress,
             eta_seconds=job.eta_seconds,
-            attempts=job.attempts,
+            attempts=_attempts(job),
             error=job.error,
             result=job.result,
             created_at=job.created_at,
@@ -97,6 +97,13 @@ def read(job: Job, workload: str) -> JobRead:
             finished_at=job.finished_at,
             not_before=job.not_before,
         )
+
+
+def _attempts(job: Job) -> int:
+    """Which attempt it is in, or was in last. What its worker has let go in order is an attempt that isn't counted
+    among those that may fail, but a job that waits so for others is in it still.
+    """
+    return max(job.attempts + (job.state == WAITING), int(job.started_at is not None))
 
 
 def require(session: Session, tenant: str, job_id: str) -> Job:

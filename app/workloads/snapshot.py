@@ -2,8 +2,8 @@
 
 Other processes change workloads: a worker publishes a model, another API process promotes an agent. Each such change
 raises the workload's ``revision``, which this cache looks up at most every ``poll_seconds``; nothing else is read again
-until the number has moved. ``get`` may read the database, ``peek`` never does, and ``poll`` looks up all cached
-workloads with one query, so that a background task can keep ``peek`` answering.
+until the number has moved. ``get`` may read the database, ``current`` always does, ``peek`` never does, and ``poll``
+looks up all cached workloads with one query, so that a background task can keep ``peek`` answering.
 """
 
 from __future__ import annotations
@@ -86,6 +86,15 @@ class WorkloadCache:
         entry = self._entries.get(self._ids.get((tenant, workload), ""))
         if entry is not None and self._lock.locked():
             return entry.snapshot
+        with self._lock:
+            return self._current(workload, tenant)
+
+    def current(self, workload: str, tenant: str = DEFAULT_TENANT) -> Snapshot:
+        """The snapshot of a workload as the database has it now: its revision is always looked up.
+
+        Raises:
+            NotFound: no such workload.
+        """
         with self._lock:
             return self._current(workload, tenant)
 

@@ -27,6 +27,8 @@ from typing import NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from app.charts import text
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]
 LEVEL = 0.9
@@ -63,10 +65,10 @@ class CriterionMissed(EstimationError):
 
     def __init__(self, seconds: float, allowed_seconds: float, reason: str) -> None:
         self.seconds, self.allowed_seconds = seconds, allowed_seconds
-        detail = (
-            f"one simulated iteration takes {seconds:.3g} s; the criterion allows {allowed_seconds:.3g} s ({reason})"
+        took, allowed = text.seconds(seconds), text.seconds(allowed_seconds)
+        super().__init__(
+            f"one simulated iteration takes {took}; the criterion allows {allowed} ({reason})", "/criterion"
         )
-        super().__init__(detail, "/criterion")
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from app.charts.text import number
 from workers.estimators.base import Floats, Integers
 from workers.estimators.replicates import grouped_median
 from workers.estimators.residuals import TAIL, Spreads
@@ -65,8 +66,8 @@ def _stage(rows: Measured, stage: int) -> dict[str, Any]:
     values = np.exp(rows.logs[rows.iterations == stage])
     low, high = np.quantile(values, [0.05, 0.95])
     text = (
-        f"iteration {stage}: {rows.metric} from {low:.3g} to {high:.3g}{rows.unit} over {len(values)} executions, far "
-        "more than other iterations vary; neither allocation nor features explain it"
+        f"iteration {stage}: {rows.metric} from {number(low)} to {number(high)}{rows.unit} over {len(values)} "
+        "executions, far more than other iterations vary; neither allocation nor features explain it"
     )
     factor = _round(float(high / low))
     return {"kind": "stage", "metric": rows.metric, "iteration": stage, "factor": factor, "text": text}
@@ -80,15 +81,15 @@ def _iterations(rows: Measured, within: Floats, scale: Floats) -> list[dict[str,
 def _iteration(rows: Measured, row: int, factor: float) -> dict[str, Any]:
     name, iteration, value = rows.names[rows.groups[row]], int(rows.iterations[row]), float(np.exp(rows.logs[row]))
     text = (
-        f"execution {name!r}, iteration {iteration}: {rows.metric} {value:.3g}{rows.unit}, {_times(factor)} what its "
-        "allocation and the pace of its run explain"
+        f"execution {name!r}, iteration {iteration}: {rows.metric} {number(value)}{rows.unit}, {_times(factor)} what "
+        "its allocation and the pace of its run explain"
     )
     place = {"execution": name, "iteration": iteration, "factor": _round(factor), "text": text}
     return {"kind": "iteration", "metric": rows.metric} | place
 
 
 def _times(factor: float) -> str:
-    return f"{factor:.3g} times"
+    return f"{number(factor)} times"
 
 
 def _round(factor: float) -> float:

@@ -9,7 +9,7 @@ from workers.evaluation.equivalence import MARGIN
 from workers.evaluation.levels import CLASSES, Level
 from workers.evaluation.problem import Problem
 
-OPTIMUM, RANDOM, TUNER = "optimum", "random", "tuner"
+OPTIMUM, PLAN, RANDOM, TUNER = "optimum", "plan", "random", "tuner"
 FEWEST_SEEDS = 5
 REFERENCES = {
     OPTIMUM: "the best that can be had",
@@ -17,6 +17,8 @@ REFERENCES = {
     RANDOM: "any legal action",
 }
 """What stands beside heuristics, and what each is."""
+PLANNED = "the best that planning found under the policies' own model; no optimum of this level"
+"""What stands in the optimum's place at levels where that can't be had."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ def listed(problem: Problem, candidates: Sequence[Candidate]) -> list[Listed]:
         *(Listed(name, "heuristic", name) for name in problem.heuristics),
         *(Listed(name, name, title) for name, title in REFERENCES.items()),
     ]
-    names = [one.name for one in everybody]
+    names = [PLAN, *(one.name for one in everybody)]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ValueError(f"names must be unique, and none a baseline's: {', '.join(twice)}")

@@ -12,6 +12,8 @@ What lies between the two is level. (Equivalence and non-inferiority testing: La
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from app.charts.text import number, percent
+
 MARGIN = 0.01
 ROUNDING = 1e-7  # share of a return by which equals may differ: it is summed in single precision
 
@@ -46,4 +48,4 @@ class Equivalence:
         return self.margin + ROUNDING * abs(self.reference)
 
     def __str__(self) -> str:
-        return f"up to {self.margin:.2g}, {self.share:.3g} of the best heuristic's return, counts as none"
+        return f"up to {number(self.margin, 2)}, {percent(self.share)} of the best heuristic's return, counts as none"

@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.outcome import Outcome, amount
-from workers.evaluation.equivalence import MARGIN, Equivalence
+from app.charts.text import amount, fixed
+from app.kinds.contract.outcome import Outcome
+from workers.evaluation.equivalence import MARGIN, ROUNDING, Equivalence
 from workers.evaluation.statistics import mean_interval
 
 Floats = NDArray[np.float64]
-CHAMPION = "the present champion"
+CHAMPION = "the champion at that time"
 
 
 class Counted(NamedTuple):
@@ -115,27 +116,27 @@ class Judgement:
         """Why it is promoted or not: what users count first, then returns, their difference and its 95 % interval."""
         if not self.as_good:
             doubt = f"not promoted: not at least as good as the best heuristic, {self.best}, with 95 % confidence"
-            return f"{doubt}: {self._against(self.best)}; {self._goes_on}"
+            return f"{doubt}: {self._against(self.best)}; {self._stayed}"
         against = f"{self._present}: {self._against(self.incumbent)}"
         best = self.baselines[self.best].mean()
-        beside = "" if self.incumbent == self.best else f"; the best heuristic, {self.best}, returns {best:.5f}"
+        beside = "" if self.incumbent == self.best else f"; the best heuristic, {self.best}, returns {fixed(best, 5)}"
         if not self.better:
-            return f"not promoted: not better than {against}{beside}; {self._goes_on}"
+            return f"not promoted: not better than {against}{beside}; {self._stayed}"
         return f"promoted: better than {against}{beside}"
 
     def _against(self, rival: str) -> str:
         """The agent's figures and a rival's, which is a baseline or the incumbent."""
         returns = self._of(self.baselines, self.champion, rival)
         difference = mean_interval(self.returns - returns)
-        mean, low, high = (difference[part] for part in ("mean", "low", "high"))
+        mean, low, high = (fixed(difference[part], 5, signed=True) for part in ("mean", "low", "high"))
         told = "".join(
             f"{row['name']} {amount(row['policies']['agent']['mean'], row['unit'])} against "
             f"{amount(row['policies'][rival]['mean'], row['unit'])}, "
             for row in self.rows(rival)
         )
         return (
-            f"{told}return {self.returns.mean():.5f} against {returns.mean():.5f} (difference {mean:+.5f}, "
-            f"95 % interval {low:+.5f} to {high:+.5f}; {self.equivalence})"
+            f"{told}return {fixed(self.returns.mean(), 5)} against {fixed(returns.mean(), 5)} (difference {mean}, "
+            f"95 % interval {low} to {high}; {self.equivalence})"
         )
 
     def rows(self, *rivals: str) -> list[dict[str, Any]]:
@@ -145,7 +146,7 @@ class Judgement:
         counted = {name: self._of(self.counted.baselines, self.counted.champion, name) for name in rivals}
         counted = {"agent": self.counted.agent, **counted}
         return [
-            outcome._asdict() | {"policies": {name: mean_interval(values[:, i]) for name, values in counted.items()}}
+            outcome.document() | {"policies": {name: mean_interval(values[:, i]) for name, values in counted.items()}}
             for i, outcome in enumerate(self.counted.outcomes)
         ]
 
@@ -155,11 +156,11 @@ class Judgement:
 
     @property
     def _present(self) -> str:
-        return CHAMPION if self.champion is not None else f"{self.incumbent}, which answers now"
+        return CHAMPION if self.champion is not None else f"{self.incumbent}, the policy in use at that time"
 
     @property
-    def _goes_on(self) -> str:
-        return f"the {'heuristic' if self.champion is None else 'champion'} goes on answering"
+    def _stayed(self) -> str:
+        return f"the {'heuristic' if self.champion is None else 'champion'} stayed in use"
 
     def report(self) -> dict[str, Any]:
         """The agent report's part that all kinds have."""
@@ -178,6 +179,19 @@ class Judgement:
             "reason": self.reason,
             "episodes": len(self.returns),
         }
+
+
+def beaten(optimum: Floats, others: Mapping[str, Floats]) -> str | None:
+    """Why what was computed as the optimum is none: somebody earns more on the same episodes, with 95 % confidence."""
+    ahead = {name: mean_interval(returns - optimum) for name, returns in others.items()}
+    sure = [name for name, interval in ahead.items() if interval["low"] > ROUNDING * abs(float(optimum.mean()))]
+    if not sure:
+        return None
+    best = max(sure, key=lambda name: ahead[name]["mean"])
+    return (
+        f"the plan that was computed for the domain model returns {fixed(optimum.mean(), 5)} on these episodes, and "
+        f"{best} {fixed(others[best].mean(), 5)}: it is not the optimum of what is compared"
+    )
 
 
 def gap(agent: Floats, optimum: Floats) -> float:

@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.outcome import Outcome, amount
+from app.charts.text import amount, fixed, percent
+from app.kinds.contract.outcome import Outcome
 from app.kinds.contract.policy import Policy
-from workers.evaluation.candidate import OPTIMUM, RANDOM, Candidate, Listed, Settings
+from workers.evaluation.candidate import OPTIMUM, PLAN, PLANNED, RANDOM, Candidate, Listed, Settings
 from workers.evaluation.equivalence import Equivalence
 from workers.evaluation.heat import shown
+from workers.evaluation.judge import beaten
 from workers.evaluation.levels import CLASSES, TITLES, Level
 from workers.evaluation.problem import LevelOptimum, Problem
 from workers.evaluation.records import Record
@@ -40,7 +42,7 @@ class Evaluation:
       ``expected``, ``error``, ``reason``) and ``policies``, by name: ``outcomes`` (intervals, by the outcome's name),
       ``return``, ``iqm``, ``advantage`` over the best heuristic and ``probability_of_improvement`` on it (intervals),
       ``terms`` (mean per episode), ``guarded`` (share of decisions), ``normalised`` (0: random, 1: best heuristic);
-    - ``policies``: ``name``, ``role`` (candidate, heuristic, optimum, tuner, random) and ``title``, in the
+    - ``policies``: ``name``, ``role`` (candidate, heuristic, optimum, plan, tuner, random) and ``title``, in the
       order in which to show them;
     - ``candidates``: ``name``, ``class`` (none, L0 … L4), ``verdict``, ``levels`` (``level``, ``passed``, ``reason``,
       ``advantage``, ``probability_of_improvement``, ``gap`` of ``return`` and ``advantage`` from training to the level,
@@ -81,13 +83,20 @@ class LevelScores:
     def __init__(
         self, level: Level, records: Mapping[str, Sequence[Record]], heuristics: Sequence[str], settings: Settings
     ) -> None:
-        self.level, self.records, self.settings = level, records, settings
+        self.level, self.records, self.settings = level, dict(records), settings
         self.scores: dict[str, Floats] = {
             name: np.array([record.returns for record in played], np.float64) for name, played in records.items()
         }
         self.outcomes = {name: np.array([record.outcomes for record in played]) for name, played in records.items()}
         self.best = max(heuristics, key=lambda name: float(self.scores[name].mean()))
         self.resamples = _resamples(self.scores[self.best].shape, settings)
+
+    def rename(self, name: str, other: str) -> None:
+        """Call a policy by another name, where it played."""
+        names = {one: other if one == name else one for one in self.scores}
+        self.records = {names[one]: played for one, played in self.records.items()}
+        self.scores = {names[one]: values for one, values in self.scores.items()}
+        self.outcomes = {names[one]: values for one, values in self.outcomes.items()}
 
     def mean(self, name: str) -> float:
         """Mean return."""
@@ -185,7 +194,16 @@ class Summary:
         rules = [one.name for one in everybody if one.role == "heuristic"]
         self.level_scores = {level: LevelScores(level, records, rules, settings) for level, records in played.items()}
         self.world = problem.world(1, settings.seed)
-        self.optima = {level: problem.optimum(level, settings.seed) for level in self.level_scores}
+        self.optima = {
+            level: _unbeaten(problem.optimum(level, settings.seed), scored)
+            for level, scored in self.level_scores.items()
+        }
+        for level, found in self.optima.items():
+            if not found.exact:
+                self.level_scores[level].rename(OPTIMUM, PLAN)
+        if any(PLAN in scored.scores for scored in self.level_scores.values()):
+            after = 1 + [one.name for one in everybody].index(OPTIMUM)
+            self.everybody = [*everybody[:after], Listed(PLAN, PLAN, PLANNED), *everybody[after:]]
 
     def document(self, checked: Mapping[str, Any], tuned: Any, seconds: float) -> dict[str, Any]:
         """See ``Evaluation``."""
@@ -196,7 +214,7 @@ class Summary:
             "kind": problem.kind,
             "workload": problem.name,
             "settings": self.settings.as_dict(),
-            "outcomes": [outcome._asdict() for outcome in problem.outcomes],
+            "outcomes": [outcome.document() for outcome in problem.outcomes],
             "terms": list(problem.terms),
             "term_weights": dict(zip(problem.terms, map(float, problem.weights), strict=True)),
             "levels": [self._level(level) for level in Level],
@@ -214,7 +232,8 @@ class Summary:
         fixed = self.level_scores[Level.FIXED]
         shown[fixed.best] = self.problem.heuristics[fixed.best]
         best = self.optima[Level.FIXED].policy
-        return self.problem.pictures(shown if best is None else {**shown, OPTIMUM: best}, self.settings.seed)
+        named = {} if best is None else {_name(self.optima[Level.FIXED]): best}
+        return self.problem.pictures({**shown, **named}, self.settings.seed)
 
     def _unavailable(self, level: Level) -> str | None:
         """Why a level was not played."""
@@ -261,9 +280,9 @@ class Summary:
         ahead = scored.advantage(name)
         comparison = (
             f"against the best heuristic, {scored.best}: {self._counted(name, scored)}"
-            f"return {scored.mean(name):.5f} against {scored.mean(scored.best):.5f} "
-            f"(difference {ahead.mean:+.5f}, {self.settings.confidence:.0%} interval {ahead.low:+.5f} to "
-            f"{ahead.high:+.5f}; {scored.equivalence})"
+            f"return {fixed(scored.mean(name), 5)} against {fixed(scored.mean(scored.best), 5)} "
+            f"(difference {fixed(ahead.mean, 5, signed=True)}, {percent(self.settings.confidence, 0)} interval "
+            f"{fixed(ahead.low, 5, signed=True)} to {fixed(ahead.high, 5, signed=True)}; {scored.equivalence})"
         )
         if scored.equivalence.as_good(ahead.as_dict()):
             return Verdict(True, f"at least as good: {comparison}")
@@ -311,10 +330,23 @@ class Summary:
         return (best - scored.mean(name)) / max(abs(best), 1e-12)
 
 
+def _unbeaten(found: LevelOptimum, scored: LevelScores) -> LevelOptimum:
+    """What was computed as a level's optimum; as a plan, where it is beaten on the episodes of that level."""
+    if not found.exact or OPTIMUM not in scored.scores:
+        return found
+    others = {name: values.ravel() for name, values in scored.scores.items() if name != OPTIMUM}
+    doubt = beaten(scored.scores[OPTIMUM].ravel(), others)
+    return found if doubt is None else found._replace(exact=False, reason=doubt)
+
+
+def _name(found: LevelOptimum) -> str:
+    return OPTIMUM if found.exact else PLAN
+
+
 def _optimum_json(found: LevelOptimum) -> dict[str, Any]:
     there = found.policy is not None
     report = {"exact": found.exact, "expected": found.expected, "error": found.error, "reason": found.reason}
-    return {"available": there, "policy": OPTIMUM if there else None, **report}
+    return {"available": there, "policy": _name(found) if there else None, **report}
 
 
 def _class(verdicts: Mapping[Level, Verdict]) -> Level | None:

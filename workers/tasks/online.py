@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 from app.agents import service as agents
 from app.agents.algorithms import ONLINE
 from app.agents.schemas import OnlineSettings
+from app.charts.text import fixed
 from app.database.clock import database_time
 from app.database.tables import Workload
 from app.jobs import lease as leases
@@ -116,8 +117,9 @@ def _judged(job: RunningJob, kind: Online, given: TrainInput, runs: list[LoggedR
         return Verdict(PUBLISHED, report["reason"], report, found)
     if not report["champion_as_good"]:
         ahead, rival = report["champion_advantage"], given.rivals[DEFAULT_ROLE]
-        why = f"agent {rival} is not as good on the window as the heuristic, which answers from now on: "
-        interval = f"{ahead['mean']:+.5f}, 95 % interval {ahead['low']:+.5f} to {ahead['high']:+.5f}"
+        why = f"agent {rival} is not as good on the window as the heuristic, which replaces it: "
+        mean, low, high = (fixed(ahead[part], 5, signed=True) for part in ("mean", "low", "high"))
+        interval = f"{mean}, 95 % interval {low} to {high}"
         return Verdict(HEURISTIC, f"{why}return {interval}; {report['reason']}", report, found)
     return Verdict(STAYS, report["reason"], report, found)
 

@@ -28,7 +28,7 @@ class Column(NamedTuple):
 
     head: str
     member: str
-    form: Literal["text", "age", "share", "flag", "lasting"] = "text"
+    form: Literal["text", "age", "share", "flag", "lasting", "moment"] = "text"
     whole: bool = False
 
 

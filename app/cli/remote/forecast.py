@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from app.charts.text import number, percent
 from app.cli.child import draw_forecast
 from app.cli.failures import RefusedError, UnreachableError, exit_status
 from app.cli.nouns.contract import NEWEST
@@ -50,12 +51,12 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
 
 def told(answer: Json) -> Table:
     """A line for each series and horizon."""
-    title = f"Expected of {answer['workload']} by model {answer['model']}, {answer['level']:.0%} intervals"
+    title = f"Expected of {answer['workload']} by model {answer['model']}, {percent(answer['level'], 0)} intervals"
     table = Table(title=Text(title), title_justify="left", box=None, padding=(0, 1, 0, 0))
-    for head in ("series", "from", "horizon (s)", "mean", "median", "low", "high", "by"):
+    for head in ("series", "from (UTC)", "horizon (s)", "mean", "median", "low", "high", "by"):
         table.add_column(head, no_wrap=True)
     for row in answer["rows"]:
-        counts = [f"{row[name]:.1f}" for name in ("mean", "median", "low", "high")]
+        counts = [number(row[name]) for name in ("mean", "median", "low", "high")]
         cells = [row["series"], row["time"], f"{row['horizon_seconds']:,g}", *counts, row["family"]]
         table.add_row(*map(Text, cells))
     return table

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
+from app.charts.text import amount
 from app.cli.remote.service import Json
-from app.kinds.contract.outcome import amount
 
 NOTHING = "–"
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from app.charts.text import number
 from app.cli.remote.nouns.files import GZIP_MAGIC, PIECE
 from app.kinds.contract.inputs import FieldIssue, InvalidInput
 from app.kinds.contract.kind import Kind
@@ -90,7 +91,7 @@ def lasting(seconds: float) -> str:
     """Seconds in the unit that reads best."""
     scales = ((172_800, 86_400, "days"), (7_200, 3_600, "hours"), (120, 60, "minutes"))
     divisor, unit = next(((size, unit) for least, size, unit in scales if seconds >= least), (1, "seconds"))
-    return f"{seconds / divisor:.3g} {unit}"
+    return f"{number(seconds / divisor)} {unit}"
 
 
 def told(issue: FieldIssue) -> str:

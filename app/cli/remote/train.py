@@ -3,6 +3,7 @@
 import json
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from app.charts.text import fixed, moment, percent
 from app.cli.child import draw_agent
 from app.cli.failures import exit_status
 from app.cli.options import DONE, INTERRUPTED, REFUSED, UNMET
@@ -101,7 +103,7 @@ def words(event: Json) -> str:
 
 
 FIGURES = {
-    "episode_return": "return {:.3f}",
+    "episode_return": "training return {:.3f}",
     "loss": "loss {:.4f}",
     "exploration": "exploration {:.3f}",
     "steps_per_second": "{:,.0f} steps/s",
@@ -117,7 +119,8 @@ def show(agent: Json, output: Console) -> None:
     output.print(Text(f"agent {agent['version']}: {agent['algorithm']}, {_promotion(agent)}", "bold"))
     if report.get("outcomes"):
         output.print(compared(report["outcomes"]))
-    output.print(Text(report["reason"]))
+    judged = _moment(agent.get("created_at"))
+    output.print(Text(f"verdict when its training ended{f', {judged}' if judged else ''}: {report['reason']}"))
     output.print(Text(f"return {_interval(report['return'])}{_gap(report)}"))
     if alone := _alone(report):
         output.print(Text(alone))
@@ -132,16 +135,25 @@ def _alone(report: Json) -> str:
 
 
 def _promotion(agent: Json) -> str:
-    return "which answers from now on" if agent["champion"] else "not promoted"
+    """What it is now."""
+    since, until = (_moment(agent.get(name)) for name in ("champion_since", "champion_until"))
+    if agent["champion"]:
+        return f"champion since {since}" if since else "champion"
+    return f"was champion until {until}" if until else "never promoted"
+
+
+def _moment(text: str | None) -> str:
+    return moment(None if text is None else datetime.fromisoformat(text))
 
 
 def _interval(found: Json) -> str:
-    return f"{found['mean']:.5f} (95 % interval {found['low']:.5f} to {found['high']:.5f})"
+    mean, low, high = (fixed(found[part], 5) for part in ("mean", "low", "high"))
+    return f"{mean} (95 % interval {low} to {high})"
 
 
 def _gap(report: Json) -> str:
     gap = report.get("gap_to_optimum")
-    return "" if gap is None else f", {gap:.2%} from the exact optimum"
+    return "" if gap is None else f", {percent(gap, 2)} from the exact optimum"
 
 
 def bracket(rows: list[Json]) -> Table:
@@ -152,11 +164,18 @@ def bracket(rows: list[Json]) -> Table:
     table.add_column("ended")
     for row in rows:
         ended = row["ended"] or ("chosen" if row["chosen"] else "went to its end")
-        cells = [row["algorithm"], row["seed"], f"{row['share']:.0%}", f"{row['steps']:,}", _score(row["score"]), ended]
+        cells = [
+            row["algorithm"],
+            row["seed"],
+            percent(row["share"], 0),
+            f"{row['steps']:,}",
+            _score(row["score"]),
+            ended,
+        ]
         style = "bold green" if row["chosen"] else ""
         table.add_row(*(Text("–" if cell is None else str(cell), style) for cell in cells))
     return table
 
 
 def _score(value: float | None) -> str | None:
-    return None if value is None else f"{value:.5f}"
+    return None if value is None else fixed(value, 5)

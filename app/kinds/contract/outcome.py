@@ -1,25 +1,21 @@
 """What users count of a policy's episodes, in units of their own: runs late, and by how much; hours, money, changes."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-SHARE = "share"
+from app.charts.text import MONEY, currency
 
 
 class Outcome(NamedTuple):
-    """One quantity; a mean over episodes is told.
+    """One quantity, of which means over episodes are shown.
 
     Attributes:
         name: what reports call it.
-        unit: of its amounts; ``SHARE``: a part of 1, told in per cent.
+        unit: of its amounts; ``SHARE``: a part of 1, shown in per cent; ``MONEY``: in the currency of all prices.
     """
 
     name: str
     unit: str = ""
 
-
-def amount(value: float, unit: str) -> str:
-    """A quantity in words: “4.2 %”, “1,912 s”, “0.13”."""
-    if unit == SHARE:
-        return f"{value:.1%}".replace("%", " %")
-    digits = ",.0f" if abs(value) >= 1000 else ".3g"  # four digits are told in full
-    return f"{value:{digits}} {unit}".rstrip()
+    def document(self) -> dict[str, Any]:
+        """Its name and unit as reports store them, with the currency of the time in place of ``MONEY``."""
+        return {"name": self.name, "unit": currency() if self.unit == MONEY else self.unit}

@@ -1,4 +1,4 @@
-"""Text as people and programs read it: numbers, times, names and values of what was given."""
+"""Text that programs read: times, names and values of what was given. Figures for people: ``app.charts.text``."""
 
 from datetime import datetime
 from typing import Any
@@ -8,13 +8,6 @@ import numpy as np
 from app.kinds.contract.inputs import FieldIssue
 
 MAXIMUM_NAME = 255
-
-
-def number(value: float) -> str:
-    """Three significant digits at least, thousands apart."""
-    if not -100 < value < 100:
-        return f"{value:,.0f}"
-    return f"{value:.3g}" if -10 < value < 10 else f"{value:.1f}"
 
 
 def timestamp(now: datetime) -> str:

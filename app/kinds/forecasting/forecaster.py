@@ -43,8 +43,9 @@ class Forecaster(msgspec.Struct, frozen=True, eq=False):
         chosen: position in ``families`` of the one that answers, by horizon.
         names: of the families that answer somewhere.
         families: these.
-        errors: by horizon, on origins that no fit had seen: what is added in scaled terms to reach the bounds, and what
-            came over the medians, [H, 3].
+        errors: by horizon, on origins that no fit had seen: what is added to medians in scaled terms to reach the two
+            bounds, what medians are multiplied with to be means, and what is then added to these, [H, 4]; models of
+            earlier versions add nothing, [H, 3].
         history: what it was fitted to, or its end.
     """
 
@@ -73,10 +74,11 @@ Written = tuple[Literal["forecasts-1"], tuple[Forecaster, ...]]
 
 
 def bounded(medians: Floats, errors: Floats, unit: float) -> Expected:
-    """Medians in scaled terms [..., H] with all that errors [H, 3] say of them."""
+    """Medians in scaled terms [..., H] with all that errors [H, 4] say of them, see ``Forecaster``."""
     told = unscaled(medians, unit)
     low, high = unscaled(medians + errors[:, 0], unit), unscaled(medians + errors[:, 1], unit)
-    return Expected(told, errors[:, 2] * told, np.minimum(low, told), np.maximum(high, told))
+    mean = errors[:, 2] * told + errors[:, 3:].sum(axis=1)
+    return Expected(told, mean, np.minimum(low, told), np.maximum(high, told))
 
 
 def written(forecasters: Sequence[Forecaster]) -> NDArray[np.uint8]:

@@ -9,8 +9,8 @@ from typing import Any
 from app.charts.figure import Figure
 from app.charts.response import Fitted, responses
 from app.charts.spans import counts, courses
+from app.charts.text import number
 from app.kinds.contract.fit_errors import errors
-from app.kinds.contract.text import number
 from app.kinds.contract.views import Fact, Learnt, Shown, Views
 from app.kinds.inference.decisions.compiled import Compiled
 from app.kinds.inference.layout import Layout

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
+from app.charts.text import number
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.kind import Description, Parameter, Prediction, TrainingOptions
 from app.kinds.contract.member import Member
 from app.kinds.contract.run_outcome import Ended, Judgement
-from app.kinds.contract.text import number
 from app.kinds.contract.views import Views
 from app.kinds.forecasting.forecaster import Forecaster
 from app.kinds.iterative import outcome, prediction

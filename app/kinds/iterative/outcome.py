@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from app.charts.text import number
 from app.kinds.contract.run_outcome import DEFAULT_PROBABILITY, Ended, Judgement
-from app.kinds.contract.text import number
 from app.kinds.iterative.decisions.compiled import Compiled
 from app.kinds.iterative.decisions.forecast import Forecast
 from app.kinds.iterative.layout import Layout

@@ -7,7 +7,7 @@ from typing import Any
 
 from app.charts.figure import Figure
 from app.charts.spans import Bar, courses, gantt
-from app.kinds.contract.text import number
+from app.charts.text import number
 from app.kinds.contract.views import Alternative, Fact, Hindsight, Shown, Step, Views
 from app.kinds.workflow import hindsight as replay
 from app.kinds.workflow.decisions.compiled import Compiled

@@ -903,12 +903,28 @@ export interface components {
             champion: boolean;
             /**
              * Promoted
-             * @description Whether it has ever served decisions.
+             * @description Whether it has ever served decisions, even if it does not any more: `status` says what it is now.
              */
             promoted: boolean;
             /**
+             * Status
+             * @description What it is now, by the promotions and rollbacks so far.
+             * @enum {string}
+             */
+            status: "champion" | "former_champion" | "never_promoted";
+            /**
+             * Champion Since
+             * @description When it last became the champion; null if it was never promoted.
+             */
+            champion_since: string | null;
+            /**
+             * Champion Until
+             * @description When it ceased to be the champion; null while it is, and if it was never promoted.
+             */
+            champion_until: string | null;
+            /**
              * Report
-             * @description Return with interval and by term, the same for every heuristic, the exact optimum if known, and in `reason` why it was promoted or not. For some kinds also `pictures` of its behaviour; omitted in lists.
+             * @description The evaluation at the end of its training (`created_at`), which later promotions do not change: return with interval and by term, the same for every heuristic, the exact optimum if known, and in `reason` why it was promoted then or not. For some kinds also `pictures` of its behaviour; omitted in lists.
              */
             report: {
                 [key: string]: unknown;
@@ -2802,7 +2818,7 @@ export interface components {
             eta_seconds: number | null;
             /**
              * Attempts
-             * @description Number of times a worker has started it.
+             * @description Number of the present attempt, or of the last: above 1 if workers were lost; 0 before it starts.
              */
             attempts: number;
             /**

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastapi.testclient import TestClient
 
 from app.agents import service as agents
@@ -68,3 +70,46 @@ def test_an_agent_whose_report_tells_nothing_is_shown(client: TestClient, worklo
     with backend.session() as session:
         session.query(Agent).one().report = {}
     assert "no evaluation has judged it" in shown(client, f"/ui/workloads/{workload}/agents/1").texts
+
+
+@on_both
+def test_an_agent_is_what_its_promotions_made_of_it_whatever_its_verdict_was(
+    client: TestClient, spec: dict[str, Any], backend: Database
+) -> None:
+    names = ("resnet18", "resnet50")
+    for name in names:
+        assert client.post("/workloads", json={**spec, "name": name}).status_code == 201
+        publish_model(backend, name)
+        trained(backend, name)
+        trained(backend, name)
+    one, other = (f"/workloads/{name}/agents" for name in names)
+
+    def page(path: str) -> list[str]:
+        return [text for text in shown(client, f"/ui{path}").texts if text]
+
+    def read(path: str) -> tuple[str, bool, bool]:
+        found = client.get(path).json()
+        listed = {item["version"]: item for item in client.get(path.rpartition("/")[0]).json()["items"]}
+        members = ("status", "champion_since", "champion_until")
+        assert [found[name] for name in members] == [listed[found["version"]][name] for name in members]
+        return found["status"], found["champion_since"] is not None, found["champion_until"] is not None
+
+    never, now, former = ("never_promoted", False, False), ("champion", True, False), ("former_champion", True, True)
+    assert read(f"{one}/1") == never
+    assert "Never promoted" in page(f"{one}/1")
+    client.post(f"{one}/1/promote")
+    client.post(f"{other}/2/promote")
+    assert [read(f"{at}/{version}") for at in (one, other) for version in (1, 2)] == [now, never, never, now]
+    (present,) = [text for text in page(f"{one}/1") if text.startswith("Champion since 20")]
+    assert present.endswith(" UTC")
+    (verdict,) = [text for text in page(f"{one}/1") if text.startswith("Verdict when its training ended, 20")]
+    assert verdict.endswith(" UTC:")
+    assert page(f"{one}/1")[page(f"{one}/1").index(verdict) + 1] == "not better"
+    client.post(f"{one}/2/promote")
+    assert [read(f"{one}/{version}") for version in (1, 2)] == [former, now]
+    client.post(f"{one}/2/rollback")
+    assert [read(f"{one}/{version}") for version in (1, 2)] == [now, former]
+    assert [text for text in page(f"{one}/2") if text.startswith("Was champion until 20")]
+    client.post(f"{one}/1/rollback")
+    assert [read(f"{at}/{version}") for at in (one, other) for version in (1, 2)] == [former, former, never, now]
+    assert len([text for text in page(one.removesuffix("/agents")) if text.startswith("was champion until")]) == 2

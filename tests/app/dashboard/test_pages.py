@@ -15,14 +15,17 @@ import pytest
 import vl_convert
 from fastapi.testclient import TestClient
 
+from app.charts.text import duration, use_currency
 from app.dashboard.assets import NAMES, address
-from app.dashboard.rendering import cell, duration, page
+from app.dashboard.rendering import cell, page
 from app.dashboard.shown import numbers
 from app.database.base import utc_now
 from app.database.engine import Database
 from app.kinds.contract.views import MOST_STEPS
 from app.kinds.registry import KINDS
+from app.main import create_app
 from app.runs.outcomes import Staleness
+from app.settings import Settings
 from tests.app.both import on_both
 from tests.app.domain_models.published import publish_agent, publish_model
 from tests.app.evaluations.published import publish_evaluation
@@ -116,6 +119,27 @@ def test_a_run_shows_what_was_measured_expected_and_decided(client: TestClient, 
     (band,) = [layer for layer in measured["layer"] if layer["mark"]["style"] == "expected"]
     assert [row["iteration"] for row in band["data"]["values"]] == [1, 2]
     assert {row["value"] for row in allocated["layer"][0]["data"]["values"]} == {4}
+
+
+@pytest.mark.parametrize(("currency", "told"), [("EUR", r"[\d.]+ EUR"), ("£", r"£[\d.]+")])
+def test_costs_are_in_the_currency_that_is_set_and_times_say_utc(
+    settings: Settings, backend: Database, spec: dict[str, Any], currency: str, told: str
+) -> None:
+    try:
+        client = TestClient(create_app(settings.model_copy(update={"currency": currency}), backend))
+        for name in ("resnet18", "resnet50"):
+            client.post("/workloads", json={**spec, "name": name})
+            publish_model(backend, name)
+        texts = [text for text in shown(client, f"/ui/runs/{reported(client, 'resnet50')}").texts if text]
+    finally:
+        use_currency("$")
+    assert re.fullmatch(told, texts[texts.index("cost so far") + 1])
+    reasons = [text for text in texts if " costs " in text]
+    assert reasons
+    assert all(re.search(f"costs {told} ", text) for text in reasons)
+    moments = re.findall(r"\d\d:\d\d:\d\d(.{0,4})", " ".join(texts))
+    assert moments
+    assert set(moments) == {" UTC"}
 
 
 def test_ended_runs_are_judged_by_what_they_took(client: TestClient, workload: str) -> None:

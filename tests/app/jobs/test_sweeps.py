@@ -71,6 +71,8 @@ def test_trials_are_opened_as_a_group_and_their_training_waits(training: Sweep) 
     assert training.groups == [(queue.TRIAL, trials)]
     row = training.row(training.id)
     assert (row.state, row.owner, row.attempts) == ("waiting", None, 0)
+    read = service.get(training.database, row.tenant, training.id)
+    assert (read.state, read.attempts) == ("running", 1)  # its trials are its first attempt
     found = training.trial_statuses()
     assert [(one.number, one.algorithm, one.seed) for one in found] == [(0, "dqn", 7), (1, "ppo", 8), (2, "ppo", 9)]
     first = found[0]

@@ -32,16 +32,21 @@ def test_an_interval_is_the_mean_and_its_standard_errors() -> None:
 @pytest.mark.parametrize(
     ("agent", "champion", "promoted", "said"),
     [
-        (1.0, None, True, "promoted: better than good, which answers now: return -9.1"),
+        (1.0, None, True, "promoted: better than good, the policy in use at that time: return -9.1"),
         (0.0, None, False, "not at least as good as the best heuristic, good, with 95 % confidence"),
-        (-1.0, None, False, "the heuristic goes on answering"),
-        (1.0, 0.5, True, "promoted: better than the present champion: return"),
-        (1.0, 1.0, False, "not better than the present champion"),
+        (-1.0, None, False, "the heuristic stayed in use"),
+        (1.0, 0.5, True, "promoted: better than the champion at that time: return"),
+        (1.0, 1.0, False, "not better than the champion at that time"),
         (1.0, 1.5, False, "(difference -0.5"),
-        (-1.0, -1.5, False, "the champion goes on answering"),
-        (0.05, None, False, "not better than good, which answers now: return"),  # a gain of half the margin
-        (-0.05, -1.5, True, "promoted: better than the present champion"),  # a loss of half of it
-        (1.0, 0.95, False, "not better than the present champion: return"),
+        (-1.0, -1.5, False, "the champion stayed in use"),
+        (
+            0.05,
+            None,
+            False,
+            "not better than good, the policy in use at that time: return",
+        ),  # a gain of half the margin
+        (-0.05, -1.5, True, "promoted: better than the champion at that time"),  # a loss of half of it
+        (1.0, 0.95, False, "not better than the champion at that time: return"),
     ],
 )
 def test_who_is_as_good_as_the_rules_and_better_than_the_champion_may_answer(
@@ -68,13 +73,11 @@ def test_differences_are_paired_and_signed() -> None:
 def test_what_users_count_is_told_before_returns() -> None:
     """Of the agent and of what it is held against: the best rule where it loses to that, else what answers."""
     late = {name: np.stack([np.full(400, share), np.full(400, hours)], axis=1) for name, share, hours in LATE}
-    counted = Counted((Outcome("runs late", "share"), Outcome("gpus × hours", "h")), late.pop("agent"), late)
+    counted = Counted((Outcome("runs late", "share"), Outcome("GPU-hours")), late.pop("agent"), late)
     better = Judgement(earns(1.0), RULES, "poor", counted=counted)
-    expected = (
-        "better than poor, which answers now: runs late 4.2 % against 50.0 %, gpus × hours 3.1 h against 1,900 h, "
-    )
-    assert expected + "return -" in better.reason
-    assert [row["name"] for row in better.report()["outcomes"]] == ["runs late", "gpus × hours"]
+    assert "better than poor, the policy in use at that time: runs late 4.2 % against 50.0 %, " in better.reason
+    assert "GPU-hours 3.1 against 1,900, return -" in better.reason
+    assert [row["name"] for row in better.report()["outcomes"]] == ["runs late", "GPU-hours"]
     assert better.report()["outcomes"][0]["unit"] == "share"
     policies = better.report()["outcomes"][0]["policies"]
     assert {name: found["mean"] for name, found in policies.items()} == pytest.approx(
@@ -87,7 +90,7 @@ def test_what_users_count_is_told_before_returns() -> None:
 def test_what_is_level_with_the_best_rule_still_replaces_a_worse_one_that_answers() -> None:
     level = earns(0.0)
     assert Judgement(level, RULES, "poor").promoted
-    assert "better than poor, which answers now" in Judgement(level, RULES, "poor").reason
+    assert "better than poor, the policy in use at that time" in Judgement(level, RULES, "poor").reason
     assert not Judgement(level, RULES, "good").promoted
     assert (Judgement(level, RULES, "poor").incumbent, Judgement(level, RULES).incumbent) == ("poor", "good")
 

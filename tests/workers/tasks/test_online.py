@@ -164,7 +164,7 @@ def test_what_disappoints_is_not_published(database: Database) -> None:
     perform(database, SETTINGS, job, train)
     told = last(database, job)
     assert (told["last"]["verdict"], told["versions"], told["last"]["agent"]) == ("stays", [], None)
-    assert "not better than the present champion" in told["last"]["reason"]
+    assert "not better than the champion at that time" in told["last"]["reason"]
     assert "95 % interval" in told["last"]["reason"]
     assert (champion(database), versions(database)) == (1, [1])
 

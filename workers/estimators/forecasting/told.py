@@ -10,6 +10,9 @@ import numpy as np
 from app.kinds.forecasting.forecaster import LEVEL
 from app.kinds.forecasting.series import Floats, unscaled
 
+FEW = 5.0
+"""Counts an interval below which medians are mostly 0, or nearly."""
+
 
 class Told(NamedTuple):
     """One family's medians and what came, in scaled terms, at one horizon: each fold's [m]."""
@@ -24,14 +27,25 @@ class Told(NamedTuple):
         return float(np.abs(medians - came).mean())
 
     def errors(self, folds: Sequence[int]) -> Floats:
-        """See ``Forecaster.errors``: of some folds, [3]."""
+        """See ``Forecaster.errors``: of some folds, [4]."""
         medians, came = (np.concatenate([part[fold] for fold in folds]) for part in (self.medians, self.came))
         return errors(medians, came, self.unit)
 
 
 def errors(medians: Floats, came: Floats, unit: float) -> Floats:
-    """What is added to medians to reach the bounds, and what came over what was told: see ``Forecaster.errors``."""
+    """What leads from medians to the bounds and to the mean, [4]: see ``Forecaster.errors``.
+
+    The mean is a multiple of the median, which keeps its days and weeks. Where few come, the median of most intervals
+    is 0, and so would be every multiple of it: then the mean is a line through what came over the medians.
+    """
     apart, count = np.sort(came - medians), len(came)
     outside = (1 - LEVEL) / 2 * (count + 1)
     low, high = apart[max(int(np.floor(outside)) - 1, 0)], apart[min(int(np.ceil(count + 1 - outside)) - 1, count - 1)]
-    return np.array([low, high, unscaled(came, unit).mean() / max(unscaled(medians, unit).mean(), 1e-9)])
+    counted, expected = unscaled(came, unit), unscaled(medians, unit)
+    ratio = counted.mean() / max(expected.mean(), 1e-9)
+    if counted.mean() >= FEW:
+        return np.array([low, high, ratio, 0.0])
+    apart_from_mean = expected - expected.mean()
+    slope = max(float((apart_from_mean * counted).sum() / max((apart_from_mean**2).sum(), 1e-9)), 0.0)
+    added = counted.mean() - slope * expected.mean()
+    return np.array([low, high, slope, added] if added >= 0 else [low, high, ratio, 0.0])

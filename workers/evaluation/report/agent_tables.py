@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from app.kinds.contract.outcome import amount
+from app.charts.text import amount
 from workers.evaluation.report.charts import Palette
 from workers.evaluation.report.markup import Markup, element, safe, table
 from workers.evaluation.report.wording import NOTHING, count, interval, number, percent
@@ -64,9 +64,10 @@ def under(report: Json) -> str:
 
 
 def verdict(report: Json) -> Markup:
-    """Whether it was promoted, and why or why not."""
+    """Whether it was promoted when its training ended, and why or why not."""
     badge = element("span", "promoted" if report.get("promoted") else "not promoted", class_="class")
-    return element("div", element("p", badge), element("p", str(report.get("reason", NOTHING))), class_="card")
+    when = element("p", "When its training ended:")
+    return element("div", when, element("p", badge), element("p", str(report.get("reason", NOTHING))), class_="card")
 
 
 def outcomes(report: Json) -> Markup:

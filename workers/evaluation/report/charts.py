@@ -23,11 +23,12 @@ PADDING = {"left": 18, "right": 24, "top": 5, "bottom": 5}
 ROW = 20  # pixels of one policy in a plot with a row for each
 OWN = ("#0b7285", "#e8590c", "#6741d9", "#2b8a3e", "#c2255c", "#1864ab", "#a61e4d", "#5c940d")
 RULES = ("#495057", "#868e96", "#adb5bd", "#748ffc", "#e599f7", "#63e6be", "#ffc078", "#ced4da")
-ROLES = {"optimum": "#212529", "random": "#ff8787", "tuner": "#f59f00"}
+ROLES = {"optimum": "#212529", "plan": "#212529", "random": "#ff8787", "tuner": "#f59f00"}
 DASHES = {
     "candidate": [1, 0],
     "heuristic": [5, 3],
     "optimum": [2, 2],
+    "plan": [6, 2, 2, 2],
     "random": [1, 3],
     "tuner": [8, 3],
 }

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from app.charts.figure import layer, quantity
+from app.charts.text import percent
 from workers.evaluation.report import plot
 from workers.evaluation.report.charts import WIDTH, figure, layers
 from workers.evaluation.report.document import document
@@ -27,18 +28,18 @@ DONE, REFUSED = 0, 1
 def drawn(answer: Json) -> list[tuple[str, str, Json]]:
     """Heading, caption and chart of every series."""
     names = dict.fromkeys(row["series"] for row in answer["rows"])
-    band = f"shaded: {answer['level']:.0%} intervals"
+    band = f"shaded: {percent(answer['level'], 0)} intervals; times are UTC"
     return [(name, f"{name}: what came, and what is expected; {band}", _chart(answer, name)) for name in names]
 
 
 def _chart(answer: Json, series: str) -> Json:
     came = [row for row in answer["recent"] if row["series"] == series]
     rows = [row for row in answer["rows"] if row["series"] == series]
-    at = {"field": "time", "type": "temporal", "title": None, "axis": {"grid": False}}
+    at = {"field": "time", "type": "temporal", "title": "UTC", "axis": {"grid": False}, "scale": {"type": "utc"}}
     return layers(
         layer("line", "measured", came, {"x": at, "y": quantity("count", "count")}),
         layer("area", "awaited", rows, {"x": at, "y": quantity("low", "count"), "y2": {"field": "high"}}),
-        layer("line", "decided", rows, {"x": at, "y": quantity("median", "count")}, point=True),
+        layer("line", "decided", rows, {"x": at, "y": quantity("mean", "count")}, point=True),
         width=WIDTH,
         height=HEIGHT,
     )

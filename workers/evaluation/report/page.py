@@ -86,8 +86,9 @@ def _level(level: Json, counted: Sequence[Json], palette: Palette) -> Markup:
     if not level["available"]:
         return joined([_heading(level), element("p", f"Not played: {level['reason']}")])
     optimum = level.get("optimum") or {}
-    missing = optimum.get("reason") if not optimum.get("available", True) else None
-    note = element("p", f"No exact optimum: {missing}") if missing else Markup("")
+    missing = optimum.get("reason") if not (optimum.get("available", True) and optimum.get("exact", True)) else None
+    plan = "; “plan” is the best that planning found" if missing and optimum.get("available") else ""
+    note = element("p", f"No exact optimum: {missing}{plan}") if missing else Markup("")
     chart = _drawn(
         charts.returns(level, palette), f"Returns at {level['level']}: mean with its interval; the tick is the IQM"
     )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from app.kinds.contract.outcome import amount
+from app.charts.text import amount
 from workers.evaluation.report.charts import CLASSES
 from workers.evaluation.report.markup import Markup, element, safe, table
-from workers.evaluation.report.wording import NOTHING, count, interval, number, percent, percents
+from workers.evaluation.report.wording import MINUS, NOTHING, count, interval, number, percent, percents
 
 Json = dict[str, Any]
 MARKS = {"passed": "✓", "failed": "✗", "unknown": "?", "beyond": "·"}
@@ -70,7 +70,7 @@ def _amount(found: Json, outcome: Json) -> str:
     known = found.get(outcome["name"])
     if known is None:
         return NOTHING
-    mean, low, high = (amount(known[part], outcome["unit"]) for part in ("mean", "low", "high"))
+    mean, low, high = (amount(known[part], outcome["unit"]).replace("-", MINUS) for part in ("mean", "low", "high"))
     return f"{mean} [{low}, {high}]"
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Policy
 from workers.evaluation.arena import Bare, Scores, play
-from workers.evaluation.judge import Counted, Judgement, gap
+from workers.evaluation.judge import Counted, Judgement, beaten, gap
 from workers.evaluation.levels import Level
 from workers.evaluation.statistics import mean_interval
 from workers.inputs import Conditions, Workload
@@ -80,7 +80,7 @@ class SimulatedTraining:
     def alone(self, artifact: bytes, planned: Planned) -> dict[str, Any]:
         """See ``TrainingProblem``."""
         returns = _returns(self._judged(self.load(artifact)))
-        return {"return": mean_interval(returns)} | self._to_optimum(returns, planned)
+        return {"return": mean_interval(returns)} | self._to_optimum(returns, planned, {})
 
     def judge(self, artifact: bytes, planned: Planned, champion: bytes | None, margin: float) -> dict[str, Any]:
         """See ``TrainingProblem``."""
@@ -106,7 +106,7 @@ class SimulatedTraining:
         names = self.kind.terms(self.workload)
         report = verdict.report() | {"terms": dict(zip(names, map(float, agent.terms), strict=True))}
         shown = {AGENT: artifact, report["best_heuristic"]: None, **({} if champion is None else {CHAMPION: champion})}
-        return report | self._pictures(shown) | self._to_optimum(verdict.returns, planned)
+        return report | self._pictures(shown) | self._to_optimum(verdict.returns, planned, verdict.baselines)
 
     def _pictures(self, shown: Mapping[str, bytes | None]) -> dict[str, Any]:
         """What reports show of artifacts and, where there is none, of heuristics; nothing for most kinds."""
@@ -115,11 +115,16 @@ class SimulatedTraining:
         found = self.kind.pictures(self.workload, policies, self.seed + 3)
         return {} if found is None else {"pictures": found}
 
-    def _to_optimum(self, agent: NDArray[np.float64], planned: Planned) -> dict[str, Any]:
+    def _to_optimum(
+        self, agent: NDArray[np.float64], planned: Planned, others: Mapping[str, NDArray[np.float64]]
+    ) -> dict[str, Any]:
         if not planned.exact:
             reason = planned.why_not or "the plan is not the exact optimum"
             return {"optimum": None, "gap_to_optimum": None, "optimum_reason": reason}
         optimum = _returns(self._judged(self.load(planned.artifact)))
+        doubt = beaten(optimum, {"the agent": agent, **others})
+        if doubt is not None:
+            return {"optimum": None, "gap_to_optimum": None, "optimum_reason": doubt}
         report = mean_interval(optimum) | dict(planned.details)
         return {"optimum": report, "gap_to_optimum": gap(agent, optimum), "optimum_reason": None}
 

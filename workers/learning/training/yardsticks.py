@@ -57,7 +57,8 @@ def _others(problem: TrainingProblem, planned: Planned | None) -> Mapping[str, P
     found = dict(reversed(list(several.values())))
     if planned is None or not planned.artifact:
         return found
-    return {("optimum" if planned.exact else "plan"): problem.load(planned.artifact), **found}
+    # No optimum here: it is that of the domain model, and learners' simulators disturb runs and shape what they pay.
+    return {"plan": problem.load(planned.artifact), **found}
 
 
 def _paid(simulator: Situated, policy: Policy, most: int) -> float | None:

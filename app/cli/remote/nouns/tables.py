@@ -9,10 +9,9 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from app.charts.text import UNITS, moment, number, percent
 from app.cli.nouns.contract import Column
 from app.cli.remote.service import Json
-
-UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 def table(columns: Sequence[Column], items: Iterable[Json], now: datetime | None = None) -> Table:
@@ -37,10 +36,12 @@ def cell(column: Column, item: Json, now: datetime) -> str:
     match column.form:
         case "age":
             return lasting((now - datetime.fromisoformat(value)).total_seconds())
+        case "moment":
+            return moment(datetime.fromisoformat(value))
         case "lasting":
             return lasting(value)
         case "share":
-            return f"{value:.0%}"
+            return percent(value, 0)
         case "flag":
             return "yes" if value else ""
         case _:
@@ -53,7 +54,7 @@ def plain(value: Any) -> str:
         return ", ".join(map(plain, value))
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:,.6g}" if isinstance(value, float) else " ".join(str(value).split())
+    return number(value, 6) if isinstance(value, float) else " ".join(str(value).split())
 
 
 def lasting(seconds: float) -> str:

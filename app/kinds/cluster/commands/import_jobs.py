@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from app.charts.text import number
 from app.cli.remote.sample_file import lasting, since
 from app.cli.remote.sample_import import Import
 from app.kinds.cluster.layout import Layout
@@ -31,7 +32,8 @@ def _log(content: Content, told: Any, layout: Layout) -> Iterator[str]:
     for name, count in zip(layout.queues, [*told["of_queues"], *[0] * len(layout.queues)], strict=False):
         yield f"  {name}: {count:,}" if count else f"  {name}: none"
     total, asked = int(layout.capacity.sum()), content.arrivals[:, ASKED]
-    yield f"  {asked.mean():.3g} GPUs each; {int((asked > total).sum()):,} ask for more than the {total:,} there are"
+    too_many = int((asked > total).sum())
+    yield f"  {number(float(asked.mean()))} GPUs each; {too_many:,} ask for more than the {total:,} there are"
     known = content.arrivals[:, DURATION]
     known = known[~np.isnan(known)]
     ran = f"median {lasting(float(np.median(known)))}" if len(known) else "unknown: nothing can be simulated"

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from app.charts.text import number
 from app.kinds.cluster import jobs as table
 from app.kinds.cluster.allocation.deadlines import Deadlines
 from app.kinds.cluster.allocation.neighbours import Neighbours, slowdowns
@@ -17,7 +18,6 @@ from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.live import records
 from app.kinds.cluster.live.state import ClusterState
 from app.kinds.cluster.live.trades import trades
-from app.kinds.contract.text import number
 
 SHOWN = 3
 SLOWER = 1.05

@@ -8,6 +8,7 @@ from typing import Any
 from app.charts.figure import Figure
 from app.charts.response import responses
 from app.charts.spans import courses, shares
+from app.charts.text import number
 from app.kinds.cluster.decisions.compiled import Compiled
 from app.kinds.cluster.live.decide import decide
 from app.kinds.cluster.model import ClusterModel
@@ -15,7 +16,6 @@ from app.kinds.cluster.views import hindsight as replay
 from app.kinds.cluster.views import sharing
 from app.kinds.cluster.views.applications import speeds
 from app.kinds.contract.fit_errors import errors
-from app.kinds.contract.text import number
 from app.kinds.contract.views import Alternative, Fact, Hindsight, Learnt, Shown, Views
 
 Json = Mapping[str, Any]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from app.charts.text import number
 from app.cli.remote.sample_file import lasting, since
 from app.cli.remote.sample_import import Import
 from app.kinds.contract.reading import Sample
@@ -26,7 +27,7 @@ def _log(log: Any, layout: Layout) -> Iterator[str]:
     yield f"{log['count']:,} requests over {lasting(seconds)}{since(float(log['start']))}"
     counts = [*log["of_users"], *[0] * len(layout.users)]
     for name, count in zip(layout.users, counts, strict=False):
-        yield f"  {name}: {count:,}, {count / seconds:.3g} a second" if count else f"  {name}: none"
+        yield f"  {name}: {count:,}, {number(count / seconds)} a second" if count else f"  {name}: none"
 
 
 def _batches(data: bytes, layout: Layout) -> Iterator[str]:
@@ -50,7 +51,7 @@ def _model(model: dict[str, Any]) -> Iterator[str]:
         )
     for name, arrivals in model["report"]["arrivals"].items():
         rate, dispersion = arrivals["per_second"], arrivals["index_of_dispersion"]
-        yield f"{name}: {rate:.3g} requests a second, dispersion {dispersion:.3g} (1: evenly random)"
+        yield f"{name}: {number(rate)} requests a second, dispersion {number(dispersion)} (1: evenly random)"
 
 
 REQUESTS = Import("inference", _words, _model)

@@ -9,12 +9,13 @@ from typing import NamedTuple
 
 import msgspec
 
+from app.charts.text import seconds
 from app.kinds.contract.engine import Answered, Pending, Shadow
 from app.kinds.contract.text import timestamp
 from app.kinds.inference.decisions.compiled import Compiled
 from app.kinds.inference.decisions.decide import Decided, Start, decide
 from app.kinds.inference.decisions.read import Read
-from app.kinds.inference.decisions.reasons import carried, reason, seconds_text
+from app.kinds.inference.decisions.reasons import carried, reason
 from app.kinds.inference.decisions.schemas import (
     EncodedDecision,
     EncodedDrop,
@@ -162,5 +163,5 @@ def _drops(layout: Layout, dropped: Sequence[Dropped]) -> list[EncodedDrop]:
 
 def _why(layout: Layout, user: int, why: str) -> str:
     if why == TOO_OLD:
-        return f"an answer is worth nothing after {seconds_text(float(layout.quality.zero_at[user]))}"
+        return f"an answer is worth nothing after {seconds(float(layout.quality.zero_at[user]))}"
     return f"more than {layout.spec.queue_limit:,} wait"

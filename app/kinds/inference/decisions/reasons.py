@@ -13,7 +13,7 @@
 
 from __future__ import annotations
 
-from app.kinds.contract.text import number
+from app.charts.text import seconds
 from app.kinds.inference.decisions.decide import Decided, Start
 from app.kinds.inference.decisions.schemas import EncodedReason
 from app.kinds.inference.queue.ledger import Ledger
@@ -57,11 +57,11 @@ def _start(ledger: Ledger, start: Start) -> str:
     )
     how = f"with {layout.variants[batch.variant]} in a batch of {start.size}"
     if start.seconds is None:
-        return f"{what} {how}, after at most {seconds_text(waited)} of waiting"
-    seconds = ledger.expected_of_each(start.place, start.loaded, start.size)
-    worths = layout.quality.means(batch.user, [batch.started - at for at in batch.at], seconds)
+        return f"{what} {how}, after at most {seconds(waited)} of waiting"
+    expected = ledger.expected_of_each(start.place, start.loaded, start.size)
+    worths = layout.quality.means(batch.user, [batch.started - at for at in batch.at], expected)
     return (
-        f"{what} {how}: {seconds_text(start.seconds)} after at most {seconds_text(waited)} of waiting, "
+        f"{what} {how}: {seconds(start.seconds)} after at most {seconds(waited)} of waiting, "
         f"expected quality {worth_text(worths[batch.variant])}{_instead(ledger, worths, batch.variant)}"
     )
 
@@ -92,11 +92,6 @@ def _left(ledger: Ledger) -> str:
         return "no request waits"
     of_users = ", ".join([f"{n:,} of {user}" for n, user in zip(waiting, ledger.layout.users, strict=True) if n])
     return f"{'1 request waits' if together == 1 else f'{together:,} requests wait'} ({of_users})"
-
-
-def seconds_text(value: float) -> str:
-    """A duration: “62 ms”, “1.3 s”."""
-    return f"{number(value * 1000)} ms" if value < 1 else f"{number(value)} s"
 
 
 def worth_text(value: float) -> str:

@@ -29,7 +29,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.text import number
+from app.charts.text import money, number
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.spec import SECONDS, Metric
 
@@ -175,14 +175,14 @@ def percent(share: float) -> str:
 
 
 def _stay(context: DecisionContext) -> str:
-    left = f", and what is left costs {number(context.cost[0])}" if context.cost[0] > 0 else ""
+    left = f", and what is left costs {money(context.cost[0])}" if context.cost[0] > 0 else ""
     return f"{context.present.words} stay{left}"
 
 
 def _price(context: DecisionContext) -> str:
     """What the step does to the rest of the run: its cost, and how long it takes."""
     before, after = context.cost
-    cost = f"costs {number(after)} instead of {number(before)} and " if max(before, after) > 0 else ""
+    cost = f"costs {money(after)} instead of {money(before)} and " if max(before, after) > 0 else ""
     return f"what is left {cost}takes {_longer(*context.rest)}"
 
 
@@ -195,7 +195,7 @@ def _longer(before: float, after: float) -> str:
 
 def first(words: Sequence[Wording], context: DecisionContext) -> Reason:
     """The reason of a run's initial allocation, chosen by the model, in each metric's ``words``."""
-    decided, cost = context.decided.words, f"the run costs {number(context.cost[1])}"
+    decided, cost = context.decided.words, f"the run costs {money(context.cost[1])}"
     if context.metric < 0:
         return Reason("initial", f"{decided} to start with; no metric has a target, and {cost}")
     projection = f"{against(words[context.metric], context, 1)}; {cost}"
@@ -237,7 +237,9 @@ def complete(layout: Layout, totals: Array, targets: Array, cost: float) -> Reas
 def within_noise(own: Reason, intended: str, gain: float, required: float) -> Reason:
     """The reason why ``intended`` is not taken: it promises too little more return than staying does."""
     promised = (
-        f"only {gain:.2g} more return, and a change must promise over {required:.2g}" if gain > 0 else "no more return"
+        f"only {number(gain, 2)} more return, and a change must promise over {number(required, 2)}"
+        if gain > 0
+        else "no more return"
     )
     return Reason("within_noise", f"{own.text}; {intended} promise {promised}")
 

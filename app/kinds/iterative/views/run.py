@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from app.charts.figure import Figure
+from app.charts.text import money, number, percent
 from app.charts.timeline import Expected, Point, Series, allocated, measured, progress
 from app.kinds.contract.policy import Situation
-from app.kinds.contract.text import number
 from app.kinds.contract.views import Alternative, Fact, Shown
 from app.kinds.iterative.decisions.compiled import Compiled
 from app.kinds.iterative.heuristics import HEURISTICS
@@ -36,7 +36,7 @@ def facts(compiled: Compiled, shown: Shown) -> list[Fact]:
         Fact("allocated", _amounts(decision["allocation"])),
     ]
     if state is not None:
-        found.append(Fact("cost so far", number(float(state.cost[0]))))
+        found.append(Fact("cost so far", money(float(state.cost[0]))))
     done = state is not None and int(state.iteration[0]) >= compiled.layout.iterations
     over = reached(compiled.layout, state, shown.start) if state is not None and done else {}
     aimed_at = [metric for metric in compiled.layout.spec.metrics if target(shown.start, metric)]
@@ -55,7 +55,7 @@ def _chance(decision: Any, metric: Metric, shown: Shown, came_to: float | None) 
         verdict = "met" if MET[metric.goal](came_to, goal) else "missed"
         sure = f"{verdict}: {number(came_to)} {metric.unit}".rstrip()
     else:
-        sure = "not known yet" if chance is None else f"{min(max(chance, 0.01), 0.99):.0%} sure".replace("%", " %")
+        sure = "not known yet" if chance is None else f"{percent(min(max(chance, 0.01), 0.99), 0)} sure"
     return Fact(f"{metric.name.replace('_', ' ')}, {wanted}", sure, f"per {metric.scope}")
 
 

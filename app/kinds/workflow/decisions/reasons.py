@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 
-from app.kinds.contract.text import number
+from app.charts.text import number
 from app.kinds.workflow.decisions.schemas import EncodedPlan, EncodedQueueReason, EncodedScored, EncodedWindow
 from app.kinds.workflow.scheduling.decide import Decided
 from app.kinds.workflow.scheduling.dispatch import EASY, MECHANISMS, NONE, RLS

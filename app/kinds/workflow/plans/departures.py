@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from app.kinds.contract.text import number
+from app.charts.text import number
 from app.kinds.workflow.plans.plan import QueuePlan
 from app.kinds.workflow.plans.remaining import rented
 from app.kinds.workflow.scheduling.situation import QueueSituation

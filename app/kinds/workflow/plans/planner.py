@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from app.kinds.contract.text import number
+from app.charts.text import number
 from app.kinds.workflow.plans.departures import broken, departed
 from app.kinds.workflow.plans.message import WORTHWHILE, Found, Remaining
 from app.kinds.workflow.plans.plan import QueuePlan, Turn

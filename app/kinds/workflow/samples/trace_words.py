@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from app.charts.text import number
 from app.kinds.workflow.formats.reading import Reading, counted
 from app.kinds.workflow.samples.schemas import Spread, TraceRead
 from app.kinds.workflow.samples.trace_summary import summary
@@ -46,7 +47,8 @@ def _time(found: TraceRead, reading: Reading) -> str:
 
 
 def _spread(spread: Spread, unit: str) -> str:
-    return f"median {spread.median:,.6g}{unit}, mean {spread.mean:,.6g}{unit}, largest {spread.largest:,.6g}{unit}"
+    parts = {"median": spread.median, "mean": spread.mean, "largest": spread.largest}
+    return ", ".join(f"{name} {number(value, 6)}{unit}" for name, value in parts.items())
 
 
 def _seconds(found: TraceRead) -> str:

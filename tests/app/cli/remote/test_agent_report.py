@@ -16,7 +16,15 @@ from app.cli.remote import train as training
 from app.cli.remote.service import UnreachableError
 from tests.app.cli.remote.test_train import report
 
-AGENT = {"workload": "w", "version": 4, "algorithm": "ppo", "champion": False, "promoted": False, "report": report()}
+AGENT: dict[str, Any] = {
+    "workload": "w",
+    "version": 4,
+    "algorithm": "ppo",
+    "champion": False,
+    "promoted": False,
+    "report": report(),
+}
+SINCE, UNTIL, TRAINED = (f"2026-01-0{day}T08:00:00Z" for day in (3, 4, 2))
 
 
 class Played:
@@ -63,10 +71,33 @@ def test_the_agent_that_is_meant_is_told(monkeypatch: pytest.MonkeyPatch, asked:
     monkeypatch.setattr(reported, "Service", played)
     status, output, _ = ran(reported.run, reported.Options("http://there", "w", asked))
     assert (status, played.calls[-1]) == (0, f"GET /workloads/w/agents/{version}")
-    assert "agent 4: ppo, not promoted" in output
+    assert "agent 4: ppo, never promoted" in output
     assert "promoted: it is good" in output
     _, output, _ = ran(reported.run, reported.Options("http://there", "w", asked, as_json=True))
     assert json.loads(output) == AGENT
+
+
+@pytest.mark.parametrize(
+    ("agent", "told"),
+    [
+        ({"champion": True, "champion_since": SINCE}, "champion since 2026-01-03 08:00:00 UTC"),
+        (
+            {"champion_since": SINCE, "champion_until": UNTIL, "promoted": True},
+            "was champion until 2026-01-04 08:00:00 UTC",
+        ),
+        ({}, "never promoted"),
+    ],
+)
+def test_what_an_agent_is_now_stands_beside_its_verdict_of_the_past(
+    monkeypatch: pytest.MonkeyPatch, agent: dict[str, Any], told: str
+) -> None:
+    bad = {**report(), "reason": "not promoted: not better"}
+    monkeypatch.setattr(reported, "Service", Played())
+    for name, value in {**agent, "created_at": TRAINED, "report": bad}.items():
+        monkeypatch.setitem(AGENT, name, value)
+    _, output, _ = ran(reported.run, reported.Options("http://there", "w", "4"))
+    assert f"agent 4: ppo, {told}" in output
+    assert "verdict when its training ended, 2026-01-02 08:00:00 UTC: not promoted: not better" in output
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_a_table_says_who_passed_what(monkeypatch: pytest.MonkeyPatch, tmp_path:
     rows = {line[:17].strip(): line for line in returned.splitlines()}
     lines = [line.split() for line in counted.splitlines()]
     assert ["agent", "3", *["4.2", "%"] * 3, "–", "4.2", "%"] in lines
-    assert ["best", "heuristic", *["3.14", "h"] * 3, "–", "3.14", "h"] in lines
+    assert ["best", "heuristic", *["3.14"] * 3, "–", "3.14"] in lines
     assert (rows["agent 3"].count("✓"), rows["agent 5"].count("✗"), "–" in rows["agent 3"]) == (4, 4, True)
     assert "✓" not in rows["model_predictive"]
     assert " on [bold]w" in returned  # nothing that a name holds is obeyed

@@ -14,7 +14,7 @@ from tests.app.cli.remote.test_agent_report import ran
 
 ROW = {"time": "2026-01-01T06:00:00Z", "horizon_seconds": 3600.0, "interval_seconds": 600.0, "family": "arima_gru"}
 COUNTS = {"mean": 12.5, "median": 11.0, "low": 4.0, "high": 30.25}
-ANSWER = {
+ANSWER: dict[str, Any] = {
     "workload": "w",
     "model": 3,
     "level": 0.9,
@@ -53,10 +53,18 @@ def test_the_model_that_is_meant_forecasts(monkeypatch: pytest.MonkeyPatch, mode
     assert (status, played.calls[-1]) == (0, f"GET /workloads/w/models/{version}/forecast")
     assert [word for word in output.splitlines()[-1].split() if word] == [
         *("shop", "2026-01-01T06:00:00Z", "3,600"),
-        *("12.5", "11.0", "4.0", "30.2", "arima_gru"),
+        *("12.5", "11", "4", "30.2", "arima_gru"),
     ]
     _, output, _ = ran(forecasting.run, forecasting.Options("http://there", "w", model, as_json=True))
     assert json.loads(output) == ANSWER
+
+
+def test_less_than_one_job_is_no_forecast_of_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = {"series": "few", **ROW, "mean": 0.7, "median": 0.0312, "low": 0.0, "high": 3.0}
+    monkeypatch.setitem(ANSWER, "rows", [*ANSWER["rows"], few])
+    monkeypatch.setattr(forecasting, "Service", Played())
+    _, output, _ = ran(forecasting.run, forecasting.Options("http://there", "w"))
+    assert output.splitlines()[-1].split()[3:-1] == ["0.7", "0.0312", "0", "3"]
 
 
 @pytest.mark.parametrize(

@@ -36,5 +36,7 @@ def test_a_terminal_has_a_bar_on_one_line_however_narrow_it_is(width: int) -> No
 def test_a_pipe_has_a_line_now_and_then() -> None:
     lines = shown(80, terminal=False).splitlines()
     assert 10 <= len(lines) <= 12
-    assert lines[0].startswith("train   0%  running, about 100 s left, dueling_double_dqn seed 1, return -1.234")
+    assert lines[0].startswith(
+        "train   0%  running, about 100 s left, dueling_double_dqn seed 1, training return -1.234"
+    )
     assert lines[-1] == "train 100%  succeeded"

@@ -58,9 +58,11 @@ def printed(agent: dict[str, Any]) -> str:
 
 def test_a_learner_tells_who_it_is_and_how_fast() -> None:
     told = words(LIVE)
-    assert told == "running, about 12 s left, ppo seed 3, return 0.464, loss 0.0229, 37,314 steps/s"
+    assert told == "running, about 12 s left, ppo seed 3, training return 0.464, loss 0.0229, 37,314 steps/s"
     assert words({"state": "running", "eta_seconds": None, "phase": "judging"}) == "running, judging"
-    assert words({**LIVE, "trials": 1, "exploration": 0.05, "eta_seconds": None}).startswith("running, ppo, return")
+    assert words({**LIVE, "trials": 1, "exploration": 0.05, "eta_seconds": None}).startswith(
+        "running, ppo, training return"
+    )
 
 
 def test_every_trial_is_a_row_with_why_it_ended() -> None:
@@ -75,11 +77,11 @@ def test_every_trial_is_a_row_with_why_it_ended() -> None:
     assert "–" in rows[2]
 
 
-@pytest.mark.parametrize(("champion", "told"), [(True, "which answers from now on"), (False, "not promoted")])
+@pytest.mark.parametrize(("champion", "told"), [(True, "champion"), (False, "never promoted")])
 def test_the_verdict_is_told_in_words(champion: bool, told: str) -> None:
     text = printed({"version": 4, "algorithm": "ppo", "champion": champion, "report": report()})
     assert f"agent 4: ppo, {told}" in text
-    assert "1.23% from the exact optimum" in text
+    assert "1.23 % from the exact optimum" in text
     assert "promoted: it is good" in text
     rows = [{"name": "late by", "unit": "s", "policies": {"agent": MEAN, "pid": {**MEAN, "mean": 31.0}}}]
     counted = printed({"version": 4, "algorithm": "ppo", "champion": champion, "report": report(outcomes=rows)})
@@ -88,7 +90,7 @@ def test_the_verdict_is_told_in_words(champion: bool, told: str) -> None:
     learned = {"algorithm": "ppo", "seed": 2, "return": report()["return"], "gap_to_optimum": 0.0456}
     alone = printed({"version": 4, "algorithm": "planner", "champion": champion, "report": report(learned=learned)})
     assert "ppo by itself, seed 2: return -0.03000" in alone
-    assert "4.56% from the exact optimum" in alone
+    assert "4.56 % from the exact optimum" in alone
     assert "by itself" not in text
     single = printed({"version": 4, "algorithm": "ppo", "champion": champion, "report": report(bracket=BRACKET[:1])})
     assert "chosen" not in single

@@ -72,7 +72,7 @@ def test_the_reason_says_what_is_expected_and_what_else_would_be() -> None:
     run = answered_by(Scripted(dispatch=1 + 1))
     text = run.report(0.3, arrived=arrivals("web", 0.2, 0.25, 0.28)).reason.text
     assert text.startswith(
-        "2 of 3 requests of web start on cpu-0 with small in a batch of 2: 30.0 ms after at most 100.0 ms of waiting, "
+        "2 of 3 requests of web start on cpu-0 with small in a batch of 2: 30 ms after at most 100 ms of waiting, "
         "expected quality .86; large would come to .96; 1 request waits (1 of web)"
     )
 

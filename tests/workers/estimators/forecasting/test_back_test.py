@@ -59,12 +59,22 @@ def test_a_short_series_is_told_by_what_it_can_carry() -> None:
     assert {c["family"] for c in report["horizons"][0]["candidates"]} == {LAST}
 
 
+@pytest.mark.parametrize("rate", [0.7, 30.0])
+def test_a_mean_of_few_is_not_nothing(rate: float) -> None:
+    """A short series is told by its last count, which is 0 here; what comes of it on average is not."""
+    counts = np.random.default_rng(0).poisson(rate, 60).astype(np.float64)
+    counts[-1] = 0.0 if rate < 1 else rate
+    made, _ = forecaster("jobs", Series(counts, 0.0, HOUR), (1, 6), 0)
+    assert made.ahead().mean == pytest.approx(counts.mean(), abs=4 * np.sqrt(rate / 15))  # the last quarter is judged
+    assert np.all(made.ahead().mean > rate / 3)
+
+
 def test_bounds_hold_nine_of_ten_of_new_errors() -> None:
     rng = np.random.default_rng(0)
     inside = []
     for _ in range(400):
         came = np.log1p(rng.poisson(20, 60))
-        low, high, _ = errors(np.full(59, 3.0), came[:59], 1.0)
+        low, high, *_ = errors(np.full(59, 3.0), came[:59], 1.0)
         inside.append(low <= came[59] - 3.0 <= high)
 
     assert np.mean(inside) >= 0.9 - 3 * np.sqrt(0.09 / 400)

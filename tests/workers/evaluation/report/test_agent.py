@@ -47,7 +47,7 @@ WORKFLOW: dict[str, Any] = {
     "heuristics": {"sjf": interval(7.0, 0.5), "fcfs": interval(30.0, 4.0)},
     "best_heuristic": "sjf",
     "advantage": interval(1.0, 0.2),
-    "incumbent": "the present champion",
+    "incumbent": "the champion at that time",
     "gain": interval(0.5, 0.7),
     "candidates": {"portfolio": 5.5, "scorer": 6.5},
     "curve": [[0, 1.0], [4, 0.9]],
@@ -70,7 +70,7 @@ def test_a_learner_of_allocations_is_told_in_full() -> None:
     told = {"Agent 7 of resnet18", "not promoted", "it is no better", "ppo, seed 4; judged on 4,096 episodes."}
     told |= {"mean return", "−0.1050 [−0.1070, −0.1030]", "over the best heuristic", "+0.0050 [+0.0030, +0.0070]"}
     told |= {"What users count", "late by", "12 s", "31 s"}
-    told |= {"left to the exact optimum", "5.0%", "sla", "0.0125", "last", "chosen", "9,900"}
+    told |= {"left to the exact optimum", "5.0 %", "sla", "0.0125", "last", "chosen", "9,900"}
     assert told <= set(found.texts)
     assert len(found.images) == 2
     assert {"agent", "optimum", "threshold", "pid"} <= texts_of(found.images[0])

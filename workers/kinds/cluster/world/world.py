@@ -33,7 +33,7 @@ from workers.learning.simulator import Step as Stepped
 OUTCOMES = (
     Outcome("completion_hours", "h"),
     Outcome("jobs_finished"),
-    Outcome("gpu_hours", "h"),
+    Outcome("gpu_hours", "GPU-hours"),
     Outcome("restarts"),
 )
 SPREAD = 0.1

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.outcome import SHARE, Outcome
+from app.charts.text import MONEY, SHARE
+from app.kinds.contract.outcome import Outcome
 from app.kinds.contract.policy import Situation, View
 from app.kinds.inference.heuristics import WITHOUT_MODEL
 from app.kinds.inference.layout import Layout
@@ -33,8 +34,8 @@ OUTCOMES = (
     Outcome("response_quality", SHARE),
     Outcome("dropped", SHARE),
     Outcome("mean_delay", "s"),
-    Outcome("server_hours", "h"),
-    Outcome("cost"),
+    Outcome("server_hours", "server-hours"),
+    Outcome("cost", MONEY),
 )
 FAIRNESS = Outcome("jain", SHARE)
 """Jain's index of the users' mean qualities; counted, with each of these, where there are several users."""

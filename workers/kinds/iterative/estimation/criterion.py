@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from app.charts.text import seconds
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.spec import Criterion
 from workers.estimators.base import CriterionMissed
@@ -39,8 +40,8 @@ def check(criterion: Criterion, simulated_seconds: float, real_seconds: float) -
     allowed = min(criterion.max_seconds, share)
     if simulated_seconds > allowed:
         reason = (
-            f"max_seconds {criterion.max_seconds:g}"
+            f"max_seconds, {seconds(criterion.max_seconds)}"
             if criterion.max_seconds <= share
-            else f"max_fraction {criterion.max_fraction:g} of a real iteration of {real_seconds:.3g} s"
+            else f"max_fraction {criterion.max_fraction:g} of a real iteration of {seconds(real_seconds)}"
         )
         raise CriterionMissed(simulated_seconds, allowed, reason)

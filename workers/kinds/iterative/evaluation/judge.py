@@ -1,6 +1,6 @@
 """The judge of every training: the exported policy beside every heuristic and the exact optimum, on fresh seeds."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from app.kinds.iterative.spec import Spec
 from app.kinds.iterative.state import begin
 from app.policies.artifact import Artifact
 from workers.evaluation.equivalence import MARGIN
-from workers.evaluation.judge import Counted, Judgement, gap
+from workers.evaluation.judge import Counted, Judgement, beaten, gap
 from workers.evaluation.statistics import mean_interval as interval
 from workers.kinds.iterative.evaluation.optimum import NoOptimum, Optimum, solve
 from workers.kinds.iterative.evaluation.outcomes import counted, outcomes_of
@@ -123,7 +123,8 @@ def judge(
         ),
     )
     terms_paid = dict(zip(TERMS, map(float, agent.terms.mean(axis=0)), strict=True))
-    return verdict.report() | {"terms": terms_paid, **_to_optimum(evaluator, agent, optimum)}
+    played = {name: rule.returns for name, rule in rules.items()}
+    return verdict.report() | {"terms": terms_paid, **_to_optimum(evaluator, agent, optimum, played)}
 
 
 def alone(
@@ -132,7 +133,7 @@ def alone(
     """What the bare policy of an artifact earns, nothing guarding it, beside the exact optimum where it can be had."""
     evaluator = Evaluator(spec, table, seed)
     scores = evaluator.score(load(artifact).policy)
-    return {"return": scores.interval()} | _to_optimum(evaluator, scores, optimum)
+    return {"return": scores.interval()} | _to_optimum(evaluator, scores, optimum, {})
 
 
 def _present(evaluator: Evaluator, champion: bytes | None) -> Scores | None:
@@ -143,7 +144,9 @@ def _present(evaluator: Evaluator, champion: bytes | None) -> Scores | None:
     return evaluator.score_artifact(artifact)
 
 
-def _to_optimum(evaluator: Evaluator, agent: Scores, optimum: Optimum | None) -> dict[str, Any]:
+def _to_optimum(
+    evaluator: Evaluator, agent: Scores, optimum: Optimum | None, others: Mapping[str, NDArray[np.float64]]
+) -> dict[str, Any]:
     """The exact optimum on the same episodes, and what the agent leaves to be won; or why it can't be had."""
     if optimum is None or not optimum.exact:
         try:
@@ -151,6 +154,9 @@ def _to_optimum(evaluator: Evaluator, agent: Scores, optimum: Optimum | None) ->
         except NoOptimum as error:
             return {"optimum": None, "gap_to_optimum": None, "optimum_reason": str(error)}
     scores = evaluator.score(optimum.policy)
+    doubt = beaten(scores.returns, {"the agent": agent.returns, **others})
+    if doubt is not None:
+        return {"optimum": None, "gap_to_optimum": None, "optimum_reason": doubt}
     optimum_report = {**scores.interval(), "expected": optimum.expected, "grid_error": optimum.error}
     return {"optimum": optimum_report, "gap_to_optimum": gap(agent.returns, scores.returns), "optimum_reason": None}
 

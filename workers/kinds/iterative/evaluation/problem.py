@@ -193,7 +193,7 @@ class IterativeProblem:
     def labels(self) -> tuple[str, Policy]:
         """See ``Problem``."""
         if isinstance(self._planned, Optimum):
-            return "optimum", self._planned.policy
+            return "optimum" if self._planned.exact else "plan", self._planned.policy
         return "model_predictive", HEURISTICS["model_predictive"]
 
     def named_observation(self, situation: Situation, row: int) -> dict[str, float]:

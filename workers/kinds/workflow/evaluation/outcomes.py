@@ -3,7 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.outcome import SHARE, Outcome
+from app.charts.text import MONEY, SHARE
+from app.kinds.contract.outcome import Outcome
 from app.kinds.workflow.layout import HOUR, Nodes
 from app.kinds.workflow.trace import Seconds, Trace
 from workers.kinds.workflow.simulator.schedule import Schedule, figures, rented, slowdowns
@@ -11,7 +12,7 @@ from workers.kinds.workflow.simulator.schedule import Schedule, figures, rented,
 Floats = NDArray[np.float64]
 QUEUED = (Outcome("bounded slowdown"), Outcome("wait", "s"), Outcome("makespan", "s"))
 """Of jobs on one machine that always runs."""
-OUTCOMES = (*QUEUED, Outcome("deadlines missed", SHARE), Outcome("rented", "node-hours"), Outcome("cost"))
+OUTCOMES = (*QUEUED, Outcome("deadlines missed", SHARE), Outcome("rented", "node-hours"), Outcome("cost", MONEY))
 """Of any tasks on any nodes."""
 
 

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
+
+from ..models.agent_read_status import AgentReadStatus
 
 if TYPE_CHECKING:
     from ..models.agent_read_report import AgentReadReport
@@ -30,10 +32,17 @@ class AgentRead:
     champion: bool
     """ Whether it serves decisions now, in any role. """
     promoted: bool
-    """ Whether it has ever served decisions. """
+    """ Whether it has ever served decisions, even if it does not any more: `status` says what it is now. """
+    status: AgentReadStatus
+    """ What it is now, by the promotions and rollbacks so far. """
+    champion_since: datetime.datetime | None
+    """ When it last became the champion; null if it was never promoted. """
+    champion_until: datetime.datetime | None
+    """ When it ceased to be the champion; null while it is, and if it was never promoted. """
     report: AgentReadReport
-    """ Return with interval and by term, the same for every heuristic, the exact optimum if known, and in `reason`
-    why it was promoted or not. For some kinds also `pictures` of its behaviour; omitted in lists. """
+    """ The evaluation at the end of its training (`created_at`), which later promotions do not change: return with
+    interval and by term, the same for every heuristic, the exact optimum if known, and in `reason` why it was
+    promoted then or not. For some kinds also `pictures` of its behaviour; omitted in lists. """
     created_at: datetime.datetime
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
@@ -54,6 +63,20 @@ class AgentRead:
 
         promoted = self.promoted
 
+        status = self.status.value
+
+        champion_since: None | str
+        if isinstance(self.champion_since, datetime.datetime):
+            champion_since = self.champion_since.isoformat()
+        else:
+            champion_since = self.champion_since
+
+        champion_until: None | str
+        if isinstance(self.champion_until, datetime.datetime):
+            champion_until = self.champion_until.isoformat()
+        else:
+            champion_until = self.champion_until
+
         report = self.report.to_dict()
 
         created_at = self.created_at.isoformat()
@@ -70,6 +93,9 @@ class AgentRead:
                 "seed": seed,
                 "champion": champion,
                 "promoted": promoted,
+                "status": status,
+                "champion_since": champion_since,
+                "champion_until": champion_until,
                 "report": report,
                 "created_at": created_at,
             }
@@ -98,6 +124,38 @@ class AgentRead:
 
         promoted = d.pop("promoted")
 
+        status = AgentReadStatus(d.pop("status"))
+
+        def _parse_champion_since(data: object) -> datetime.datetime | None:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                champion_since_type_0 = datetime.datetime.fromisoformat(data)
+
+                return champion_since_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(datetime.datetime | None, data)
+
+        champion_since = _parse_champion_since(d.pop("champion_since"))
+
+        def _parse_champion_until(data: object) -> datetime.datetime | None:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                champion_until_type_0 = datetime.datetime.fromisoformat(data)
+
+                return champion_until_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(datetime.datetime | None, data)
+
+        champion_until = _parse_champion_until(d.pop("champion_until"))
+
         report = AgentReadReport.from_dict(d.pop("report"))
 
         created_at = datetime.datetime.fromisoformat(d.pop("created_at"))
@@ -111,6 +169,9 @@ class AgentRead:
             seed=seed,
             champion=champion,
             promoted=promoted,
+            status=status,
+            champion_since=champion_since,
+            champion_until=champion_until,
             report=report,
             created_at=created_at,
         )

@@ -11,8 +11,9 @@ T = TypeVar("T", bound="AgentReadReport")
 
 @_attrs_define
 class AgentReadReport:
-    """Return with interval and by term, the same for every heuristic, the exact optimum if known, and in `reason` why it
-    was promoted or not. For some kinds also `pictures` of its behaviour; omitted in lists.
+    """The evaluation at the end of its training (`created_at`), which later promotions do not change: return with interval
+    and by term, the same for every heuristic, the exact optimum if known, and in `reason` why it was promoted then or
+    not. For some kinds also `pictures` of its behaviour; omitted in lists.
 
     """
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from app.kinds.contract.text import number
 from app.kinds.iterative.decisions.reasons import (
     AllocationText,
     DecisionContext,
@@ -56,20 +55,20 @@ def context_of(
             "deadline_at_risk",
             (
                 "projected 1,912 s against a target of 1,800 s (12 % sure); 6 gpus bring it to 1,764 s (81 % sure) "
-                "if held; what is left costs 12.0 instead of 10.0 and takes 11 % less time"
+                "if held; what is left costs $12.00 instead of $10.00 and takes 11 % less time"
             ),
         ),
         (
             context_of((1912, 1912), after=FOUR, chance=(0.123, 0.123)),
             "deadline_at_risk",
-            "projected 1,912 s against a target of 1,800 s (12 % sure); 4 gpus stay, and what is left costs 10.0",
+            "projected 1,912 s against a target of 1,800 s (12 % sure); 4 gpus stay, and what is left costs $10.00",
         ),
         (
             context_of((1500, 1504), cost=(10, 6.6), chance=(0.97, 0.96), rest=(1000, 1004)),
             "slack_to_save_cost",
             (
                 "projected 1,500 s against a target of 1,800 s (97 % sure); 6 gpus bring it to 1,504 s (96 % sure) "
-                "if held; what is left costs 6.6 instead of 10.0 and takes as long"
+                "if held; what is left costs $6.60 instead of $10.00 and takes as long"
             ),
         ),
         (
@@ -77,7 +76,7 @@ def context_of(
             "trade_off",
             (
                 "projected 1,500 s against a target of 1,800 s (97 % sure); 6 gpus bring it to 1,900 s (20 % sure) "
-                "if held; what is left costs 5 instead of 10.0 and takes 40 % longer"
+                "if held; what is left costs $5.00 instead of $10.00 and takes 40 % longer"
             ),
         ),
         (
@@ -85,13 +84,13 @@ def context_of(
             "margin",
             (
                 "projected 1,790 s against a target of 1,800 s (54 % sure); 6 gpus bring it to 1,600 s (99 % sure) "
-                "if held; what is left costs 12.0 instead of 10.0 and takes 11 % less time"
+                "if held; what is left costs $12.00 instead of $10.00 and takes 11 % less time"
             ),
         ),
         (
             context_of((1764, 1764), after=FOUR, chance=(0.81, 0.81)),
             "on_track",
-            "projected 1,764 s against a target of 1,800 s (81 % sure); 4 gpus stay, and what is left costs 10.0",
+            "projected 1,764 s against a target of 1,800 s (81 % sure); 4 gpus stay, and what is left costs $10.00",
         ),
         (
             context_of((1700, 1764), cost=(0, 0), after=FOUR, chance=(0.0004, 0.0004)),
@@ -132,7 +131,7 @@ def test_a_target_of_each_iteration_in_words() -> None:
     reason = explain(LATENCY, context_of((24.04, 18.2), target=20, chance=(0.1, 0.7)))
     assert reason.code == "target_at_risk"
     assert reason.text.startswith(
-        "latency projected at 24.0 ms against a target of 20.0 ms (10 % sure in the next iteration); "
+        "latency projected at 24 ms against a target of 20 ms (10 % sure in the next iteration); "
         "6 gpus bring it to 18.2 ms (70 % sure in the next iteration) if held"
     )
 
@@ -140,11 +139,11 @@ def test_a_target_of_each_iteration_in_words() -> None:
 def test_the_first_allocation_in_words() -> None:
     assert first(RUN, context_of((2000, 1764), chance=(0.1, 0.6))).text == (
         "6 gpus to start with, worth most by the weights: projected 1,764 s against a target of 1,800 s (60 % sure); "
-        "the run costs 12.0"
+        "the run costs $12.00"
     )
     assert first(RUN, context_of((2000, 1600), chance=(0.1, 0.96), probability=0.95)).text == (
         "6 gpus to start with, worth most by the weights of what is sure enough: projected 1,600 s against a target of "
-        "1,800 s (96 % sure, 95 % asked for); the run costs 12.0"
+        "1,800 s (96 % sure, 95 % asked for); the run costs $12.00"
     )
     beyond = context_of((2000, 1900), chance=(0.1, 0.3), probability=0.95, attainable=False)
     assert first(RUN, beyond).text.startswith(
@@ -157,10 +156,3 @@ def test_the_first_allocation_in_words() -> None:
 )
 def test_a_chance_is_never_told_greater_than_it_is(share: float, text: str) -> None:
     assert percent(share) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(1234567.8, "1,234,568"), (100, "100"), (99.96, "100.0"), (12.34, "12.3"), (0.01234, "0.0123")]
-)
-def test_numbers_are_as_a_person_would_write_them(value: float, text: str) -> None:
-    assert number(value) == text

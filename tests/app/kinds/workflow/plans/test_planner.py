@@ -95,13 +95,13 @@ def test_what_ends_as_planned_changes_nothing() -> None:
 @pytest.mark.parametrize(
     ("report", "because"),
     [
-        ({"now": 90, "finished": [{"id": "a", "end": 80, "node": "fast-0", "start": 0}]}, "a ended 30.0 s later"),
-        ({"now": 30, "finished": [{"id": "a", "end": 30, "node": "fast-0", "start": 0}]}, "a ended 20.0 s earlier"),
-        ({"now": 70, "running": [{"id": "a", "node": "fast-0", "start": 0}]}, "a will end 27.0 s later"),
+        ({"now": 90, "finished": [{"id": "a", "end": 80, "node": "fast-0", "start": 0}]}, "a ended 30 s later"),
+        ({"now": 30, "finished": [{"id": "a", "end": 30, "node": "fast-0", "start": 0}]}, "a ended 20 s earlier"),
+        ({"now": 70, "running": [{"id": "a", "node": "fast-0", "start": 0}]}, "a will end 27 s later"),
         ({"now": 5, "running": [{"id": "a", "node": "slow-0", "start": 0}]}, "a runs on slow-0 instead of fast-0"),
         ({"now": 70, "queued": [task("e", parents=["d"])]}, "e is new"),
         ({"now": 70, "queued": [task(name) for name in "efgh"]}, "e, f, g … are new"),
-        ({"now": 40}, "a waits 40.0 s longer than planned"),
+        ({"now": 40}, "a waits 40 s longer than planned"),
     ],
 )
 def test_departures_make_a_new_plan_with_their_reason(report: dict[str, Any], because: str) -> None:
@@ -165,7 +165,7 @@ def test_without_a_search_a_late_plan_goes_on_and_a_broken_one_does_not() -> Non
     state = with_plan(on)
     late = planned(QueueSituation(on, went_on(on, state, now=40)), none)
     assert late.plan == state.plan
-    assert "now a waits 40.0 s longer than planned, but another search goes on" in late.text
+    assert "now a waits 40 s longer than planned, but another search goes on" in late.text
     new = planned(QueueSituation(on, went_on(on, state, now=1, queued=[task("e")])), none)
     assert new == (None, "HEFT answers without a plan: another search goes on")
 

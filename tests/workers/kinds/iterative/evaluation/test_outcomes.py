@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.kinds.contract.outcome import amount
+from app.charts.text import amount
 from app.kinds.iterative.heuristics import HEURISTICS
+from app.kinds.iterative.spec import Resource
 from tests.planted import planted_spec, planted_table
 from workers.evaluation.arena import play
 from workers.evaluation.levels import Level
 from workers.kinds.iterative.evaluation.judge import Evaluator
-from workers.kinds.iterative.evaluation.outcomes import outcomes_of
+from workers.kinds.iterative.evaluation.outcomes import hours_of, outcomes_of
 from workers.kinds.iterative.evaluation.problem import IterativeProblem
 
 LATE = {"name": "iteration_seconds", "unit": "s", "scope": "run"}
@@ -35,12 +36,41 @@ def seconds(gpus: float) -> float:
 
 def test_a_late_run_tells_by_how_much_and_what_it_held() -> None:
     late = counted(resources=[GPUS], metrics=[{**LATE, "target": 10.0}], iterations=3)
-    gpus = round(late["gpus × hours"] * 3600 / (late["late by"] + 10))
+    gpus = round(late["GPU-hours"] * 3600 / (late["late by"] + 10))
     assert late["runs late"] == 1
     assert late["late by"] == pytest.approx(3 * seconds(gpus) - 10, rel=1e-4)
-    assert late["gpus × hours"] == pytest.approx(gpus * 3 * seconds(gpus) / 3600, rel=1e-4)
-    assert late["cost"] == pytest.approx(2.5 * late["gpus × hours"], rel=1e-4)
+    assert late["GPU-hours"] == pytest.approx(gpus * 3 * seconds(gpus) / 3600, rel=1e-4)
+    assert late["cost"] == pytest.approx(2.5 * late["GPU-hours"], rel=1e-4)
     assert late["changes"] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "told", "whole"),
+    [
+        ("gpus", "", "GPU-hours", 1),
+        ("gpus", "gpu", "GPU-hours", 1),
+        ("gpus", "%", "GPU-hours", 100),
+        ("cpu", "percent", "core-hours", 100),
+        ("cpu", "%", "core-hours", 100),
+        ("cores", "", "core-hours", 1),
+        ("executors", "", "executor-hours", 1),
+        ("memory", "GiB", "GiB-hours", 1),
+    ],
+)
+def test_hours_are_of_what_is_allocated(name: str, unit: str, told: str, whole: float) -> None:
+    resource = Resource(name=name, unit=unit, minimum=1, maximum=8)
+    assert hours_of([resource]) == [(told, whole)]
+
+
+def test_hours_of_two_that_would_be_called_the_same_are_told_apart() -> None:
+    both = [Resource(name=name, minimum=1, maximum=8) for name in ("cpu", "core", "gpus")]
+    assert [name for name, _ in hours_of(both)] == ["cpu core-hours", "core core-hours", "GPU-hours"]
+
+
+def test_hours_in_per_cent_are_of_whole_cores() -> None:
+    cpu = {"name": "gpus", "unit": "%", "minimum": 2, "maximum": 8, "initial": 4, "price_per_hour": 2.5}
+    found = counted(resources=[cpu], metrics=[{**LATE, "target": 1e6}], iterations=3)
+    assert found["cost"] == pytest.approx(250 * found["GPU-hours"], rel=1e-4)
 
 
 def test_a_run_in_time_is_late_by_nothing_and_one_resource_at_price_one_is_its_own_money() -> None:

@@ -1,0 +1,116 @@
+"""How figures are written for people, on pages, in reports and on the command line; what programs read stays exact.
+
+Three significant digits unless a caller asks for more, thousands apart, never an exponent, never a negative zero.
+Durations below a second are in milliseconds or microseconds, costs carry the currency of ``STEWARD_CURRENCY``, and
+moments say that they are UTC.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+
+NOTHING = "–"
+SHARE = "share"
+"""The unit of parts of 1, which are written in per cent."""
+MONEY = "money"
+"""The unit of costs, which is written as the currency."""
+ROUNDING = 1e-12
+"""Below this a difference is nothing but rounding."""
+SMALLEST = 1e-6
+MOST_DIGITS = 8
+CODE_LENGTH = 3
+UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+
+_currency = ["$"]
+
+
+def use_currency(name: str) -> None:
+    """Set the currency in which this process writes costs: a sign such as “€”, or a code such as “EUR”."""
+    _currency[0] = name
+
+
+def currency() -> str:
+    """The currency of all prices."""
+    return _currency[0]
+
+
+def number(value: float, digits: int = 3, *, signed: bool = False) -> str:
+    """So many significant digits, but all before the point: “0.00372”, “12.4”, “1,912”; “< 0.000001” where it is."""
+    size = abs(value)
+    if not math.isfinite(value):
+        return str(value)
+    if size < ROUNDING:
+        return "0"
+    if size < SMALLEST:
+        return "< 0.000001" if value > 0 else "> -0.000001"
+    places = max(digits - 1 - math.floor(math.log10(size)), 0)
+    text = f"{value:{'+' if signed else ''},.{places}f}"
+    return text.rstrip("0").rstrip(".") if places else text
+
+
+def fixed(value: float, places: int, *, signed: bool = False) -> str:
+    """So many digits after the point, thousands apart."""
+    shown = 0.0 if abs(value) < 0.5 * 10**-places else value
+    return f"{shown:{'+' if signed else ''},.{places}f}"
+
+
+def percent(share: float, places: int = 1) -> str:
+    """A part of 1: “4.2 %”."""
+    return f"{fixed(100 * share, places)} %"
+
+
+def interval(mean: float, low: float, high: float, *, signed: bool = False) -> str:
+    """A mean and its interval in brackets, with as many digits as the interval leaves room for."""
+    parts, spread = (mean, low, high), high - low
+    if spread < ROUNDING:
+        texts = [number(part, 4, signed=signed) for part in parts]
+    else:
+        places = min(max(1 - math.floor(math.log10(spread)), 0), MOST_DIGITS)
+        texts = [fixed(part, places, signed=signed) for part in parts]
+    return f"{texts[0]} [{texts[1]}, {texts[2]}]"
+
+
+def amount(value: float, unit: str) -> str:
+    """A quantity with its unit: “4.2 %”, “1,912 s”, “484 µs”, “$4.15”, “0.13 node-hours”."""
+    if unit == SHARE:
+        return percent(value)
+    if unit == "s":
+        return seconds(value)
+    unit = currency() if unit == MONEY else unit
+    sign = bool(unit) and not any(letter.isalnum() or letter == "%" for letter in unit.split("/")[0])
+    if sign or (len(unit) == CODE_LENGTH and unit.isupper()):
+        figure = f"{abs(value):,.2f}" if 1 <= abs(value) < 1_000 else number(abs(value))
+        minus = "-" if value < 0 and figure != "0" else ""
+        return f"{minus}{unit}{figure}" if sign else f"{minus}{figure} {unit}"
+    return f"{number(value)} {unit}".rstrip()
+
+
+def money(value: float) -> str:
+    """A cost in the currency of all prices: “$4.15”, “4.15 EUR”."""
+    return amount(value, MONEY)
+
+
+def seconds(value: float) -> str:
+    """A duration in seconds, or in the smaller unit that has whole digits: “1.3 s”, “62 ms”, “484 µs”."""
+    for size, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if abs(value) >= size:
+            return f"{number(value / size)} {unit}"
+    return "0 s" if abs(value) < 1e-9 else f"{number(value / 1e-6)} µs"
+
+
+def duration(value: float | None) -> str:
+    """A span of time in its two largest units: “3 min 20 s”."""
+    if value is None:
+        return ""
+    left, words = max(round(value), 0), list[str]()
+    for size, unit in UNITS:
+        if left >= size and len(words) < 2:
+            words.append(f"{left // size} {unit}")
+            left %= size
+    return " ".join(words) or "0 s"
+
+
+def moment(at: datetime | None) -> str:
+    """A point in time to the second: “2026-01-31 18:05:00 UTC”."""
+    return "" if at is None else at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -1,0 +1,83 @@
+"""Figures for people: three digits, no exponent, no negative zero, units that fit, a currency."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.charts import text
+
+PLAIN = re.compile(r"[<> ]*[+-]?[\d,]+(\.\d+)?")
+
+
+@pytest.fixture
+def dollars() -> Iterator[None]:
+    yield
+    text.use_currency("$")
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (1234567.8, "1,234,568"),
+        (100, "100"),
+        (99.96, "100"),
+        (12.34, "12.3"),
+        (90.0, "90"),
+        (0.01234, "0.0123"),
+        (3.72e-05, "0.0000372"),
+        (-4.2e-8, "> -0.000001"),
+        (-1e-14, "0"),
+        (-0.0, "0"),
+        (float("inf"), "inf"),
+    ],
+)
+def test_numbers_are_as_a_person_would_write_them(value: float, told: str) -> None:
+    assert text.number(value) == told
+
+
+@given(st.floats(-1e15, 1e15))
+def test_no_number_has_an_exponent_or_is_a_negative_zero(value: float) -> None:
+    for told in (text.number(value), text.number(value, 6), text.fixed(value, 2)):
+        assert PLAIN.fullmatch(told), told
+        assert told.strip("+-0.,") or not told.startswith("-"), told
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [(1912.2, "1,912 s"), (1.3, "1.3 s"), (0.0617, "61.7 ms"), (0.000484, "484 µs"), (2e-9, "0.002 µs"), (0.0, "0 s")],
+)
+def test_short_times_have_short_units(value: float, told: str) -> None:
+    assert text.seconds(value) == text.amount(value, "s") == told
+
+
+@pytest.mark.parametrize(
+    ("currency", "told"),
+    [
+        ("$", ("$4.15", "$0.0372", "$1,912", "-$3.00", "$0")),
+        ("EUR", ("4.15 EUR", "0.0372 EUR", "1,912 EUR", "-3.00 EUR", "0 EUR")),
+    ],
+)
+@pytest.mark.usefixtures("dollars")
+def test_costs_carry_the_currency(currency: str, told: tuple[str, ...]) -> None:
+    text.use_currency(currency)
+    assert tuple(map(text.money, (4.154, 0.0372, 1912.3, -3.0, 0.0))) == told
+    assert text.amount(4.154, currency) == told[0]
+
+
+def test_shares_are_in_per_cent_and_none_is_below_nothing() -> None:
+    assert (text.percent(0.0425), text.percent(-0.0001), text.amount(0.5, text.SHARE)) == ("4.2 %", "0.0 %", "50.0 %")
+    assert text.interval(-0.0001, -0.02, 0.016) == "0.000 [-0.020, 0.016]"
+    assert text.amount(1.66, "GPU-hours") == "1.66 GPU-hours"
+
+
+def test_moments_say_that_they_are_utc() -> None:
+    at = datetime(2026, 1, 31, 20, 5, tzinfo=timezone(timedelta(hours=2)))
+    assert text.moment(at) == text.moment(at.astimezone(UTC)) == "2026-01-31 18:05:00 UTC"
+    assert text.moment(None) == ""
+    assert (text.duration(200), text.duration(0.2), text.duration(90_061)) == ("3 min 20 s", "0 s", "1 d 1 h")
