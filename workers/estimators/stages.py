@@ -43,7 +43,7 @@ class Stages(NamedTuple):
     rows: Rows
 
     def compose(self, curve: Floats, bins: Integers) -> Floats:
-        """Log metric of ``curve`` [n], a log prediction, in ``bins`` [n]; bins beyond the last one seen are as that one."""
+        """Log metric of ``curve`` [n], a log prediction, in ``bins`` [n]; unseen last bins are as the last seen one."""
         bins = np.minimum(bins, len(self.level) - 1)
         return np.asarray(self.level[bins] + self.elasticity[bins] * curve, np.float64)
 
