@@ -19,6 +19,7 @@ from benchmarks.page import cells, write
 
 RESULTS = Path(__file__).with_name("results.json")
 BENCHMARKS = (
+    "demos",
     "footprint",
     "simulator_speed",
     "build_overhead",

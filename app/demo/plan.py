@@ -21,8 +21,8 @@ SAVE_SECONDS = 0.9  # that the store takes for a checkpoint
 MINIMUM, MAXIMUM, STEP = 10, 90, 10
 """Percent of a core: less than a core, which every machine has to give."""
 GRID = range(MINIMUM, MAXIMUM + 1, STEP)
-PROFILED = (20, 40, 60, 90)
-REFERENCE = 40
+PROFILED = (20, 30, 60, 90)
+REFERENCE = 30
 DEADLINE_SLACK = 1.12  # the deadline over what the reference takes without the neighbour
 SAFETY = 1.1  # what a careful engineer leaves under the deadline
 PRICE_PER_CPU_SECOND = 0.01

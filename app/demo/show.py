@@ -10,10 +10,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from app.charts.text import money
 from app.cli.remote.progress_bar import Bar, follow, progress, remaining
 from app.demo.api import Json
 from app.demo.drive import Advice, Row, Run
-from app.demo.plan import saved
+from app.demo.plan import PRICE_PER_CPU_SECOND, saved
 
 COLUMNS = (("iteration", 9), ("phase", 5), ("cpu %", 5), ("seconds", 7), ("predicted", 11), ("elapsed", 7), ("next", 8))
 WIDE = 110
@@ -117,7 +118,8 @@ class Show:
             ("", "elapsed", f"deadline {steward.deadline:.1f} s", "CPU-s", "cost"), [outcome(run) for run in runs]
         )
         if others:
-            self.say("Cost is reserved CPU-seconds × price. Steward's cost, with 95 % intervals:")
+            price = money(PRICE_PER_CPU_SECOND)
+            self.say(f"Cost is reserved CPU-seconds × {price}. Steward's cost, with 95 % intervals:")
         for other in others:
             self.say(compared(steward, other))
         for line in changes(steward.rows):
@@ -128,7 +130,7 @@ def outcome(run: Run) -> Sequence[str]:
     """A run's line of the summary."""
     by = abs(run.deadline - run.seconds)
     met = f"[green]met by {by:.1f} s[/]" if run.met else f"[red]MISSED by {by:.1f} s[/]"
-    return run.label, f"{run.seconds:.1f} s", met, f"{run.reserved:.2f}", f"{run.cost:.4f}"
+    return run.label, f"{run.seconds:.1f} s", met, f"{run.reserved:.2f}", money(run.cost)
 
 
 def compared(steward: Run, other: Run) -> str:

@@ -5,7 +5,7 @@
 - ``{"start": {"batches": 25, "fetch_seconds": 0.2, "seed": 0}}`` begins a training from nothing: ``{"ready": true}``.
   Optional: ``width`` of the network; ``save_every`` and ``save_seconds``, for trainings that save.
 - ``{}`` runs one iteration and answers what it measured. An iteration waits for its data as from a remote store,
-  prepares that many batches, trains on them, and tests. Every ``save_every``-th one saves instead: it tests, writes a
+  prepares that many batches, trains on them, and tests. Every ``save_every``-th one saves instead: it writes a
   checkpoint to disk, and waits about ``save_seconds`` for the remote store to take it.
 
 The store is a stand-in: a wait whose length the seed decides, the same in each run. The end of the input ends the
@@ -61,7 +61,7 @@ class Training:
         self.labels = labels.astype(np.int64)  # [1797]
         self.batches, self.fetch_seconds = batches, fetch_seconds
         self.save_every, self.save_seconds = save_every, save_seconds
-        self.loss = float("nan")
+        self.loss, self.reached = float("nan"), 0.0
         self.waits = np.random.default_rng(seed)
         self.rng = np.random.default_rng(seed)
         self.network = torch.nn.Sequential(
@@ -110,7 +110,8 @@ class Training:
             time.sleep(self.fetch_seconds)
             prepared = [self.batch() for _ in range(self.batches)]
             self.loss = float(np.mean([self.step(images, labels) for images, labels in prepared]))
-        return {"loss": self.loss, "accuracy": self.accuracy()}
+            self.reached = self.accuracy()
+        return {"loss": self.loss, "accuracy": self.reached}
 
 
 class Session:
