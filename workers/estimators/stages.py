@@ -43,9 +43,10 @@ class Stages(NamedTuple):
     rows: Rows
 
     def compose(self, curve: Floats, bins: Integers) -> Floats:
-        """Log metric of ``curve`` [n], a log prediction, in ``bins`` [n]; unseen last bins are as the last seen one."""
-        bins = np.minimum(bins, len(self.level) - 1)
-        return np.asarray(self.level[bins] + self.elasticity[bins] * curve, np.float64)
+        """Log metric of ``curve`` [n], a log prediction, in ``bins`` [n]; bins beyond the last one seen are typical."""
+        level, elasticity = (np.append(part, np.median(part)) for part in (self.level, self.elasticity))
+        bins = np.minimum(bins, len(self.level))
+        return np.asarray(level[bins] + elasticity[bins] * curve, np.float64)
 
 
 def decompose(rows: Rows, bins: int, form: Form) -> Stages:

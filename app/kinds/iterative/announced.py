@@ -53,7 +53,8 @@ class Announced:
             return None
         cells, weights = self.point
         rest = Point(cells[:, :, 1:], None if weights is None else weights[:, :, 1:])
-        return Announced(self.projector, self.first + 1, np.maximum(self.counts - 1, 0), rest)
+        first = np.minimum(self.first + 1, self.projector.layout.iterations)
+        return Announced(self.projector, first, np.maximum(self.counts - 1, 0), rest)
 
     def sums(self, metric: int, allocation: Indices, *, logs: bool) -> Array:
         """Σ over the announced iterations of the expected ``metric`` (or its log) at ``allocation`` [N, B] → [N, B]."""
@@ -190,14 +191,20 @@ class Remaining:
 
     def next(self, metric: int) -> tuple[Array, Array]:
         """Log of the next iteration's ``metric`` and the variance that noise gives it, [N, B] and [B] or [1]."""
-        logs = [self.ahead.log_mean(row, self.point, self.iteration)[:, metric] for row in self.allocation]
+        logs = _next(self.ahead, metric, self.allocation, self.point, self.iteration)
         noise = self.ahead.noise(self.iteration)[:, metric]
         if self.told is None:
-            return np.stack(logs), noise
+            return logs, noise
         told, known = self.told, self.told.counts > 0
-        there = [told.projector.log_mean(row, told.next, self.iteration)[:, metric] for row in self.allocation]
+        there = _next(told.projector, metric, self.allocation, told.next, self.iteration)
         own = told.projector.noise(self.iteration)[:, metric]
-        return np.where(known, np.stack(there), np.stack(logs)), np.where(known, own, noise)
+        return np.where(known, there, logs), np.where(known, own, noise)
+
+
+def _next(projector: Projector, metric: int, allocation: Indices, point: Point, iteration: Indices) -> Array:
+    """Expected log of one metric in ``iteration`` [B] at rows ``allocation`` [N, B] of the grid, [N, B]."""
+    found = [projector.metric_logs(metric, allocation, cell, iteration) for cell in point.cells]
+    return found[0] if point.weights is None else weighted(found, point.weights)
 
 
 def remaining(

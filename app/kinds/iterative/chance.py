@@ -27,13 +27,16 @@ def asked(state: State) -> NDArray[np.bool_]:
     return ~missing
 
 
-def chances(projector: Projector, state: State, allocation: Indices, pause: Array) -> Array:
+def chances(
+    projector: Projector, state: State, allocation: Indices, pause: Array, then: Indices | None = None
+) -> Array:
     """How likely each target is to be met, [M, K, B], if the run changes to a row of the allocation grid [K, B] now,
     which takes ``pause`` [K, B] (or [K, 1]) seconds; not a number where a metric has no target that can be met.
 
-    A run's target is held against its end, each allocation being held to it; an iteration's against the next one.
+    A run's target is compared with its end, each allocation being held to it, or followed by row ``then`` [K, B] after
+    the next iteration; an iteration's with the next one.
     """
-    left, apart = remaining(projector, state, allocation, announced(projector, state))
+    left, apart = remaining(projector, state, allocation, announced(projector, state), then)
     return chances_of(projector, state, left, apart, pause)
 
 

@@ -120,8 +120,14 @@ def _pid(situation: Situation) -> Choice:
 
 def _model_predictive(situation: Situation) -> Choice:
     """The best action to hold; where iterations differ, the best action before going on as it would."""
-    best = _best_held(situation)
-    return _for_next(situation, best) if phased(situation.projector, situation.state) else best
+    best, differ = _best_held(situation), phased(situation.projector, situation.state)
+    if not differ.any():
+        return best
+    apart = _for_next(situation, best)
+    assert best.values is not None  # noqa: S101 - it says what it expects of each action
+    assert apart.values is not None  # noqa: S101 - so does this
+    values = np.where(differ[:, None], apart.values, best.values)
+    return Choice(np.where(differ, apart.action, best.action), values)
 
 
 def _best_held(situation: Situation) -> Choice:
@@ -132,23 +138,27 @@ def _best_held(situation: Situation) -> Choice:
     return Choice(expected.argmax(axis=1), expected)
 
 
-def phased(projector: Projector, state: State) -> bool:
-    """Whether a deadline is all that is asked for, and iterations to come are known to differ."""
-    spec = projector.layout.spec
-    deadline = all(metric.name == SECONDS and metric.scope == "run" for metric in spec.metrics if metric.target)
-    return deadline and (projector.ahead.bins > 1 or announced(projector, state) is not None)
+def phased(projector: Projector, state: State) -> NDArray[np.bool_]:
+    """Of which runs a deadline is all that is asked for, and iterations to come are known to differ, [B]."""
+    aimed_at = [metric for metric in projector.layout.spec.metrics if metric.target]
+    if any((metric.name, metric.scope, metric.goal) != (SECONDS, "run", "at_most") for metric in aimed_at):
+        return np.zeros(len(state.iteration), np.bool_)
+    told = announced(projector, state)
+    known = np.zeros(len(state.iteration), np.bool_) if told is None else told.counts > 0
+    return np.asarray(known | (projector.ahead.bins > 1), np.bool_)
 
 
-def continuation(situation: Situation) -> NDArray[np.integer] | None:
-    """Row of the allocation grid that is best held after the next iteration, [B]; None where iterations don't differ:
+def continuation(situation: Situation) -> NDArray[np.integer]:
+    """Row of the allocation grid that is best held after the next iteration, [B]; −1 where iterations don't differ:
     there, what is decided is held.
     """
     projector, state = situation.projector, situation.state
-    if not phased(projector, state):
-        return None
+    differ = phased(projector, state)
+    if not differ.any():
+        return np.full(len(differ), -1)
     options = reachable(projector, state, situation.view.mask)
-    rows: NDArray[np.integer] = options.allocation[_best_held(situation).action, np.arange(len(state.iteration))]
-    return rows
+    rows = options.allocation[_best_held(situation).action, np.arange(len(differ))]
+    return np.where(differ, rows, -1)
 
 
 def _for_next(situation: Situation, held: Choice) -> Choice:
@@ -157,33 +167,43 @@ def _for_next(situation: Situation, held: Choice) -> Choice:
     Slower allocations, if held to the end, save money for the time that they take: the best rate among them is what a
     second is worth, or what a second costs in expected lateness if that is more. (It is the Lagrange multiplier of the
     deadline.) At that price, an iteration that does not scale gets little, and one that scales well gets much.
+    Probabilities that are required stay required of the action followed by the held one. Values are on the scale of
+    the rest of the run, as those of ``held`` are: as if each iteration left gained as much.
     """
-    projector, state, view = situation.projector, situation.state, situation.view
-    options, seconds = reachable(projector, state, view.mask), projector.layout.seconds
+    projector, state, view, layout = situation.projector, situation.state, situation.view, situation.projector.layout
+    options, seconds = reachable(projector, state, view.mask), layout.seconds
     runs, back, legal = np.arange(len(held.action)), held.action, view.mask.T
-    returning = np.abs(projector.layout.deltas[:, None] - projector.layout.deltas[back])  # [N, B, R]
-    pause = options.pause + (returning != 0) @ projector.change_seconds
-    change = options.change + projector.share_moved(returning.sum(axis=2))
+    pause, change = np.broadcast_to(options.pause, legal.shape), options.change  # there, and back to ``held``
+    for resource, deltas in enumerate(layout.deltas.T):
+        returning = np.abs(deltas[:, None] - deltas[back])
+        pause = pause + (returning != 0) * projector.change_seconds[resource]
+        change = change + projector.share_moved(returning)
 
-    left, apart = remaining(projector, state, options.allocation, announced(projector, state))
+    told, goal = announced(projector, state), options.allocation[back, runs]
+    left, apart = remaining(projector, state, options.allocation, told)
     pace = np.exp(apart.effect[:, seconds] + apart.variance[:, seconds] / 2)
     members = np.ones((len(runs), 1)) if apart is state else member_weights(state)
+    logs, noise = left.next(seconds)
     rest, following = (
-        np.einsum("nbk,bk->nb", (sums * pace).reshape(len(sums), *members.shape), members)
-        for sums in (left.rest(seconds), left.rest(seconds) - left.later.rest(seconds))
+        np.einsum("nbk,bk->nb", (expected * pace).reshape(len(expected), *members.shape), members)
+        for expected in (left.rest(seconds), np.exp(logs + noise / 2))
     )
     rate = options.rate * (state.weights[:, 1] / reference_cost(projector, state))
     cost, slower = rest * rate, rest - rest[back, runs]
     saved = np.where(legal & (slower > 0), cost[back, runs] - cost, 0)
     price = (saved / np.where(slower > 0, slower, 1)).max(axis=0)
-    metric = projector.layout.spec.metrics[seconds]
+    metric = layout.spec.metrics[seconds]
     if metric.target:
-        goal, wait = options.allocation[back, runs][None], options.pause[back].T
-        late = 1 - chances(projector, state, goal, wait)[seconds, 0]
+        late = 1 - chances(projector, state, goal[None], options.pause[back].T)[seconds, 0]
         price = np.maximum(price, late * state.weights[:, 0] * metric.weight / state.targets[:, seconds])
 
     spent = (following + pause) * (rate + price) + state.weights[:, 2] * change
-    values = -np.where(legal, spent, np.inf)
+    values = -np.where(legal, spent, np.inf) * np.maximum(layout.iterations - state.iteration, 1)
+    required = asked(state)[:, seconds]
+    if required.any():
+        then = np.broadcast_to(goal, options.allocation.shape)
+        sure = chances(projector, state, options.allocation, pause, then)[seconds] >= state.probabilities[:, seconds]
+        values = np.where(required & sure[back, runs] & ~sure, -np.inf, values)
     action = values.argmax(axis=0)
     tied = values[action, runs] - values[back, runs] <= TIE * np.abs(values[back, runs])
     return Choice(np.where(tied, back, action), values.T)

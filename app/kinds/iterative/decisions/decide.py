@@ -51,14 +51,14 @@ class Steps(NamedTuple):
         decided: what the guard made of the policy's actions.
         required: what a change must gain.
         shadows: what each run's shadow would have done; None where it has none.
-        then: row of the allocation grid to go on with after the next iteration, [B]; None: ``levels`` are held.
+        then: row of the allocation grid to go on with after the next iteration, [B]; −1: ``levels`` are held.
     """
 
     levels: Levels
     decided: Decided
     required: float
     shadows: list[Consulted | None]
-    then: NDArray[np.integer] | None = None
+    then: NDArray[np.integer]
 
 
 class Subject(msgspec.Struct, frozen=True):
@@ -276,7 +276,9 @@ def decision_contexts(
         map(compiled.allocation_text, hold.tolist()),
         map(compiled.allocation_text, after.tolist()),
         [True] * len(hold) if sure else _attainable(compiled, state, seen, sought),
-        repeat(None) if then is None else map(compiled.allocation_text, then.tolist()),
+        repeat(None)
+        if then is None
+        else [compiled.allocation_text(row) if row >= 0 else None for row in then.tolist()],
     )
     return list(map(DecisionContext, *columns))
 

@@ -46,27 +46,32 @@ def forecast(
 ) -> Forecast:
     """Forecast for moving from row ``hold`` [B] of the grid to ``chosen`` [B], which takes ``pause`` [B] seconds.
 
-    Either is held to the end or, where ``then`` [B] is given, followed by that row after the next iteration.
+    Where ``then`` [B] is a row of the grid, it follows either after the next iteration; where it is −1 or not given,
+    either is held to the end.
     """
     layout, pair = projector.layout, np.array([hold, chosen])
-    told = announced(projector, state)
-    left, apart = remaining(projector, state, pair, told, None if then is None else np.array([then, then]))
+    after = None if then is None or (then < 0).all() else np.where(then >= 0, then, pair)
+    told, pauses = announced(projector, state), np.array([0 * pause, pause])
+    if after is not None:
+        returning = projector.grid_levels[pair] != projector.grid_levels[after]  # [2, B, R]
+        pauses = pauses + returning @ projector.change_seconds
+    left, apart = remaining(projector, state, pair, told, after)
     projected, rest = _expected(projector, state, left, apart)
-    rest[1] += pause
+    rest += pauses
     if layout.spec.metrics[layout.seconds].scope == "run":
-        projected[1, :, layout.seconds] += pause
+        projected[:, :, layout.seconds] += pauses
     rates = (layout.allocations[pair] * state.prices).sum(axis=2) * projector.hours_per_second
     mean, low, high = next_iteration(projector, state, chosen, told, pause)
     excess = _excess(projector, state, projected)
     if projector.table.informed:
-        chance = chances_of(projector, state, left, apart, np.array([0 * pause, pause])).transpose(1, 2, 0)
+        chance = chances_of(projector, state, left, apart, pauses).transpose(1, 2, 0)
     else:
         chance = np.full(projected.shape, np.nan)
     cost = rates * rest
-    if then is not None:
+    if after is not None:
         _, later = _expected(projector, state, left.taken_over(), apart)
-        rate = (layout.allocations[then] * state.prices).sum(axis=1) * projector.hours_per_second
-        cost += later * (rate - rates)
+        taking_over = (layout.allocations[after] * state.prices).sum(axis=2) * projector.hours_per_second
+        cost += later * (taking_over - rates)
     return Forecast(mean, low, high, projected, excess, chance, rest, cost)
 
 

@@ -47,7 +47,8 @@ class AllocationText(NamedTuple):
 
 
 class DecisionContext(msgspec.Struct, frozen=True):
-    """One decision in plain numbers; pairs are (hold the present allocation, take the decided one and hold it).
+    """One decision in plain numbers; pairs are (keep the present allocation, take the decided one), either held to the
+    end or followed by ``then``.
 
     Attributes:
         metric: position of the metric that is nearest to missing its target, or furthest beyond it; -1 without target.
@@ -127,7 +128,7 @@ def explain(words: Sequence[Wording], context: DecisionContext) -> Reason:
         return Reason(_code(own, context), f"{opening}; {_stay(context)}")
     reached = f"{number(context.projected[1])}{own.unit}{_sure(own, context.chance[1])}"
     if context.passing:
-        step = f"{context.decided.words} for this iteration, then {context.passing}: {reached}"
+        step = f"{context.decided.words} for the next iteration, then {context.passing} at best: {reached}"
         return Reason("phase", f"{opening}; {step}; {_price(context)}")
     text = f"{opening}; {context.decided.words} bring it to {reached} if held; {_price(context)}"
     return Reason(_code(own, context), text)
@@ -176,7 +177,8 @@ def percent(share: float) -> str:
 
 def _stay(context: DecisionContext) -> str:
     left = f", and what is left costs {money(context.cost[0])}" if context.cost[0] > 0 else ""
-    return f"{context.present.words} stay{left}"
+    passing = f" for the next iteration, then {context.passing} at best" if context.passing else ""
+    return f"{context.present.words} stay{passing}{left}"
 
 
 def _price(context: DecisionContext) -> str:

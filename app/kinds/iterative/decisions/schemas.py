@@ -115,7 +115,8 @@ class Decision(BaseModel):
     chances: dict[str, float] = Field(
         default={},
         description="Probability of meeting each target at this allocation: run targets by the end of the run if it is "
-        "held, iteration targets in the next iteration. None before the first model or for set points.",
+        "held (where iterations are known to differ: if the best allocation to hold follows it), iteration targets in "
+        "the next iteration. None before the first model or for set points.",
         examples=[{"iteration_seconds": 0.97}],
     )
     valid_for_iterations: int = Field(description="Number of iterations it is valid for; 0 once the run is complete.")
