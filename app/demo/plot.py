@@ -17,19 +17,19 @@ def save(runs: Sequence[Run], folder: Path) -> list[Path]:
 
 
 def figures(runs: Sequence[Run]) -> list[Figure]:
-    """Seconds per iteration with the predicted band, then the allocation, then the way to the deadline."""
+    """Seconds per iteration with the predicted band, then the allocation, then elapsed time against the deadline."""
     disturbed = [row.measured.iteration for row in runs[0].rows if row.measured.disturbed]
     beside = Beside(stress=(disturbed[0] - 0.5, disturbed[-1] + 0.5) if disturbed else None)
     return [
         compared(
-            "How long each iteration took",
+            "Seconds per iteration",
             "seconds",
             _series(runs, lambda row: row.measured.seconds),
             "The band is what Steward predicted for its own run (90 %).",
             beside._replace(band=_band(runs[0])),
         ),
         compared(
-            "What was allocated",
+            "CPU allocation",
             "CPU, % of a core",
             _series(runs, lambda row: row.measured.percent),
             "Shaded: a neighbour takes CPU under the same limit.",
@@ -37,8 +37,8 @@ def figures(runs: Sequence[Run]) -> list[Figure]:
             steps=True,
         ),
         compared(
-            "The way to the deadline",
-            "seconds gone by",
+            "Elapsed time vs. deadline",
+            "elapsed seconds",
             _series(runs, lambda row: row.elapsed),
             "Dashed: the deadline.",
             beside._replace(target=runs[0].deadline),
