@@ -47,10 +47,12 @@ lint: setup
 # Known faults of what is installed; asks the advisories of the package index, so it is no part of `make lint`.
 audit: setup
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[$(EXTRAS),audit]'
+	$(BIN)/python -m tests.licences
 	$(BIN)/python .ci/audit
 
 bench: setup
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[$(EXTRAS),bench]'
+	$(BIN)/python -m tests.licences
 	$(BIN)/python -m benchmarks $(ARGS)
 
 demo: setup

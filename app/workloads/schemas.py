@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
+from app.charts import text
 from app.kinds.registry import AnySpec
 
 
@@ -23,6 +24,7 @@ class WorkloadRead(BaseModel):
         description="Versions of the serving agents, by role; a role not listed is served by a heuristic."
     )
     revision: int = Field(description="Grows with every change that affects the workload's decisions.")
+    currency: str = Field(default_factory=text.currency, description="Currency of all prices: a sign or a code.")
     created_at: datetime
 
 

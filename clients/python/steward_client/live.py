@@ -44,6 +44,8 @@ class Live(Generic[D]):
 
     Attributes:
         client: as given.
+        outcome: how the service judged the run (``met``, ``missed``, …), once it has ended; before that None.
+        outcome_reason: why, in words.
 
     Args:
         client: the service's address, or a generated client (one with a key, for example).
@@ -63,6 +65,8 @@ class Live(Generic[D]):
         self.id = ""
         self._decision: D | None = None
         self._ended = False
+        self.outcome: str | None = None
+        self.outcome_reason: str | None = None
         self._key = uuid4().hex  # the same for every attempt: one run, whatever gets lost
         self.client, self._http = client, http_client(client)
         self._owned = client is None or isinstance(client, str)
@@ -162,7 +166,8 @@ class Live(Generic[D]):
 
     def _end(self, state: str, reason: str | None = None) -> None:
         body = {"state": state} if not reason else {"state": state, "reason": _storable(reason)}
-        self._call("PATCH", f"/runs/{self.id}", body)
+        ended = self._call("PATCH", f"/runs/{self.id}", body)
+        self.outcome, self.outcome_reason = ended.get("outcome"), ended.get("outcome_reason")
         self._ended = True
 
     def _call(

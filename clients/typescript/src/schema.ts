@@ -5214,6 +5214,11 @@ export interface components {
              */
             revision: number;
             /**
+             * Currency
+             * @description Currency of all prices: a sign or a code.
+             */
+            currency?: string;
+            /**
              * Created At
              * Format: date-time
              */
@@ -5268,6 +5273,11 @@ export interface components {
              * @description Grows with every change that affects the workload's decisions.
              */
             revision: number;
+            /**
+             * Currency
+             * @description Currency of all prices: a sign or a code.
+             */
+            currency?: string;
             /**
              * Created At
              * Format: date-time

@@ -7,11 +7,15 @@ import pty
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from steward_client.launcher.actuators import registry
+from steward_client.launcher.actuators.contract import Launch, Stream
+from steward_client.launcher.actuators.local import LocalProcesses
 
 from tests.clients.launcher.serving import BUSY, script
 from tests.clients.launcher.test_launch import Serve, folder, interrupted_once, iterations, run, runs, serve
@@ -71,6 +75,31 @@ for epoch in range(2):
         if m == 3:
             break
 """
+DESCRIBED = """
+bar = tqdm(range(5))
+for n in bar:
+    work()
+    bar.set_description(f'loss {1 / (n + 1):.2f}')
+"""
+DESCRIBED_AGAIN = """
+for epoch in range(2):
+    bar = tqdm(range(5), desc='starts')
+    for n in bar:
+        work()
+        bar.set_description(f'Pass {n}' if n % 2 else 'odd')
+        bar.set_postfix(loss=1 / (n + 1), acc=n)
+"""
+ALIKE = """
+for n in range(6):
+    for name, done in (('first', n), ('second', min(5, 2 * n))):
+        print(f'\\r{name} |#####| {done}/5', end='', file=sys.stderr, flush=True)
+        work()
+"""
+LEFT_NEAR_ITS_END = """
+for n in tqdm(range(1000), mininterval=0.1):
+    if n == 951:
+        break
+"""
 LOADS_FIRST = """
 for m in tqdm(range(3), desc='Loading data'):
     work()
@@ -129,10 +158,16 @@ def lines(first: int, last: int, line: str) -> str:
         pytest.param(TQDM + AGAIN, 10, 5, id="a bar that begins again"),
         pytest.param(HEAD + ERASED, 10, 5, id="a bar that is erased before its last step is drawn"),
         pytest.param(TQDM + BROKEN_OFF, 6, 5, id="a bar that is left early"),
+        pytest.param(TQDM + DESCRIBED, 5, 5, id="a bar that is described after its first frame"),
+        pytest.param(TQDM + DESCRIBED_AGAIN, 10, 5, id="a bar whose description changes, twice"),
+        pytest.param(HEAD + ALIKE, 5, 5, id="two bars of one total by turns, the second is faster"),
         pytest.param(TQDM + LOADS_FIRST, 5, 5, id="a bar that loads, then one that trains"),
         pytest.param(HEAD + RICH, 5, 5, id="two bars of rich"),
         pytest.param(HEAD + KERAS, 5, 5, id="Keras"),
         pytest.param(lines(1, 5, "f'{n}/5 loss={1 / n:.2f}'"), 5, 4, id="1/5 to 5/5"),
+        pytest.param(lines(1, 5, "f'[{n}/5] loss=0.2 test_acc={n / 9:.2f}'"), 5, 4, id="1/5 and test_acc"),
+        pytest.param(lines(1, 5, "f'{n}/5 loss 0.3 eval_loss 0.{n}'"), 5, 4, id="1/5 and eval_loss"),
+        pytest.param(lines(1, 3, "f'test {n}/3'") + lines(1, 5, "f'{n}/5 loss 0.3'"), 5, 4, id="test 1/3, then 1/5"),
         pytest.param(lines(0, 4, "f'[{n} / 5]'"), 5, 4, id="0/5 to 4/5"),
         pytest.param(lines(0, 5, "f'epoch {n}/5: loss=0.5'"), 5, 4, id="epoch 0/5 to 5/5"),
         pytest.param(lines(1, 5, "f'\\r{n}/5', end='', flush=True"), 5, 4, id="1/5 to 5/5 drawn over"),
@@ -186,6 +221,38 @@ def test_a_bar_of_very_many_steps_is_counted_in_blocks(
     assert run(serve().url, "--workload", "steps", "--", sys.executable, script(folder, text)) == 0
     assert "done after 1000 iterations" in capfd.readouterr().err
     assert [one["iterations"] for one in runs(client)] == [1000]
+    assert run(serve().url, "--workload", "steps", "--", sys.executable, script(folder, TQDM + LEFT_NEAR_ITS_END)) == 0
+    assert "done after 951 iterations" in capfd.readouterr().err
+    assert sorted(one["iterations"] for one in runs(client)) == [951, 1000]
+
+
+class Late(LocalProcesses):
+    """Where what a command writes arrives at its end."""
+
+    def start(self, launch: Launch) -> None:
+        """Keep what it writes."""
+        assert launch.output is not None
+        self._arrives, self._kept = launch.output, list[tuple[Stream, bytes]]()
+        super().start(replace(launch, output=lambda stream, piece: self._kept.append((stream, piece))))
+
+    def close(self) -> None:
+        """Hand it over."""
+        super().close()
+        while self._kept:
+            self._arrives(*self._kept.pop(0))
+
+
+def test_output_that_arrives_at_the_end_counts_before_it_is_said_that_none_was_recognised(
+    serve: Serve, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "factory", lambda _: Late)
+    url = serve().url
+    for text in (ONE_BAR, lines(1, 5, "f'epoch {n}/5: loss=0.5'")):
+        assert run(url, "--", sys.executable, script(folder, text)) == 0
+        told = capfd.readouterr().err
+        assert "done after 5 iterations" in told
+        assert "no iteration was recognised" not in told
+    assert [one["iterations"] for one in runs(client)] == [5, 5]
 
 
 PASSES = """

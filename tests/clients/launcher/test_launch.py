@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +20,7 @@ import pytest
 from fastapi.testclient import TestClient
 from steward_client.launcher import followed, governed
 from steward_client.launcher.actuators import local, registry
+from steward_client.launcher.actuators.contract import Allocation, CannotSet
 from steward_client.launcher.actuators.local import LocalProcesses
 from steward_client.launcher.limits.groups import PREFIX, parents
 from steward_client.launcher.limits.guarded import Guarded
@@ -97,6 +100,20 @@ def test_a_script_is_governed(
     decided = [20.0, *(item["decision"]["allocation"]["cpu"] for item in items)]
     assert [item["report"]["allocation"]["cpu"] for item in items] == decided[:-1]
     assert all(0.02 <= item["report"]["metrics"]["iteration_seconds"] < 60 for item in items)
+
+
+def test_the_outcome_is_the_services_and_costs_have_its_currency(
+    serve: Serve, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert client.get("/workloads/busy").json()["currency"] == "$"
+    url, late = serve().url, PRINTS + "import time\ntime.sleep(0.5)\n"  # after the last iteration, which counts alone
+    for deadline, size in (("60", "0.01"), ("0.3", "0.2")):
+        command = [sys.executable, script(folder, late), "5", size]
+        assert run(url, "--deadline", deadline, "--", *command) == 0
+        said = capfd.readouterr().err
+        one = next(one for one in runs(client) if f"outcome: {one['outcome']} ({one['outcome_reason']})" in said)
+        assert one["outcome"] == ("met" if deadline == "60" else "missed")
+        assert re.search(r"; cost \$[\d.e-]+$", said, re.MULTILINE), said
 
 
 def test_a_script_may_report_and_follow_by_files(serve: Serve, client: TestClient, folder: Path) -> None:
@@ -237,6 +254,35 @@ def test_a_command_goes_on_without_the_service_and_its_iterations_are_kept(
     assert (answer.json()["accepted"], answer.json()["iterations"]) == (1, 3)
 
 
+def test_ctrl_c_after_the_end_of_the_command_keeps_its_iterations_and_its_status(
+    serve: Serve, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(governed, "PATIENCE_SECONDS", 600.0)
+    service = serve()
+
+    def plan(number: int) -> str | None:
+        ends = list(dict.fromkeys(one for one in service.seen if one.startswith("PATCH /runs/")))
+        if service.seen[number] not in ends[1::2]:  # the first of each launch is replaced once the start-up is known
+            return None
+        Path("ended").touch()
+        return BEFORE
+
+    service.plan = plan
+    for status in (0, 3):
+        command = [sys.executable, script(folder, PRINTS + f"sys.exit({status})\n"), "4", "0.01"]
+        with interrupted_once(Path("ended")):
+            assert run(service.url, "--", *command) == status
+        said = capfd.readouterr().err
+        assert f"{'failed' if status else 'done'} after 4 iterations" in said
+        assert "the service did not hear of the end: SIGINT" in said
+        assert "passed on" not in said
+        assert "cancelled" not in said
+        assert ("outcome: not known, the service did not hear of the end" in said) == (not status)
+        Path("ended").unlink()
+    assert [len(json.loads(file.read_text())["reports"]) for file in folder.glob("*.ndjson")] == [3, 3]
+    assert [one["state"] for one in runs(client)] == ["running", "running"]
+
+
 @pytest.mark.parametrize(
     ("said", "told"),
     [
@@ -354,6 +400,29 @@ def test_a_service_that_is_lost_while_it_is_measured_ends_no_command(
         assert part in told.err, told.err
 
 
+class Refuses(LocalProcesses):
+    """Where the largest allocation can't be set while the command runs."""
+
+    def apply(self, allocation: Allocation) -> Allocation:
+        """Refuse it."""
+        if allocation["cpu"] == 100:
+            raise CannotSet("cpu", allocation["cpu"], "there is no room for it now")
+        return super().apply(allocation)
+
+
+def test_an_allocation_that_is_refused_while_it_is_measured_ends_no_command(
+    working: str, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "factory", lambda _: Refuses)
+    said = ["--learn", "--url", working, "--resource", "cpu=25..100/25%", "--deadline", "300", "--budget", "1000"]
+    assert main([*said, "--profile-iterations", "9", "--", sys.executable, script(folder, WAITS)]) == 0
+    told = capfd.readouterr()
+    assert told.err.count("cpu=100 can't be set: there is no room for it now; what is set stays") == 1, told.err
+    assert f"done after {told.out.count('epoch')} iterations" in told.err
+    measured = client.get("/workloads/train/samples", headers={"accept": "text/csv"}).text.splitlines()[1:]
+    assert len({float(line.split(",")[2]) for line in measured}) >= 2
+
+
 def test_quietly_only_the_summary_is_said(
     working: str, folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -363,4 +432,11 @@ def test_quietly_only_the_summary_is_said(
     assert main([*said, "--profile-iterations", "6", "--", *command]) == 0
     told = capfd.readouterr().err.splitlines()
     assert "the command is started again" in told.pop(0)  # what may overwrite something is no part of the progress
-    assert [line.split(" ")[1] for line in told] == ["done", "reserved:", "beside", "decisions:", "iterations"], told
+    assert [line.split(" ")[1] for line in told] == [
+        "done",
+        "outcome:",
+        "reserved:",
+        "beside",
+        "decisions:",
+        "iterations",
+    ], told

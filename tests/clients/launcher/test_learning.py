@@ -27,13 +27,18 @@ class Watching:
     def __init__(self, status: int = 0) -> None:
         self.said, self.set, self.kept, self.told = list[str](), list[float](), list[int](), list[tuple[int, float]]()
         self.clock, self.status, self._at_end = SimpleNamespace(count=0, total=8), None, status
-        self.actuator = SimpleNamespace(apply=lambda one: self.set.append(one["cpu"]), close=lambda: None)
+        self.actuator = SimpleNamespace(close=lambda: None)
         self._stream, self.failure = self._each(), "exit status 3"
 
     status: int | None
 
     def start(self, *_: object) -> None:
         """It is started."""
+
+    def apply(self, allocation: dict[str, float]) -> bool:
+        """It is set."""
+        self.set.append(allocation["cpu"])
+        return True
 
     def tell(self, iteration: int, allocation: dict[str, float], _: str) -> None:
         """What its file says."""

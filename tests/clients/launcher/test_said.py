@@ -33,12 +33,13 @@ def test_a_chart_is_no_wider_than_it_may_be(count: int, wide: int) -> None:
 @pytest.mark.parametrize(
     ("status", "told"),
     [
-        (0, "done after 3 iterations in 1.5 s, 50% of the deadline of 3 s: met"),
-        (137, "failed after 3 iterations in 1.5 s: killed by SIGKILL"),
+        (0, ["done after 3 iterations in 1.5 s, 50% of the deadline of 3 s", "outcome: met (1.5 s early)"]),
+        (137, ["failed after 3 iterations in 1.5 s: killed by SIGKILL"]),
     ],
 )
-def test_only_what_was_done_has_kept_a_deadline(status: int, told: str) -> None:
+def test_only_what_was_done_has_kept_a_deadline(status: int, told: list[str]) -> None:
     watched = SimpleNamespace(status=status, began=0.0, ended=1.5, clock=SimpleNamespace(count=3))
     watched.failure = "killed by SIGKILL"
     governed: Any = SimpleNamespace(rows=[], watched=watched, deadline=3.0, cancelled="")
-    assert summary.lines(governed) == [told]
+    governed.run = SimpleNamespace(outcome="met", outcome_reason="1.5 s early")
+    assert summary.lines(governed) == told

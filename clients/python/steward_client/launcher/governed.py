@@ -40,6 +40,7 @@ class Governed:
     Attributes:
         rows: the iterations so far, but for one whose beginning is not known.
         cancelled: by what the run was ended from outside; empty: it was not.
+        currency: of the prices, as the service has it; empty: it is not known.
 
     Args:
         spec: of the workload, as the service has it.
@@ -60,7 +61,7 @@ class Governed:
         gone = time.monotonic() - watched.began if self._takes_over else 0.0
         self.run, self._followed = self._new_run(watched.clock.count, gone), None
         self._remote = dict[str, str]()
-        self.cancelled = ""
+        self.cancelled = self.currency = ""
         self._said, self._changes = set[str](), 0
 
     _followed: Followed | None
@@ -79,6 +80,7 @@ class Governed:
 
     def _start(self) -> None:
         """Start the run; where the command sees no file of the launcher's, with a token by which it may report."""
+        self.currency = self._service.call("GET", f"/workloads/{self.spec['name']}").get("currency", "")
         if self._actuator.shares_files or self._takes_over:
             self.run.start()
             return
@@ -100,6 +102,8 @@ class Governed:
         try:
             return self._drive()
         except Interrupted as error:
+            if self.watched.status is not None:  # only what the service hears of it is cut short
+                return self._cut_short(self.watched.status, str(error))
             self.watched.interrupt(error)
             self.cancelled = "Ctrl-C (SIGINT)" if error.number == signal.SIGINT else str(error)
             with undisturbed():
@@ -244,10 +248,7 @@ class Governed:
         self.watched.tell(decision.iteration, decided, decision.reason.text)
         if all(abs(decided[name] - before[name]) <= one.step / 2 for name, one in self._resources.items()):
             return
-        try:
-            self._actuator.apply(decided)
-        except ActuatorError as error:
-            self._once(f"{error}; what is set stays")
+        if not self.watched.apply(decided):
             return
         self._changes += 1
         if self._changes <= MOST_CHANGES_SHOWN:
@@ -267,10 +268,18 @@ class Governed:
         try:
             self.run.finish() if self.watched.status == 0 else self.run.fail(self.watched.failure)
         except (StewardError, Unreachable) as error:
-            self._say(f"the service did not hear of the end: {refused(error)}")
-            self._keep()
+            self._keep(refused(error))
 
-    def _keep(self) -> None:
+    def _cut_short(self, status: int, why: str) -> int:
+        with undisturbed():
+            for iteration in self.watched.iterations():
+                self._row(iteration)
+            if self.run.id and not self.run.ended:
+                self._keep(why)
+        return status
+
+    def _keep(self, why: str) -> None:
+        self._say(f"the service did not hear of the end: {why}")
         file = Path(f"steward-{self.run.id}.ndjson")
         try:
             file.write_text(json.dumps(self.sample()) + "\n")

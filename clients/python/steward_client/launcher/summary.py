@@ -30,13 +30,20 @@ def lines(governed: Governed) -> list[str]:
     elif deadline is None:
         found = [f"done after {found[0]}, without a deadline"]
     else:
-        kept = "met" if seconds <= deadline else "missed"
-        found = [
-            f"done after {found[0]}, {seconds / deadline:.0%} of the deadline of {duration_text(deadline)}: {kept}"
-        ]
+        found = [f"done after {found[0]}, {seconds / deadline:.0%} of the deadline of {duration_text(deadline)}"]
+    if not governed.cancelled and not watched.status:
+        found.append(_outcome(governed))
     if governed.rows:
         found += [*_cost(governed), _decided(governed.rows), *_predicted(governed.rows)]
     return found
+
+
+def _outcome(governed: Governed) -> str:
+    """As the service has judged the run, by the iterations that were reported to it."""
+    run = governed.run
+    if run.outcome is None:
+        return "outcome: not known, the service did not hear of the end"
+    return f"outcome: {run.outcome}{f' ({run.outcome_reason})' if run.outcome_reason else ''}"
 
 
 def _cost(governed: Governed) -> list[str]:
@@ -62,11 +69,17 @@ def _cost(governed: Governed) -> list[str]:
     else:
         largest = dearest * (start + sum(there) / len(there) * len(rows))
         less = "less" if cost <= largest else "more"
+        about = _money(largest, governed.currency)
         against += (
-            f"{abs(1 - cost / largest):.0%} {less}; it costs about {largest:.3g}, by the mean of the {len(there)} "
+            f"{abs(1 - cost / largest):.0%} {less}; it costs about {about}, by the mean of the {len(there)} "
             "iterations that had it"
         )
-    return [f"reserved: {', '.join(parts)}; cost {cost:.3g}", against]
+    return [f"reserved: {', '.join(parts)}; cost {_money(cost, governed.currency)}", against]
+
+
+def _money(value: float, currency: str) -> str:
+    """A currency's sign stands before the amount, its code after it."""
+    return f"{value:.3g} {currency}" if currency.isalnum() else f"{currency}{value:.3g}"
 
 
 def _decided(rows: Sequence[Row]) -> str:

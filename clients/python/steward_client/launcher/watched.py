@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from .actuators import leftovers
-from .actuators.contract import GRACE_SECONDS, Actuator, Allocation, Launch, Sink, Stream
+from .actuators.contract import GRACE_SECONDS, Actuator, ActuatorError, Allocation, Launch, Sink, Stream
 from .interrupts import SIGNALLED, Interrupted, undisturbed
 from .iterations.bars import ESCAPES
 from .iterations.files import OwnFile, Tail, told
@@ -75,6 +75,7 @@ class Watched:
         self._rank, self._broken, self._first = -1, False, 0
         self._seen: deque[str] = deque(maxlen=LINES_SEEN)
         self._errors: deque[str] = deque(maxlen=LINES_SEEN)
+        self._refusals = set[str]()
         self._hints, self._hint_at, self._began_again = set[str | None](), float("inf"), False
 
     def _own_file(self) -> Tail | None:
@@ -122,7 +123,13 @@ class Watched:
         beside.replace(self._folder / "allocation.json")
 
     def interrupt(self, error: Interrupted) -> None:
-        """Pass a signal on to the command, and wait for its end; a second signal kills it."""
+        """Pass a signal on to the command, and wait for its end; a second signal kills it.
+
+        One that has ended already keeps its status.
+        """
+        if self.status is not None:
+            error.status = self.status
+            return
         self._say(f"{error}: passed on to the command; press Ctrl-C again to kill it")
         try:
             status = self.actuator.stop(error.number, GRACE_SECONDS)
@@ -154,12 +161,23 @@ class Watched:
 
         return take
 
-    def _line(self, stream: Stream, marks: list[Mark], line: str, at: float, whole: bool) -> None:
-        if whole and stream == "stderr":
+    def _line(self, stream: Stream, marks: list[Mark], line: str, at: float, end: str) -> None:
+        if end and stream == "stderr":
             self._errors.append(line)
-        if whole and not self._matcher.form:
+        if end and not self._matcher.form:
             self._seen.append(ESCAPES.sub("", line))
-        marks += self._matcher.match(line, at, whole=whole)
+        marks += self._matcher.match(line, at, end)
+
+    def apply(self, allocation: Allocation) -> bool:
+        """Set an allocation; whether it is set. If not, what was set stays, and each reason is printed once."""
+        try:
+            self.actuator.apply(allocation)
+        except ActuatorError as error:
+            if str(error) not in self._refusals:
+                self._refusals.add(str(error))
+                self._say(f"{error}; what is set stays")
+            return False
+        return True
 
     def iterations(self) -> Iterator[Iteration]:
         """Each as it ends, until the command does; whoever asks again goes on where the last one left off."""
@@ -172,7 +190,8 @@ class Watched:
             yield from self._heard()
             if self._broken and self.status is None:
                 self.status = self.actuator.stop(signal.SIGPIPE)
-            self._hint()
+            if self.status is None:  # else its last lines may not have arrived yet
+                self._hint()
         self.actuator.close()  # all that was written has arrived then
         yield from self._heard()
         if self._matcher.bar is not None and self._rank == OUTPUT and self.status == 0:

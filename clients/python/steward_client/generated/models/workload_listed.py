@@ -39,6 +39,8 @@ class WorkloadListed:
     revision: int
     """ Grows with every change that affects the workload's decisions. """
     created_at: datetime.datetime
+    currency: str | Unset = UNSET
+    """ Currency of all prices: a sign or a code. """
     problem: None | str | Unset = UNSET
     """ Why the spec can't be read, e.g. its kind isn't installed; null if it can. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
@@ -78,6 +80,8 @@ class WorkloadListed:
 
         created_at = self.created_at.isoformat()
 
+        currency = self.currency
+
         problem: None | str | Unset
         if isinstance(self.problem, Unset):
             problem = UNSET
@@ -99,6 +103,8 @@ class WorkloadListed:
                 "created_at": created_at,
             }
         )
+        if currency is not UNSET:
+            field_dict["currency"] = currency
         if problem is not UNSET:
             field_dict["problem"] = problem
 
@@ -178,6 +184,8 @@ class WorkloadListed:
 
         created_at = datetime.datetime.fromisoformat(d.pop("created_at"))
 
+        currency = d.pop("currency", UNSET)
+
         def _parse_problem(data: object) -> None | str | Unset:
             if data is None:
                 return data
@@ -197,6 +205,7 @@ class WorkloadListed:
             champions=champions,
             revision=revision,
             created_at=created_at,
+            currency=currency,
             problem=problem,
         )
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
+from ..types import UNSET, Unset
+
 if TYPE_CHECKING:
     from ..models.cluster_spec import ClusterSpec
     from ..models.inference_spec import InferenceSpec
@@ -36,6 +38,8 @@ class WorkloadRead:
     revision: int
     """ Grows with every change that affects the workload's decisions. """
     created_at: datetime.datetime
+    currency: str | Unset = UNSET
+    """ Currency of all prices: a sign or a code. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -70,6 +74,8 @@ class WorkloadRead:
 
         created_at = self.created_at.isoformat()
 
+        currency = self.currency
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -85,6 +91,8 @@ class WorkloadRead:
                 "created_at": created_at,
             }
         )
+        if currency is not UNSET:
+            field_dict["currency"] = currency
 
         return field_dict
 
@@ -151,6 +159,8 @@ class WorkloadRead:
 
         created_at = datetime.datetime.fromisoformat(d.pop("created_at"))
 
+        currency = d.pop("currency", UNSET)
+
         workload_read = cls(
             id=id,
             name=name,
@@ -161,6 +171,7 @@ class WorkloadRead:
             champions=champions,
             revision=revision,
             created_at=created_at,
+            currency=currency,
         )
 
         workload_read.additional_properties = d

@@ -3,6 +3,9 @@
 A bar is drawn again and again on one line. Which of several bars is counted: the one that was drawn first, which is
 the outermost of nested ones. Each of its steps is an iteration. A bar that begins again goes on counting. Bars that
 load, convert, validate or test are not counted.
+
+Bars are told apart by their line and their total. A label may change while a bar goes on (tqdm's ``set_description``
+comes after the first frame), so labels distinguish bars only where their counts contradict each other.
 """
 
 from __future__ import annotations
@@ -55,11 +58,6 @@ class Frame:
         steps = "without a total" if self.total is None else f"of {self.total}"
         return f"'{self.label}' {steps}" if self.label else steps
 
-    @property
-    def bar(self) -> tuple[int, str, int | None]:
-        """What tells bars apart."""
-        return self.depth, shape(self.label), self.total
-
 
 def shape(text: str) -> str:
     """A text without what changes from line to line: words with digits are alike, and so are spaces."""
@@ -97,13 +95,22 @@ class Bar:
         self._total = None if first.total is None else first.total - self._number
         self._before: Frame | None = None
         self._jump = 0
+        self._stays = False
+        self._label = self._first_label = shape(first.label)
+        self._first_number = first.number
+        self._others = set[str]()
 
-    def mark(self, drawn: Frame, at: float) -> Mark | None:
-        """How many steps are done by a frame; None if it is another bar's."""
+    def mark(self, drawn: Frame, at: float, *, stays: bool = False) -> Mark | None:
+        """How many steps are done by a frame; None if it is another bar's. One that ``stays`` ends with its line."""
         before, self._before = self._before, drawn
-        if drawn == before:
+        if drawn.depth > self.first.depth:
+            self._stays = False  # the line's end led to an inner bar
+        if (drawn.depth, drawn.total) != (self.first.depth, self.first.total):
             return None
-        if drawn.bar != self.first.bar or self._is_inner(drawn, before):
+        if drawn == before:
+            self._stays = stays
+            return None
+        if self._is_inner(drawn, before) or not self._fits(drawn):
             return None
         if drawn.number < self._number:
             self.end(at)
@@ -111,16 +118,39 @@ class Bar:
             self._number = 0
             self._total = None
         self._jump = max(self._jump, drawn.number - self._number)
+        self._stays = stays
         return self._advance(drawn.number, at)
 
     def end(self, at: float) -> Mark:
-        """The bar has ended. tqdm may erase one without drawing its last steps: as many as one frame went on by."""
-        total = self.first.total or 0
+        """The bar has ended. One that is erased may lack its last steps: at most as many as one frame went on by."""
+        total = 0 if self._stays else self.first.total or 0
         return self._advance(total if 0 < total - self._number <= self._jump else self._number, at)
 
     def _advance(self, number: int, at: float) -> Mark:
         self._done, self._number = self._done + number - self._number, number
         return Mark(at, self._done, self._total or None, position="done")
+
+    def _fits(self, drawn: Frame) -> bool:
+        """Whether a frame may be this bar's by its label; no label, on either side, fits any.
+
+        Another label's frame belongs to it while the count goes on. With a lower count it is another bar's, unless it
+        has the first label: then the bar begins again, or, if that label itself has gone on, the later one was another
+        bar's, and its steps are taken back.
+        """
+        label = shape(drawn.label)
+        if label in self._others:
+            return False
+        if label and self._label and label != self._label and drawn.number < self._number:
+            if label != self._first_label:
+                self._others.add(label)
+                return False
+            if drawn.number > self._first_number:
+                self._others.add(self._label)
+                self._advance(drawn.number, 0.0)
+        self._label = label
+        if label == self._first_label:
+            self._first_number = drawn.number
+        return True
 
     def _is_inner(self, drawn: Frame, before: Frame | None) -> bool:
         """tqdm draws a nested bar that ends once more, in the outer one's line: alike where label and total are."""

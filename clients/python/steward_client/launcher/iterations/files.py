@@ -38,6 +38,7 @@ class Tail:
         try:
             known = self.path.stat()
         except FileNotFoundError:
+            self._file = 0  # the next one may get the number of the one that is gone
             return
         if known.st_ino != self._file or known.st_size < self._at:
             self._at, self._file, self._lines = 0, known.st_ino, Lines(self._line)
@@ -50,8 +51,8 @@ class Tail:
         found, self._marks = self._marks, []
         yield from found
 
-    def _line(self, line: str, _: float, whole: bool) -> None:
-        if whole:
+    def _line(self, line: str, _: float, end: str) -> None:
+        if end:
             self._marks += self._read(line)
 
 

@@ -26,7 +26,7 @@ MEASURED = re.compile(
     rf"(?P<name>[A-Za-z][\w./-]*)(?:\s*[:=]\s*|\s+(?=[-+]?\d*\.\d))(?P<value>{NUMBER})(?:ms|s|%)?(?!\w|[./]\w|/)"
 )
 UP = b"\x1b[A"
-BREAKS = re.compile(rb"([\r\n])")
+BREAKS = re.compile(rb"(\r?\n|\r)")
 LONGEST = 65_536
 READ_CHARACTERS = 2_000
 """Of a line: what comes later in it is not looked at."""
@@ -40,10 +40,10 @@ class Lines:
     that is drawn over is handed over before it is whole, and once more afterwards.
 
     Args:
-        take: gets each line, when the last of it came, and whether it is whole.
+        take: gets each line, when the last of it came, and what ended it: ``\n``, ``\r``, or nothing yet.
     """
 
-    def __init__(self, take: Callable[[str, float, bool], None]) -> None:
+    def __init__(self, take: Callable[[str, float, str], None]) -> None:
         self._take, self._partial, self._at = take, b"", 0.0
         self._drawn = self._below = False
 
@@ -52,9 +52,9 @@ class Lines:
         now, before = time.monotonic(), self._partial
         *lines, self._partial = BREAKS.split(before + piece)
         for line, end in zip(lines[::2], lines[1::2], strict=True):
-            self._hand_over(line, self._at if line == before else now, whole=True)
+            self._hand_over(line, self._at if line == before else now, end[-1:])
             before = b""
-            self._below = end == b"\n" or (self._below and not line)
+            self._below = end != b"\r" or (self._below and not line)
             self._drawn = end == b"\r"
         if self._partial != before:
             self._at = now
@@ -62,11 +62,11 @@ class Lines:
         # tqdm moves a line down for the frame of an inner bar, and up after it; which bar it is shows only then
         certain = self._drawn and (not self._below or UP in self._partial)
         if certain and len(piece) < LONGEST:  # a longer piece may have been cut within a number
-            self._hand_over(self._partial, self._at, whole=False)
+            self._hand_over(self._partial, self._at, b"")
 
-    def _hand_over(self, line: bytes, at: float, *, whole: bool) -> None:
+    def _hand_over(self, line: bytes, at: float, end: bytes) -> None:
         if line:
-            self._take(line[: 4 * READ_CHARACTERS].decode(errors="replace")[:READ_CHARACTERS], at, whole)
+            self._take(line[: 4 * READ_CHARACTERS].decode(errors="replace")[:READ_CHARACTERS], at, end.decode())
 
 
 class Spread:
@@ -116,14 +116,14 @@ class Matcher:
         self._before, self._at = "", 0.0
         self._counts: dict[tuple[str, str], Mark] = {}
 
-    def match(self, line: str, at: float | None = None, *, whole: bool = True) -> list[Mark]:
-        """The marks that a line tells of. It came at ``at``; unless it is ``whole``, it will come again."""
+    def match(self, line: str, at: float | None = None, end: str = "\n") -> list[Mark]:
+        """The marks that a line tells of. It came at ``at``; one without an ``end`` will come again."""
         self._at = time.monotonic() if at is None else at
         drawn = None if self._own else frame(line)
         if drawn is None:
             line = ESCAPES.sub("", line)
             found = self._lines(line) or self._first_counts(line)
-            return found if whole else [mark for mark in found if mark.number is not None]
+            return found if end else [mark for mark in found if mark.number is not None]
         if drawn.aside:
             return []
         if self.bar is None:  # "Epoch 3:  45%|███": the epoch is the iteration, the bar goes through it
@@ -132,7 +132,7 @@ class Matcher:
                 return found
             self.bar = Bar(drawn)
             self.form, self._tried = f"the progress bar {drawn.text}, each of its steps", {}
-        mark = self.bar.mark(drawn, self._at)
+        mark = self.bar.mark(drawn, self._at, stays=end == "\n")
         return [] if mark is None else [mark]
 
     def _lines(self, text: str, drawn: Frame | None = None) -> list[Mark]:
@@ -152,7 +152,7 @@ class Matcher:
     def _first_counts(self, line: str) -> list[Mark]:
         """Of lines with a count the first two, once the second has gone further: a single "3/90" may be anything."""
         found = None if self._own or self.form else COUNTER.search(line)
-        if not found or int(found["iteration"]) > int(found["total"]) or ASIDE.search(line):
+        if not found or int(found["iteration"]) > int(found["total"]) or ASIDE.search(line[: found.start()]):
             return []
         before = shape(line[: found.start()])
         mark = self._mark(found, line, "", "end")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 from steward_client.launcher.iterations.mark import Iteration
 from steward_client.launcher.row import PROFILE, Row
@@ -12,6 +13,8 @@ from steward_client.launcher.watched import Watched
 MOVED = "to be measured"
 LENGTH = 3
 """Iterations at one allocation: a sample of the workload."""
+TRIES = 5
+"""Allocations that are tried in a row until one of them can be set."""
 
 
 @dataclass
@@ -84,8 +87,8 @@ class Profile:
         if len(self._segment.rows) < LENGTH:
             return True
         more = self._flush()
-        if more:
-            self._move(next(self._allocations))
+        if more:  # some may be refused; if all are, what is set is measured again
+            any(self._move(allocation) for allocation in islice(self._allocations, TRIES))
         return more
 
     def _row(self, iteration: Iteration) -> Row | None:
@@ -100,6 +103,9 @@ class Profile:
         whole, self._segment = self._segment, Segment(self._segment.allocation)
         return self._done(whole) if whole.rows else True
 
-    def _move(self, allocation: Mapping[str, float]) -> None:
-        self.watched.actuator.apply(allocation)
-        self._segment = Segment(allocation)
+    def _move(self, allocation: Mapping[str, float]) -> bool:
+        """Go on under another allocation; whether it can be set."""
+        moved = self.watched.apply(allocation)
+        if moved:
+            self._segment = Segment(allocation)
+        return moved
