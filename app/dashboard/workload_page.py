@@ -86,7 +86,7 @@ def page(database: Database, tenant: str, name: str, compiled_of: CompiledOf, ru
         row = workloads.require(session, tenant, name)
         counts = repository.counts(session, [row.id])[row.id]
         read = workloads.read_listed(row)
-        met = repository.targets(session, row.id)
+        met = repository.targets(session, [row.id])[row.id]
     described = None if read.problem is not None else KINDS[row.kind].describe(read.spec)
     versions = agents.listed(database, tenant, row.name, PageRequest(AGENTS)).rows
     judged, _ = evaluations.listed(database, tenant, PageRequest(JOBS), row.name)

@@ -69,6 +69,7 @@ def start(
         outcome=outcome,
         outcome_reason=reason,
         expected_seconds=begun.expected_seconds,
+        quiet=begun.quiet,
         start=given.model_dump(mode="json", exclude={"workload", "shadow", "token"}, exclude_defaults=True),
         state_vector=msgspec.json.decode(kind.engine.serialise(begun.state)),
         next_iteration=decision["iteration"],
@@ -171,13 +172,13 @@ def _last(loaded: Loaded) -> dict[str, Any]:
 
 
 def _beside_decision(loaded: Loaded) -> dict[str, Any]:
-    run, stale = loaded.run, loaded.outcome == "stale"
+    run = loaded.run
     return {
         "id": run.id,
         "workload": loaded.workload,
         "state": run.state,
         "outcome": loaded.outcome,
-        "outcome_reason": outcomes.stale_reason(loaded.silent, loaded.expected) if stale else run.outcome_reason,
+        "outcome_reason": outcomes.reason(run, loaded.outcome, loaded.silent, loaded.expected),
         "spec_version": run.spec_version,
         "agent": run.agent_version,
         "shadow": run.shadow_version,

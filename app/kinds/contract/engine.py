@@ -116,6 +116,7 @@ class Answered(msgspec.Struct, frozen=True):
         residuals: None where the kind watches nothing, or has no domain model to go by.
         risk: why the run is at risk of missing a target; empty while it is on track, or has no target.
         expected_seconds: of a first decision: seconds that the first iteration is predicted to take, if anything does.
+        quiet: whether the next report need not come before something happens, however long that takes.
     """
 
     decision: bytes
@@ -123,6 +124,7 @@ class Answered(msgspec.Struct, frozen=True):
     residuals: Residuals | None = None
     risk: str = ""
     expected_seconds: float | None = None
+    quiet: bool = False
 
 
 class DecisionEngine(Protocol):
