@@ -94,8 +94,8 @@ def targets(session: Session, workload_ids: Sequence[str]) -> dict[str, Targets]
 
     found: dict[str, list[str]] = {workload: [] for workload in workload_ids}
     if found:
-        for workload, outcome in session.execute(union_all(*map(newest, found))):
-            found[workload].append(outcome)
+        for row in session.execute(union_all(*map(newest, found))):
+            found[row.workload_id].append(row.outcome)
     return {workload: Targets(outcomes.count("met"), len(outcomes)) for workload, outcomes in found.items()}
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Float, and_, case, func, literal, or_, select
@@ -141,6 +141,13 @@ def counts(session: Session, rule: Staleness) -> dict[str, int]:
     return found
 
 
+def ended_since(session: Session, rule: Staleness, span: timedelta) -> dict[str, int]:
+    """Number of runs of all tenants that ended within the last ``span``, by outcome."""
+    outcome = silence(rule).outcome
+    found = session.execute(select(outcome, func.count()).where(Run.finished_at >= rule.now() - span).group_by(outcome))
+    return {name: number for name, number in found}  # noqa: C416 - mypy sees no pairs in rows
+
+
 def reason(run: Run, outcome: str, silent: float, expected: float | None) -> str | None:
     """Why a run has an outcome, by how it is stored and how long it is silent."""
     if outcome == "stale":
@@ -150,10 +157,10 @@ def reason(run: Run, outcome: str, silent: float, expected: float | None) -> str
 
 def stale_reason(silent: float, expected: float | None) -> str:
     """Why a run is stale; ``expected``: seconds of an iteration, if they are known."""
-    known = (
-        "how long its iterations take is not known" if expected is None else f"one was expected every {_span(expected)}"
-    )
-    return f"no report for {_span(silent)}; {known}"
+    said = f"no report for {_span(silent)}"
+    if expected is None:
+        return f"{said}; how long its iterations take is not known"
+    return f"{said}; one was expected every {_span(expected)}"
 
 
 def _span(value: float) -> str:

@@ -7,7 +7,7 @@ report proves by the conditional update of its run that the state it was decided
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import psycopg
 
 RUNNING = "running"
-AT_ONCE = 500  # reports
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -261,13 +260,6 @@ def iterations(session: Session, run: str, request: PageRequest) -> Slice[Iterat
     """Reported iterations in order."""
     statement = select(Iteration).where(Iteration.run_id == run)
     return paginate(session, statement, [Iteration.iteration], request, weigh=lambda row: row.size)
-
-
-def reports(session: Session, run: str) -> Iterator[dict[str, Any]]:
-    """What a run has reported, in order, a few hundred reports at a time."""
-    rows = select(Iteration).where(Iteration.run_id == run).order_by(Iteration.iteration)
-    for row in session.scalars(rows.execution_options(yield_per=AT_ONCE)):
-        yield row.report
 
 
 def add(session: Session, run: Run) -> None:

@@ -35,7 +35,7 @@ def _entry(item: Item, *, pack: bool) -> Entry:
     stored = KINDS[live.kind].engine.serialise(item.answered.state)
     run, iteration = item.pending.run, item.pending.iteration
     drift = None if item.drift is live.drift else (raw(encoded(item.drift)), len(item.drift.notices))
-    risk, quiet = item.answered.risk, item.answered.quiet
+    risk, quiet = item.risk, item.answered.quiet
     outcome = None if (risk, quiet) == (live.risk, live.quiet) else (*outcomes.live(risk), quiet)
     report, answer, both = raw(item.encoded), raw(decision), None
     if pack:

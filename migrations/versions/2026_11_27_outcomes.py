@@ -11,6 +11,7 @@ branch_labels = None
 depends_on = None
 
 BEFORE = "it ended before outcomes were recorded"
+ENDED = sa.text("finished_at IS NOT NULL")
 JUDGED = sa.text("outcome IN ('met', 'missed', 'failed')")
 
 
@@ -36,6 +37,7 @@ def upgrade() -> None:
     else:
         write("finished", "completed", BEFORE)
     op.create_index("ix_runs_outcome_tenant_created_at_id", "runs", ["outcome", "tenant", "created_at", "id"])
+    op.create_index("ix_runs_finished_at", "runs", ["finished_at"], sqlite_where=ENDED, postgresql_where=ENDED)
     columns = ["workload_id", "finished_at", "id"]
     op.create_index("ix_runs_judged", "runs", columns, sqlite_where=JUDGED, postgresql_where=JUDGED)
 
@@ -44,6 +46,7 @@ def downgrade() -> None:
     runs = sa.table("runs", sa.column("state"))
     op.execute(runs.update().where(runs.c.state == "cancelled").values(state="failed"))
     op.drop_index("ix_runs_judged", "runs")
+    op.drop_index("ix_runs_finished_at", "runs")
     op.drop_index("ix_runs_outcome_tenant_created_at_id", "runs")
     for column in ("quiet", "expected_seconds", "outcome_reason", "outcome"):
         op.drop_column("runs", column)

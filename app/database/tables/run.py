@@ -11,6 +11,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from app.database.base import Base, CreatedMixin, Identifier, IdMixin, TenantMixin
 
 DRIFTED = text("drifts > 0")  # no parameter in it, or no database would see that the index below fits
+ENDED = text("finished_at IS NOT NULL")
 JUDGED = text("outcome IN ('met', 'missed', 'failed')")
 
 
@@ -25,6 +26,7 @@ class Run(IdMixin, TenantMixin, CreatedMixin, Base):
         Index("ix_runs_drifted", "workload_id", "created_at", "id", sqlite_where=DRIFTED, postgresql_where=DRIFTED),
         Index("ix_runs_workload_id_shadow_version", "workload_id", "shadow_version"),
         Index("ix_runs_outcome_tenant_created_at_id", "outcome", "tenant", "created_at", "id"),
+        Index("ix_runs_finished_at", "finished_at", sqlite_where=ENDED, postgresql_where=ENDED),
         Index("ix_runs_judged", "workload_id", "finished_at", "id", sqlite_where=JUDGED, postgresql_where=JUDGED),
     )
 

@@ -72,7 +72,7 @@ def judge(compiled: Compiled, run: Ended) -> Judgement:
         return in_time(0, 0, "job")
     due: dict[str, float] = {}
     late, met, now = 0, 0, 0.0
-    for report in run.reports():
+    for report in run.reports:
         now = report["at"]
         named = {job["job"] for job in report.get("submitted", ())}
         left = {one["job"]: one.get("state", "finished") for one in report.get("ended", ())}

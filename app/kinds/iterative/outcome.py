@@ -68,7 +68,7 @@ def risks(layout: Layout, state: State, seen: Forecast) -> list[str]:
     """Why each of B runs is at risk at the decided allocation; empty where it is on track."""
     chance, projected, excess = seen.chance[1], seen.projected[1], seen.excess[1]
     known = state.probabilities == state.probabilities  # it is not a number where none is required
-    unlikely, beyond = chance < np.where(known, state.probabilities, DEFAULT_PROBABILITY), excess > 0
+    unlikely, beyond = chance < np.where(known, state.probabilities, DEFAULT_PROBABILITY), excess > ROUNDING
     if not (unlikely | beyond).any():  # nearly always, and on the way of every report
         return [""] * len(chance)
     of_run, most, judged = _columns(tuple(layout.spec.metrics))

@@ -37,7 +37,7 @@ def judge(run: Ended) -> Judgement:
     """Every task that had a deadline and ended, by what was reported; unended ones are late once it passed."""
     due: dict[str, float] = {}
     late, met, now = 0, 0, -math.inf
-    for report in run.reports():
+    for report in run.reports:
         now = report["now"]
         for task in (*report.get("queued", ()), *report.get("running", ())):
             if task.get("deadline") is not None:

@@ -10,6 +10,8 @@ from fastapi.testclient import TestClient
 
 from app.database.base import utc_now
 from app.database.engine import Database
+from app.database.tables import Run
+from app.kinds.iterative.policies import guard
 from app.kinds.registry import KINDS
 from app.main import create_app
 from app.runs.outcomes import Staleness
@@ -302,3 +304,171 @@ def test_serving_is_judged_by_the_quality_of_recent_answers(client: TestClient) 
     ended(client, run)
     assert outcome(client, run) == ("missed", words)
     assert ended(client, unused)["outcome"] == "completed"
+
+
+@on_both
+def test_rounding_does_not_make_a_run_miss_its_deadline(client: TestClient, other: str) -> None:
+    met, missed = (started(client, other, targets={"iteration_seconds": goal}) for goal in (0.3, 0.299))
+    for run in (met, missed):
+        reported(client, run, 0, 3, 0.1)  # 0.30000000000000004 s
+    assert outcome(client, met) == ("on_track", None)
+    texts = [client.get(f"/runs/{run}").json()["decision"]["reason"]["text"] for run in (met, missed)]
+    assert [text.partition("300 ms against ")[2][:27] for text in texts] == [
+        "a target of 300 ms (met); c",
+        "a target of 299 ms (missed)",
+    ]
+    assert [ended(client, run)["outcome"] for run in (met, missed)] == ["met", "missed"]
+    assert outcome(client, missed)[1] == "finished in 300 ms, 1 ms after the deadline of 299 ms"
+
+
+def test_a_run_stays_at_risk_when_nothing_can_decide(
+    client: TestClient, workload: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow, quick = started(client, workload), started(client, workload)
+    reported(client, slow, 0, 3, 40)
+    reported(client, quick, 0, 3, 10)
+    before = outcome(client, slow)
+    assert before[0] == "at_risk"
+
+    def broken(*_: Any) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(guard, "decide", broken)
+    for run in (slow, quick):
+        reported(client, run, 3, 1)
+        assert client.get(f"/runs/{run}").json()["decision"]["policy"] == "hold"
+    assert (outcome(client, slow), outcome(client, quick)) == (before, ("on_track", None))
+
+
+def test_a_run_ends_when_its_workload_can_not_be_compiled(
+    client: TestClient, workload: str, backend: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.post("/workloads", json=POOL)
+    run, queue = started(client, workload), started(client, "pool")
+    reported(client, run, 0, 2)
+    put(client, queue, 0, now=0.0, queued=[task("a", deadline=90.0)])
+
+    def broken(*_: Any) -> None:
+        raise ZeroDivisionError("by nothing")
+
+    monkeypatch.setattr(type(KINDS["iterative"].engine), "compile", broken)
+    fresh = TestClient(create_app(Settings(), backend))  # a process that has compiled nothing yet
+    found = ended(fresh, run)
+    assert (found["state"], found["outcome"]) == ("finished", "completed")
+    assert found["outcome_reason"] == "the workload can't be read: ZeroDivisionError: by nothing"
+    assert ended(fresh, queue)["outcome_reason"] == "no task had a deadline"
+
+
+@on_both
+def test_runs_that_an_earlier_release_ended_are_over(client: TestClient, workload: str, backend: Database) -> None:
+    failed, finished, live = (started(client, workload) for _ in range(3))
+    for run in (failed, finished, live):
+        reported(client, run, 0, 3, 40)
+    with backend.session() as session:  # it knows no outcomes
+        for run, state in ((failed, "failed"), (finished, "finished")):
+            session.get_one(Run, run).state = state
+            session.get_one(Run, run).finished_at = utc_now()
+    assert [listed(client, outcome=one) for one in ("at_risk", "on_track")] == [{live}, set()]
+    assert [listed(client, outcome=one) for one in ("failed", "completed", "missed")] == [{failed}, {finished}, set()]
+    why = "it was ended by an earlier release, which judges no runs"
+    assert [outcome(client, run) for run in (failed, finished)] == [("failed", why), ("completed", why)]
+    lines = client.get("/metrics").text.splitlines()
+    assert {
+        'steward_runs{outcome="failed"} 1.0',
+        'steward_runs{outcome="completed"} 1.0',
+        'steward_runs{outcome="at_risk"} 1.0',
+        'steward_runs_ended{outcome="failed"} 1.0',
+        'steward_runs_ended{outcome="completed"} 1.0',
+        'steward_runs_ended{outcome="missed"} 0.0',
+    } <= set(lines)
+    later(client, 10_000)
+    assert listed(client, outcome="stale") == {live}
+    assert 'steward_runs_ended{outcome="failed"} 0.0' in client.get("/metrics").text.splitlines()
+
+
+def test_a_task_that_a_whole_report_leaves_out_is_not_late(client: TestClient) -> None:
+    client.post("/workloads", json=POOL)
+    withdrawn, waiting = started(client, "pool"), started(client, "pool")
+    for run, left in ((withdrawn, []), (waiting, [task("t0", deadline=100.0)])):
+        put(client, run, 0, now=0.0, queued=[task("t0", deadline=100.0)], nodes=[{"name": "pool-0", "state": "failed"}])
+        put(client, run, 1, now=50.0, queued=left)
+        put(client, run, 2, now=200.0, queued=left)
+        ended(client, run)
+    assert outcome(client, withdrawn) == ("completed", "no task had a deadline")
+    assert outcome(client, waiting) == ("missed", "0 of 1 task with a deadline ended in time")
+
+
+def test_a_task_may_be_late_by_its_estimate_on_the_fastest_node(client: TestClient) -> None:
+    slow = {**POOL, "name": "slow"}
+    fast = {**POOL, "name": "fast", "nodes": [{**POOL["nodes"][0], "speed": 4.0}]}
+    found = []
+    for spec in (slow, fast):
+        client.post("/workloads", json=spec)
+        run = started(client, spec["name"])
+        put(client, run, 0, now=0.0, queued=[task("first", 8), task("a", 8, deadline=90.0)])
+        found.append(outcome(client, run))
+    late = "a may miss its deadline of 90 s (now 0 s) by its estimate"
+    assert found == [("at_risk", late), ("on_track", None)]
+
+
+@pytest.fixture
+def lab(client: TestClient, spec: dict[str, Any], workload: str, backend: Database) -> str:
+    """A cluster of 8 GPUs with two members, whose runs take 180 s at best: one allows 1,800 s, `tight` 100."""
+    metrics = [{**spec["metrics"][0], "target": 100}, *spec["metrics"][1:]]
+    assert client.post("/workloads", json={**spec, "name": "tight", "metrics": metrics}).status_code == 201
+    for name in (workload, "tight"):
+        publish_model(backend, name)
+    nodes = [{"name": "n", "count": 2, "gpus": 4}]
+    given = {"name": "lab", "kind": "cluster", "nodes": nodes, "members": [workload, "tight"]}
+    assert client.post("/workloads", json=given).status_code == 201
+    return "lab"
+
+
+def test_a_job_that_will_be_late_is_at_risk_for_as_long_as_it_will(client: TestClient, workload: str, lab: str) -> None:
+    late, calm = started(client, lab), started(client, lab)
+    for run, application in ((late, "tight"), (calm, workload)):
+        jobs = {"a": application, "b": workload}
+        submitted = [{"job": name, "gpus": 1, "application": one} for name, one in jobs.items()]
+        put(client, run, 0, at=0, submitted=submitted)
+    for number in (1, 2):
+        assert put(client, late, number, at=10 * number)["changes"] == []
+        assert outcome(client, late) == ("at_risk", "a will end after its deadline")
+        put(client, calm, number, at=10 * number)
+        assert outcome(client, calm) == ("on_track", None)
+    put(client, late, 3, at=90, ended=[{"job": "a"}])
+    assert outcome(client, late) == ("on_track", None)
+
+
+def test_a_job_that_can_start_on_fewer_gpus_does_not_wait_for_what_it_asks_for(client: TestClient, lab: str) -> None:
+    run, stuck = started(client, lab), started(client, lab)
+    jobs = [{"job": f"j{number}", "gpus": 8} for number in range(5)]
+    for one, more in ((run, []), (stuck, [{"job": "huge", "gpus": 8, "minimum": 8}])):
+        decision = put(client, one, 0, at=0, nodes=[{"node": "n-1", "gpus": 0}], submitted=[*jobs, *more])
+        assert decision["waiting"] > 0
+    assert outcome(client, run) == ("on_track", None)
+    assert outcome(client, stuck) == ("at_risk", "huge waits for 8 GPUs of 4 that are there")
+
+
+@on_both
+def test_a_run_with_nothing_to_report_is_not_stale(client: TestClient, backend: Database) -> None:
+    idle, busy = of_kind(client, "cluster"), of_kind(client, "cluster")
+    new, served = of_kind(client, "inference"), of_kind(client, "inference")
+    for run in (idle, busy):
+        put(client, run, 0, at=10, submitted=[{"job": "a", "gpus": 4}])
+    put(client, served, 0, **KINDS["inference"].example.reports[0])
+    runs = (idle, busy, new, served)
+
+    def expected() -> set[str]:
+        return {run for run in runs if client.get(f"/runs/{run}").json()["decision"]["wake_at"] is not None}
+
+    def stale() -> set[str]:
+        return listed(client, outcome="stale") & set(runs)
+
+    later(client, 1e6)
+    assert stale() == expected() >= {idle, busy}
+    another = TestClient(create_app(Settings(), backend))  # a process that knows nothing of it yet
+    assert put(another, idle, 1, at=20, ended=[{"job": "a"}])["wake_at"] is None
+    assert stale() == expected()
+    assert (busy in stale(), idle in stale()) == (True, False)
+    put(another, idle, 2, at=30, submitted=[{"job": "b", "gpus": 4}])
+    assert outcome(client, idle)[0] == "stale"
