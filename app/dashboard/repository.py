@@ -1,4 +1,4 @@
-"""SQL of what pages tell beside the lists of nouns: counts by workload, runs in outline, reports at equal distances."""
+"""SQL of what pages show beside the lists of nouns: counts by workload, runs in outline, reports at equal distances."""
 
 from __future__ import annotations
 
@@ -114,8 +114,8 @@ class Troubled(NamedTuple):
 def troubled(session: Session, tenant: str, since: datetime, rule: Staleness) -> list[Troubled]:
     """Runs that are stale or at risk, and those that failed or missed their targets lately, by workload and outcome.
 
-    A run that failed or missed is made up for by one of its workload that ended later, and met its targets, or had none
-    and reported something.
+    A run that failed or missed does not count any more once another of its workload has ended later and met its
+    targets, or had none and reported something.
     """
     live = silence(rule)
     something = Run.next_iteration > Run.decision["iteration"].as_integer()
