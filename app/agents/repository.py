@@ -63,7 +63,8 @@ class Served(NamedTuple):
 def served(session: Session, workload_id: str, versions: Sequence[int]) -> dict[int, Served]:
     """When each of these versions was champion last; those that never were are left out.
 
-    Of the roles in which a version is champion, the one that it has been in for longest counts.
+    Of the roles in which a version is champion, the one that it has been in for longest counts; of those in which it
+    was, the one that it was in last.
     """
     order = (Promotion.created_at, Promotion.id)
     replaced = func.lead(Promotion.created_at, type_=Promotion.created_at.type)
@@ -79,7 +80,7 @@ def served(session: Session, workload_id: str, versions: Sequence[int]) -> dict[
     found: dict[int, Served] = {}
     for row in session.execute(select(spans).where(spans.c.agent_version.in_(versions)).order_by(spans.c.since)):
         known = found.get(row.agent_version)
-        if known is None or known.until is not None:
+        if known is None or (known.until is not None and (row.until is None or row.until > known.until)):
             found[row.agent_version] = Served(row.since, row.until)
     return found
 

@@ -44,14 +44,21 @@ def number(value: float, digits: int = 3, *, signed: bool = False) -> str:
         return "0"
     if size < SMALLEST:
         return "< 0.000001" if value > 0 else "> -0.000001"
-    places = max(digits - 1 - math.floor(math.log10(size)), 0)
+    places = max(digits - 1 - math.floor(math.log10(_rounded(size, digits))), 0)
     text = f"{value:{'+' if signed else ''},.{places}f}"
     return text.rstrip("0").rstrip(".") if places else text
 
 
+def _rounded(value: float, digits: int = 3) -> float:
+    """As ``number`` shows it: only this tells which unit, and how many places, suit it."""
+    if not math.isfinite(value) or abs(value) < ROUNDING:
+        return value
+    return round(value, digits - 1 - math.floor(math.log10(abs(value))))
+
+
 def fixed(value: float, places: int, *, signed: bool = False) -> str:
     """So many digits after the point, thousands apart."""
-    shown = 0.0 if abs(value) < 0.5 * 10**-places else value
+    shown = round(value, places) or 0.0  # not -0.0
     return f"{shown:{'+' if signed else ''},.{places}f}"
 
 
@@ -80,9 +87,12 @@ def amount(value: float, unit: str) -> str:
     unit = currency() if unit == MONEY else unit
     sign = bool(unit) and not any(letter.isalnum() or letter == "%" for letter in unit.split("/")[0])
     if sign or (len(unit) == CODE_LENGTH and unit.isupper()):
-        figure = f"{abs(value):,.2f}" if 1 <= abs(value) < 1_000 else number(abs(value))
+        size = abs(value)
+        figure = fixed(size, 2) if _rounded(size) >= 1 and round(size, 2) < 1_000 else number(size)
+        figure = figure.removeprefix("< ")
         minus = "-" if value < 0 and figure != "0" else ""
-        return f"{minus}{unit}{figure}" if sign else f"{minus}{figure} {unit}"
+        below = ("> " if value < 0 else "< ") if ROUNDING <= size < SMALLEST else ""
+        return f"{below}{minus}{unit}{figure}" if sign else f"{below}{minus}{figure} {unit}"
     return f"{number(value)} {unit}".rstrip()
 
 
@@ -94,7 +104,7 @@ def money(value: float) -> str:
 def seconds(value: float) -> str:
     """A duration in seconds, or in the smaller unit that has whole digits: “1.3 s”, “62 ms”, “484 µs”."""
     for size, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
-        if abs(value) >= size:
+        if abs(_rounded(value)) >= size:
             return f"{number(value / size)} {unit}"
     return "0 s" if abs(value) < 1e-9 else f"{number(value / 1e-6)} µs"
 

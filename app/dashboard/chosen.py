@@ -32,14 +32,18 @@ class Chosen(NamedTuple):
 
     @property
     def current(self) -> str | None:
-        """Which of ``states`` is chosen."""
-        return self.outcome if self.by == "outcome" else self.state
+        """Which of ``states`` is chosen; a state where the list is of runs in one."""
+        return (self.outcome or self.state) if self.by == "outcome" else self.state
 
     def address(self, **other: Any) -> str:
         """The list's, with some of it chosen otherwise."""
         asked = {"workload": self.workload, "state": self.state, "outcome": self.outcome} | other
         given = {name: value for name, value in asked.items() if value is not None}
         return f"{self.path}?{urlencode(given)}" if given else self.path
+
+    def choosing(self, one: str | None) -> str:
+        """The list's address with one of ``states`` and no other; None: with all."""
+        return self.address(**{"state": None, "outcome": None, self.by: one})
 
     def older(self, cursor: str | None) -> str | None:
         """Where the list goes on; None at its end."""

@@ -1,4 +1,4 @@
-"""A job's page: how far it is, what it has told about itself, and of a training how it learns."""
+"""A job's page: how far it is, its events, and of a training how it learns."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ PLANS = ("optimum", "plan")
 PLAN = "plan of the domain model"
 """It may lose to a rule where it is learned: the simulator there disturbs what the plan was made for."""
 CALLED = {"episode_return": "training_return"}
-TOLD_ELSEWHERE = {"state", "progress", "eta_seconds", "yardsticks"}
+SHOWN_ABOVE = {"state", "progress", "eta_seconds", "yardsticks"}
 
 
 class EventLine(NamedTuple):
-    """One thing that a job has told."""
+    """One event of a job."""
 
     at: datetime
     state: str
@@ -57,8 +57,8 @@ def page(database: Database, tenant: str, identifier: str) -> JobPage:
         row = jobs.require(session, tenant, identifier)
         newest = select(JobEvent).where(JobEvent.job_id == row.id).order_by(JobEvent.sequence.desc())
         events = list(session.scalars(newest.limit(MOST_EVENTS)))[::-1]
-    told = [*pairwise([None, *events])][-SHOWN_EVENTS:]
-    lines = [_line(event, before.data if before else {}) for before, event in reversed(told) if event]
+    shown_events = [*pairwise([None, *events])][-SHOWN_EVENTS:]
+    lines = [_line(event, before.data if before else {}) for before, event in reversed(shown_events) if event]
     return JobPage(job, row.request, job.state not in FINAL_STATES, _figures(events, _marks(events)), lines)
 
 
@@ -80,17 +80,17 @@ def _figures(events: Sequence[JobEvent], marks: Mapping[str, float]) -> list[Fig
     ]
     if not learnt:
         return []
-    told = (
-        "Mean training return of the latest episodes, exploration included: what the learner is paid in its simulator. "
+    caption = (
+        "Mean training return of the latest episodes, exploration included: rewards in its simulator. "
         "It is shaped and scaled, and can't be compared with the return in reports."
     )
     if marks:
-        told += " Dashed: what others reach in the same simulator."
+        caption += " Dashed: what others reach in the same simulator."
     if PLAN in marks:
-        told += " Dotted: what the plan that is best under the domain model reaches there, undisturbed or not."
+        caption += " Dotted: what the plan that is best under the domain model reaches there, undisturbed or not."
     learnt = list(dict.fromkeys(learnt))
     every = -(-len(learnt) // MOST_POINTS)
-    return [learning(list(dict.fromkeys([*learnt[::every], learnt[-1]])), marks, told, (PLAN,))]
+    return [learning(list(dict.fromkeys([*learnt[::every], learnt[-1]])), marks, caption, (PLAN,))]
 
 
 def _named(data: Mapping[str, Any]) -> str:
@@ -98,9 +98,9 @@ def _named(data: Mapping[str, Any]) -> str:
 
 
 def _line(event: JobEvent, before: Mapping[str, Any]) -> EventLine:
-    """What it tells, of which what the event before it has told is left out."""
+    """An event in a line, without what the event before it said too."""
     new = {name: value for name, value in event.data.items() if value is not None and value != before.get(name)}
-    more = {name: value for name, value in new.items() if name not in TOLD_ELSEWHERE}
+    more = {name: value for name, value in new.items() if name not in SHOWN_ABOVE}
     words = ", ".join(f"{CALLED.get(name, name).replace('_', ' ')} {_word(value)}" for name, value in more.items())
     return EventLine(event.created_at, str(event.data.get("state", "")), float(event.data.get("progress", 0.0)), words)
 

@@ -45,9 +45,9 @@ def facts(agent: AgentRead, judged: str) -> list[Fact]:
             Fact(f"over {_words(report.get('incumbent'))}", number(gained["mean"], signed=True), _interval(gained))
         )
     if gap is not None:
-        found.append(Fact("left to the optimum", percent(gap)))
+        found.append(Fact("below the optimum", percent(gap)))
     found.append(Fact("class", judged or "–", "" if judged else "no evaluation has judged it"))
-    return [*found, Fact("model", str(agent.model_version or "–"), "that it was trained on")]
+    return [*found, Fact("model", str(agent.model_version or "–"), "the domain model of its training")]
 
 
 def _interval(found: Mapping[str, Any]) -> str:
@@ -64,8 +64,8 @@ def outcomes(report: Mapping[str, Any]) -> Outcomes | None:
     if not rows:
         return None
     names = list(rows[0]["policies"])
-    told = [[row["name"], *(amount(row["policies"][name]["mean"], row["unit"]) for name in names)] for row in rows]
-    return Outcomes([_words(name) for name in names], told)
+    found = [[row["name"], *(amount(row["policies"][name]["mean"], row["unit"]) for name in names)] for row in rows]
+    return Outcomes([_words(name) for name in names], found)
 
 
 def compared(agent: AgentRead) -> Figure | None:
@@ -79,8 +79,8 @@ def compared(agent: AgentRead) -> Figure | None:
     if isinstance(optimum, Mapping):
         found.append(_ranked("optimum", optimum))
     found.sort(key=lambda one: -one.value)
-    told = "Mean return in the simulator, nearer to 0 is better; lines: 95 % intervals. Coloured: the agent."
-    return ranking(f"Agent {agent.version} beside what it is compared with", "return", found, told)
+    caption = "Mean return in the simulator, nearer to 0 is better; lines: 95 % intervals. Coloured: the agent."
+    return ranking(f"Agent {agent.version} beside what it is compared with", "return", found, caption)
 
 
 def _ranked(name: str, value: Mapping[str, float], *, chosen: bool = False) -> Ranked:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from itertools import groupby
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -13,6 +12,7 @@ from sqlalchemy.orm import Session
 from app.dashboard import repository, shown
 from app.dashboard.repository import Counts, Targets
 from app.database.engine import Database
+from app.database.tables import Job
 from app.http.pagination import PageRequest
 from app.kinds.registry import KINDS
 from app.runs import service as runs
@@ -20,7 +20,7 @@ from app.runs.outcomes import Staleness, stale_reason
 from app.workloads import service as workloads
 from app.workloads.schemas import WorkloadListed
 
-ROWS, NOTICES, MOST_DRIFTED = 50, 12, 100
+ROWS, NOTICES = 50, 12
 RECENT = timedelta(days=7)
 LEVELS = ("bad", "warn")
 """Of notices, the gravest first."""
@@ -82,22 +82,23 @@ def overview(database: Database, tenant: str, rule: Staleness) -> Overview:
     with database.reading() as session:
         has = repository.counts(session, [row.id for row in found.rows])
         read = [workloads.read_listed(row) for row in found.rows]
-        summaries = [_summary(session, one, has[one.id]) for one in read]
-        notices = [*_unreadable(read), *_runs(session, tenant, rule), *_jobs(session, tenant, rule)]
-        notices += _drifted(session, tenant, rule)
+        met = repository.targets(session, [row.id for row in found.rows])
+        summaries = [_summary(one, has[one.id], met[one.id]) for one in read]
+        notices = [*_unreadable(read), *_runs(session, tenant, rule), *_drifted(session, tenant, rule)]
+        failed, number = repository.failed(session, tenant, rule.now() - RECENT, NOTICES)
+    notices += [_job(job, workload) for job, workload in failed]
+    number += len(notices) - len(failed)
     notices.sort(key=lambda one: LEVELS.index(one.level))
     lines = [shown.line(runs.read_listed(run)) for run in latest]
-    return Overview(summaries, notices[:NOTICES], max(0, len(notices) - NOTICES), lines, found.cursor)
+    return Overview(summaries, notices[:NOTICES], max(0, number - NOTICES), lines, found.cursor)
 
 
-def _summary(session: Session, one: WorkloadListed, has: Counts) -> Summary:
+def _summary(one: WorkloadListed, has: Counts, met: Targets) -> Summary:
     words: tuple[str, str] = ("", "")
     if one.problem is None:
         description = KINDS[one.kind].describe(one.spec)
         words = description.resources, description.targets
-    return Summary(
-        one.name, one.kind, *words, one.problem or "", one.champions, has, repository.targets(session, one.id)
-    )
+    return Summary(one.name, one.kind, *words, one.problem or "", one.champions, has, met)
 
 
 def _unreadable(read: Sequence[WorkloadListed]) -> Iterator[Notice]:
@@ -121,18 +122,15 @@ def _runs(session: Session, tenant: str, rule: Staleness) -> Iterator[Notice]:
             yield Notice(level, what, f"the newest: {reason}", f"/ui/runs?{which}")
 
 
-def _jobs(session: Session, tenant: str, rule: Staleness) -> Iterator[Notice]:
-    for job, workload in repository.failed(session, tenant, rule.now() - RECENT, NOTICES):
-        why = str((job.error or {}).get("detail", "it says no more"))
-        yield Notice("bad", f"{job.type} of {workload} failed", why, f"/ui/jobs/{job.id}")
+def _job(job: Job, workload: str) -> Notice:
+    why = str((job.error or {}).get("detail", "no reason was given"))
+    return Notice("bad", f"{job.type} of {workload} failed", why, f"/ui/jobs/{job.id}")
 
 
 def _drifted(session: Session, tenant: str, rule: Staleness) -> Iterator[Notice]:
     """One notice for all runs of a workload that have drifted lately, with what the newest says."""
-    found = repository.drifted(session, tenant, rule.now() - RECENT, MOST_DRIFTED)
-    for workload, of_workload in groupby(sorted(found, key=lambda one: one[1]), key=lambda one: one[1]):
-        (run, _, drift), *others = of_workload
-        notices: list[Any] = drift.get("notices", [])
+    for workload, run, drift, number in repository.drifted(session, tenant, rule.now() - RECENT):
+        notices: list[Any] = (drift or {}).get("notices", [])
         why = notices[-1].get("text", "") if notices else ""
-        what = f"{len(others) + 1:,} runs of {workload} have drifted" if others else f"{workload} has drifted"
-        yield Notice("warn", what, f"the newest: {why}" if others else why, f"/ui/runs/{run}")
+        what = f"{number:,} runs of {workload} have drifted" if number > 1 else f"{workload} has drifted"
+        yield Notice("warn", what, f"the newest: {why}" if number > 1 else why, f"/ui/runs/{run}")

@@ -1,4 +1,4 @@
-"""SQL of what pages tell beside the lists of nouns: counts by workload, runs in outline, reports at equal distances."""
+"""SQL of what pages show beside the lists of nouns: counts by workload, runs in outline, reports at equal distances."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import and_, exists, func, or_, select
+from sqlalchemy import Select, and_, case, exists, func, or_, select, true, union_all
 from sqlalchemy.orm import Session, aliased
 
 from app.database.tables import Agent, DomainModel, Evaluation, Execution, Iteration, Job, Promotion, Run, Workload
-from app.runs.outcomes import ATTENTION, Staleness, silence
+from app.database.tables.run import DRIFTED, JUDGED
+from app.runs.outcomes import ATTENTION, NOT_JUDGED, Staleness, having, silence
 
 LATEST = 20
 """Ended runs of a workload that are counted."""
@@ -78,16 +79,24 @@ class Targets(NamedTuple):
     of: int = 0
 
 
-def targets(session: Session, workload_id: str) -> Targets:
-    """Of a workload; a failed run has met none."""
-    newest = (
-        select(Run.outcome)
-        .where(Run.workload_id == workload_id, Run.outcome.in_(("met", "missed", "failed")))
-        .order_by(Run.created_at.desc(), Run.id.desc())
-        .limit(LATEST)
-    )
-    found = list(session.scalars(newest))
-    return Targets(found.count("met"), len(found))
+def targets(session: Session, workload_ids: Sequence[str]) -> dict[str, Targets]:
+    """Of each of these workloads; a failed run has met none."""
+
+    def newest(workload: str) -> Select[tuple[str, str]]:
+        judged = (
+            select(Run.workload_id, Run.outcome)
+            .where(Run.workload_id == workload, JUDGED)
+            .order_by(Run.finished_at.desc(), Run.id.desc())
+            .limit(LATEST)
+            .subquery()
+        )
+        return select(judged.c.workload_id, judged.c.outcome)
+
+    found: dict[str, list[str]] = {workload: [] for workload in workload_ids}
+    if found:
+        for row in session.execute(union_all(*map(newest, found))):
+            found[row.workload_id].append(row.outcome)
+    return {workload: Targets(outcomes.count("met"), len(outcomes)) for workload, outcomes in found.items()}
 
 
 class Troubled(NamedTuple):
@@ -98,36 +107,41 @@ class Troubled(NamedTuple):
     run: str
     reason: str | None
     silent: float
-    expected: float
+    expected: float | None
     number: int
 
 
 def troubled(session: Session, tenant: str, since: datetime, rule: Staleness) -> list[Troubled]:
     """Runs that are stale or at risk, and those that failed or missed their targets lately, by workload and outcome.
 
-    A run that failed or missed is made up for by a later one of its workload that met its targets, or had none.
+    A run that failed or missed does not count any more once another of its workload has ended later and met its
+    targets, or had none and reported something.
     """
-    live, later = silence(rule), aliased(Run)
-    better = (later.workload_id == Run.workload_id, later.created_at > Run.created_at)
-    lost = and_(
-        Run.outcome.in_(("failed", "missed")),
-        Run.created_at >= since,
-        ~exists().where(*better, later.outcome.in_(("met", "completed"))),
-    )
-    alike, newest = (Run.workload_id, live.outcome), (Run.created_at.desc(), Run.id.desc())
+    live = silence(rule)
+    something = Run.next_iteration > Run.decision["iteration"].as_integer()
+    good = or_(having("met", rule), and_(having("completed", rule), something))
+    recent = (Run.tenant == tenant, Run.finished_at >= since)
+    mended = (
+        select(Run.workload_id, func.max(Run.finished_at).label("at")).where(*recent, good).group_by(Run.workload_id)
+    ).subquery()
+    bad = or_(having("failed", rule), having("missed", rule))
+    lost = and_(bad, Run.finished_at >= since, func.coalesce(Run.finished_at > mended.c.at, true()))
+    alike = (Run.workload_id, live.outcome)
+    newest = (func.coalesce(Run.finished_at, Run.created_at).desc(), Run.id.desc())
     found = (
         select(
             Workload.name,
             live.outcome.label("outcome"),
             Run.id,
-            Run.outcome_reason,
+            case((live.outcome == Run.outcome, Run.outcome_reason), else_=NOT_JUDGED).label("reason"),
             live.silent.label("silent"),
             live.expected.label("expected"),
             func.count().over(partition_by=alike).label("number"),
             func.row_number().over(partition_by=alike, order_by=newest).label("place"),
         )
         .join(Workload, Workload.id == Run.workload_id)
-        .where(Run.tenant == tenant, or_(lost, Run.outcome == "at_risk", live.stale))
+        .outerjoin(mended, mended.c.workload_id == Run.workload_id)
+        .where(Run.tenant == tenant, or_(lost, having("at_risk", rule), live.stale))
         .subquery()
     )
     rows = session.execute(select(*list(found.c)[:-1]).where(found.c.place == 1).order_by(found.c.name)).all()
@@ -135,38 +149,49 @@ def troubled(session: Session, tenant: str, since: datetime, rule: Staleness) ->
     return sorted(grouped, key=lambda one: ATTENTION.index(one.outcome))
 
 
-def drifted(session: Session, tenant: str, since: datetime, limit: int) -> list[tuple[str, str, dict[str, Any]]]:
-    """Newest runs that have noticed drifts: id, workload's name, and what they keep of them."""
-    rows = session.execute(
-        select(Run.id, Workload.name, Run.drift)
+class Drifted(NamedTuple):
+    """The newest run of a workload that has noticed a drift, what it keeps of it, and how many such runs there are."""
+
+    workload: str
+    run: str
+    drift: dict[str, Any] | None
+    number: int
+
+
+def drifted(session: Session, tenant: str, since: datetime) -> list[Drifted]:
+    """Runs that have noticed drifts lately, by workload."""
+    alike, newest = Run.workload_id, (Run.created_at.desc(), Run.id.desc())
+    found = (
+        select(
+            Workload.name,
+            Run.id,
+            Run.drift,
+            func.count().over(partition_by=alike).label("number"),
+            func.row_number().over(partition_by=alike, order_by=newest).label("place"),
+        )
         .join(Workload, Workload.id == Run.workload_id)
-        .where(Run.tenant == tenant, Run.drifts > 0, Run.created_at >= since)
-        .order_by(Run.created_at.desc())
-        .limit(limit)
+        .where(Run.tenant == tenant, DRIFTED, Run.created_at >= since)
+        .subquery()
     )
-    return [(row.id, row.name, row.drift or {}) for row in rows]
+    rows = session.execute(select(*list(found.c)[:-1]).where(found.c.place == 1).order_by(found.c.name))
+    return [Drifted(*row) for row in rows]
 
 
-def failed(session: Session, tenant: str, since: datetime, limit: int) -> list[tuple[Job, str]]:
-    """Newest failed jobs that no later one of their sort has made up for, and the names of their workloads."""
+def failed(session: Session, tenant: str, since: datetime, limit: int) -> tuple[list[tuple[Job, str]], int]:
+    """Newest failed jobs that no later one of their type has made up for, with the names of their workloads; and how
+    many such jobs there are.
+    """
     later = aliased(Job)
     mended = (later.workload_id == Job.workload_id, later.type == Job.type, later.created_at > Job.created_at)
     done = exists().where(*mended, later.state == "succeeded")
     rows = session.execute(
-        select(Job, Workload.name)
+        select(Job, Workload.name, func.count().over().label("number"))
         .join(Workload, Workload.id == Job.workload_id)
         .where(Job.tenant == tenant, Job.state == "failed", Job.type != "trial", Job.created_at >= since, ~done)
         .order_by(Job.created_at.desc())
         .limit(limit)
-    )
-    return [(row.Job, row.name) for row in rows]
-
-
-def verdict(session: Session, workload_id: str) -> str | None:
-    """Why a workload's newest agent was promoted or not, as its report says."""
-    reason = Agent.report["reason"].as_string()
-    newest = select(reason).where(Agent.workload_id == workload_id).order_by(Agent.version.desc()).limit(1)
-    return session.scalar(newest)
+    ).all()
+    return [(row.Job, row.name) for row in rows], rows[0].number if rows else 0
 
 
 def iterations(session: Session, run: str, numbers: Sequence[int]) -> list[Iteration]:

@@ -86,7 +86,7 @@ def page(database: Database, tenant: str, name: str, compiled_of: CompiledOf, ru
         row = workloads.require(session, tenant, name)
         counts = repository.counts(session, [row.id])[row.id]
         read = workloads.read_listed(row)
-        met = repository.targets(session, row.id)
+        met = repository.targets(session, [row.id])[row.id]
     described = None if read.problem is not None else KINDS[row.kind].describe(read.spec)
     versions = agents.listed(database, tenant, row.name, PageRequest(AGENTS)).rows
     judged, _ = evaluations.listed(database, tenant, PageRequest(JOBS), row.name)
@@ -138,12 +138,11 @@ def _forecast(found: Forecast, name: str) -> Figure:
     came = [Came(one.time.timestamp(), one.count) for one in found.recent if one.series == name]
     coming = [Coming(row.time.timestamp(), row.mean, row.low, row.high) for row in rows]
     every = duration(rows[0].interval_seconds)
-    told = (
+    caption = (
         f"Counted in each {every}; expected from the end of what is known on, with a band that holds "
-        f"{percent(found.level, 0)} of what comes"
+        f"{percent(found.level, 0)} of what comes. By {', '.join(sorted({row.family for row in rows}))}."
     )
-    told = f"{told}. By {', '.join(sorted({row.family for row in rows}))}."
-    return forecast(f"What is expected to come: {name}", f"each {every}", came, coming, told.replace("_", " "))
+    return forecast(f"What is expected to come: {name}", f"each {every}", came, coming, caption.replace("_", " "))
 
 
 def _charts(database: Database, row: Workload, compiled_of: CompiledOf) -> tuple[list[Any], list[Any], list[str]]:

@@ -7,6 +7,7 @@ import shutil
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
+from datetime import timedelta
 from typing import Annotated, Literal, get_args
 
 from fastapi import APIRouter, Query, Request
@@ -24,11 +25,13 @@ from app.database.engine import Database
 from app.http.dependencies import FromDatabase, FromSettings, Tenant
 from app.http.exchange import LoopLocal
 from app.jobs import listing as jobs
-from app.kinds.contract.run_outcome import RunOutcome
+from app.kinds.contract.run_outcome import LIVE, RunOutcome
 from app.runs import outcomes
 from app.runs.outcomes import Staleness
 from app.settings import Settings
 
+LATELY = timedelta(hours=1)
+GOING_ON: tuple[RunOutcome, ...] = (*LIVE, "stale")
 KNOWN_SECONDS = 0.25
 """For which it is not asked again whether the service is ready."""
 
@@ -63,6 +66,7 @@ class ServiceCollector(Collector):
             GaugeMetricFamily("steward_jobs", "Jobs by type and state.", labels=["type", "state"]),
             GaugeMetricFamily("steward_job_waiting_seconds", "For how long the first job in line has waited."),
             GaugeMetricFamily("steward_runs", "Runs by outcome.", labels=["outcome"]),
+            GaugeMetricFamily("steward_runs_ended", "Runs that ended within an hour, by outcome.", labels=["outcome"]),
             GaugeMetricFamily("steward_workers", "Workers that were seen lately."),
             GaugeMetricFamily("steward_database_up", "Whether the database answers."),
             GaugeMetricFamily("steward_disk_free_bytes", "Room on the disk of the data folder."),
@@ -71,15 +75,18 @@ class ServiceCollector(Collector):
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         """Asks; without a database there is little to tell."""
-        counted, waiting, judged, workers, up, free, size = self.describe()
+        counted, waiting, judged, ended, workers, up, free, size = self.describe()
         try:
             with self.database.reading() as session:
                 for labels, number in jobs.counts(session).items():
                     counted.add_metric(labels, number)
                 waiting.add_metric((), jobs.waiting_seconds(session))
-                runs = outcomes.counts(session, self.staleness())
-                for outcome in get_args(RunOutcome):  # a rate needs those that have none yet, too
+                rule = self.staleness()
+                runs, lately = outcomes.counts(session, rule), outcomes.ended_since(session, rule, LATELY)
+                for outcome in get_args(RunOutcome):
                     judged.add_metric((outcome,), runs.get(outcome, 0))
+                    if outcome not in GOING_ON:
+                        ended.add_metric((outcome,), lately.get(outcome, 0))
                 workers.add_metric((), seen.alive(session, self.settings.worker_seen_seconds))
             up.add_metric((), 1)
         except SQLAlchemyError:
@@ -88,7 +95,7 @@ class ServiceCollector(Collector):
             total, _, left = shutil.disk_usage(self.settings.data_dir)
             free.add_metric((), left)
             size.add_metric((), total)
-        return [counted, waiting, judged, workers, up, free, size]
+        return [counted, waiting, judged, ended, workers, up, free, size]
 
 
 @router.get("/healthz", operation_id="health", summary="Check liveness")

@@ -41,6 +41,11 @@ class Item(msgspec.Struct, eq=False):
     answered: Answered = UNDECIDED
     drift: Drift = NOTHING
 
+    @property
+    def risk(self) -> str:
+        """Why the run is at risk after the answer: as before where that can't be found out."""
+        return self.live.risk if self.answered.risk is None else self.answered.risk
+
 
 def decided(items: Sequence[Item], now: datetime) -> list[Item]:
     """The items with their answers, one evaluation per workload, but for those that are told they can't be decided."""

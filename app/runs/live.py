@@ -36,6 +36,7 @@ class Live(msgspec.Struct, eq=False):
         shadow: the agent that is consulted too, if there is one.
         drift: what the test for drifts keeps.
         risk: why it is at risk; empty while it is on track.
+        quiet: whether its next report need not come before something happens.
         weight: bytes of it that stay the same.
     """
 
@@ -53,6 +54,7 @@ class Live(msgspec.Struct, eq=False):
     shadow: Shadow | None
     drift: Drift = NOTHING
     risk: str = ""
+    quiet: bool = False
     weight: int = OVERHEAD
 
     def __post_init__(self) -> None:
@@ -82,6 +84,7 @@ def from_stored(found: Row[Any], shadow: Shadow | None = None) -> Live:
         shadow=shadow,
         drift=restored(found.drift),
         risk=found.outcome_reason or "" if found.outcome == "at_risk" else "",
+        quiet=found.quiet,
     )
 
 
@@ -101,6 +104,7 @@ def from_start(run: Run, workload: str, kind: str) -> Live:
         decision=b"",
         shadow=None,
         risk=run.outcome_reason or "",
+        quiet=run.quiet,
     )
 
 

@@ -258,7 +258,7 @@ class Reporter:
             live.digest, live.decision = item.digest, decision
             for notice in new_notices(live.drift, item.drift):
                 self._meter.count(live.tenant, live.workload, notice)
-            live.drift, live.risk = item.drift, item.answered.risk
+            live.drift, live.risk, live.quiet = item.drift, item.risk, item.answered.quiet
             self._runs.grown(live)
         else:
             self._runs.drop(live.id)

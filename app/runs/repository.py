@@ -7,7 +7,7 @@ report proves by the conditional update of its run that the state it was decided
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import psycopg
 
 RUNNING = "running"
-AT_ONCE = 500  # reports
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -36,7 +35,7 @@ class Entry(msgspec.Struct, frozen=True):
         report, decision: empty objects where they are packed.
         packed: both; None where they are not.
         drift: what the test for drifts keeps, and how many it has noticed; None where that is as it was.
-        outcome: the run's, and its reason; None where both are as they were.
+        outcome: the run's, its reason, and whether it is quiet; None where all are as they were.
     """
 
     run: str
@@ -48,7 +47,7 @@ class Entry(msgspec.Struct, frozen=True):
     state: msgspec.Raw
     packed: bytes | None
     drift: tuple[msgspec.Raw, int] | None = None
-    outcome: tuple[str, str | None] | None = None
+    outcome: tuple[str, str | None, bool] | None = None
 
 
 # PostgreSQL takes the whole batch as an array of each column in one statement, a transaction of its own, in one round
@@ -59,14 +58,14 @@ _APPEND_ALL = """
 WITH moved AS (
   UPDATE runs SET next_iteration = next_iteration + 1, state_vector = input.state,
     drift = COALESCE(input.drift, runs.drift), drifts = COALESCE(input.drifts, runs.drifts),
-    outcome = COALESCE(input.outcome, runs.outcome),
+    outcome = COALESCE(input.outcome, runs.outcome), quiet = COALESCE(input.quiet, runs.quiet),
     outcome_reason = CASE WHEN input.outcome IS NULL THEN runs.outcome_reason ELSE input.reason END
   FROM (
     SELECT * FROM unnest(CAST(%(run)s AS text[]), CAST(%(iteration)s AS integer[]), CAST(%(digest)s AS text[]),
       CAST(%(state)s AS jsonb[]), CAST(%(report)s AS jsonb[]), CAST(%(decision)s AS jsonb[]),
       CAST(%(packed)s AS bytea[]), CAST(%(drift)s AS jsonb[]), CAST(%(drifts)s AS integer[]),
-      CAST(%(outcome)s AS text[]), CAST(%(reason)s AS text[]))
-    AS entry(run, iteration, digest, state, report, decision, packed, drift, drifts, outcome, reason)
+      CAST(%(outcome)s AS text[]), CAST(%(reason)s AS text[]), CAST(%(quiet)s AS boolean[]))
+    AS entry(run, iteration, digest, state, report, decision, packed, drift, drifts, outcome, reason, quiet)
     LIMIT CAST(%(rows)s AS bigint)
   ) AS input
   WHERE runs.id = input.run AND runs.next_iteration = input.iteration AND runs.state = 'running'
@@ -80,7 +79,7 @@ _ADVANCE_EACH = """
 UPDATE runs SET next_iteration = next_iteration + 1, state_vector = ?{drift}{outcome}
 WHERE id = ? AND next_iteration = ? AND state = 'running'
 """
-_DRIFT, _OUTCOME = ", drift = ?, drifts = ?", ", outcome = ?, outcome_reason = ?"
+_DRIFT, _OUTCOME = ", drift = ?, drifts = ?", ", outcome = ?, outcome_reason = ?, quiet = ?"
 _INSERT_EACH = """
 INSERT INTO iterations (run_id, iteration, tenant, digest, report, decision, packed, reported_at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?)
@@ -119,6 +118,7 @@ def _append_all(connection: psycopg.Connection, entries: Sequence[Entry], now: d
         "drifts": (None if drift is None else str(drift[1]) for drift in drifts),
         "outcome": (None if outcome is None else outcome[0] for outcome in outcomes),
         "reason": (None if outcome is None else outcome[1] for outcome in outcomes),
+        "quiet": (None if outcome is None else str(outcome[2]) for outcome in outcomes),
     }
     arrays = {name: _array(values) for name, values in columns.items()}
     written = connection.execute(_APPEND_ALL, {**arrays, "rows": len(entries), "now": now})
@@ -174,7 +174,7 @@ _AT_END = (Iteration.run_id == Run.id) & (Iteration.iteration == Run.next_iterat
 _STANDING = (
     select(
         *(Run.id, Run.tenant, Run.workload_id, Run.state, Run.next_iteration, Run.start, Run.state_vector, Run.drift),
-        *(Run.outcome, Run.outcome_reason, Run.shadow_version, Workload.name, Workload.kind),
+        *(Run.outcome, Run.outcome_reason, Run.quiet, Run.shadow_version, Workload.name, Workload.kind),
         *(Iteration.digest, Iteration.plain_decision, Iteration.packed),
     )
     .join(Workload, Workload.id == Run.workload_id)
@@ -192,9 +192,9 @@ class Loaded(NamedTuple):
     """A run with the last of its iterations (None before the first), and how it stands now.
 
     Attributes:
-        outcome: as stored, or `stale`.
+        outcome: as stored, or derived.
         silent: seconds since its last report, or since its start.
-        expected: seconds that an iteration is expected to take.
+        expected: seconds that an iteration is expected to take, if that is known.
     """
 
     run: Run
@@ -203,7 +203,7 @@ class Loaded(NamedTuple):
     last: Iteration | None
     outcome: str
     silent: float
-    expected: float
+    expected: float | None
 
 
 def _loaded(rule: Staleness) -> Select[*tuple[Any, ...]]:
@@ -260,13 +260,6 @@ def iterations(session: Session, run: str, request: PageRequest) -> Slice[Iterat
     """Reported iterations in order."""
     statement = select(Iteration).where(Iteration.run_id == run)
     return paginate(session, statement, [Iteration.iteration], request, weigh=lambda row: row.size)
-
-
-def reports(session: Session, run: str) -> Iterator[dict[str, Any]]:
-    """What a run has reported, in order, a few hundred reports at a time."""
-    rows = select(Iteration).where(Iteration.run_id == run).order_by(Iteration.iteration)
-    for row in session.scalars(rows.execution_options(yield_per=AT_ONCE)):
-        yield row.report
 
 
 def add(session: Session, run: Run) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -57,7 +56,7 @@ def start(
     identifier, moment = new_id(), now()
     begun = kind.engine.begin(compiled, identifier, given, moment)
     snapshot, decision = compiled.snapshot, msgspec.json.decode(begun.decision)
-    outcome, reason = outcomes.live(begun.risk)
+    outcome, reason = outcomes.live(begun.risk or "")
     run = Run(
         id=identifier,
         tenant=tenant,
@@ -69,6 +68,7 @@ def start(
         outcome=outcome,
         outcome_reason=reason,
         expected_seconds=begun.expected_seconds,
+        quiet=begun.quiet,
         start=given.model_dump(mode="json", exclude={"workload", "shadow", "token"}, exclude_defaults=True),
         state_vector=msgspec.json.decode(kind.engine.serialise(begun.state)),
         next_iteration=decision["iteration"],
@@ -171,13 +171,13 @@ def _last(loaded: Loaded) -> dict[str, Any]:
 
 
 def _beside_decision(loaded: Loaded) -> dict[str, Any]:
-    run, stale = loaded.run, loaded.outcome == "stale"
+    run = loaded.run
     return {
         "id": run.id,
         "workload": loaded.workload,
         "state": run.state,
         "outcome": loaded.outcome,
-        "outcome_reason": outcomes.stale_reason(loaded.silent, loaded.expected) if stale else run.outcome_reason,
+        "outcome_reason": outcomes.reason(run, loaded.outcome, loaded.silent, loaded.expected),
         "spec_version": run.spec_version,
         "agent": run.agent_version,
         "shadow": run.shadow_version,
@@ -240,10 +240,9 @@ def end(
         if repository.close(session, tenant, run, patch.state, rule.now()):
             loaded = load(session, tenant, run, rule)
             ended = loaded.run
-            samples.add_run(session, ended, rule.now)
+            reports = samples.add_run(session, ended, rule.now)
             ended.outcome, ended.outcome_reason = patch.state, patch.reason or None
             if patch.state == "finished":
-                reports = partial(repository.reports, session, run)
                 judged = Ended(ended.start, _last(loaded), ended.state_vector, reports)
                 ended.outcome, reason = outcomes.judged(judged, compiled)
                 ended.outcome_reason = f"{reason}; {patch.reason}" if patch.reason else reason

@@ -35,7 +35,8 @@ def _entry(item: Item, *, pack: bool) -> Entry:
     stored = KINDS[live.kind].engine.serialise(item.answered.state)
     run, iteration = item.pending.run, item.pending.iteration
     drift = None if item.drift is live.drift else (raw(encoded(item.drift)), len(item.drift.notices))
-    outcome = None if item.answered.risk == live.risk else outcomes.live(item.answered.risk)
+    risk, quiet = item.risk, item.answered.quiet
+    outcome = None if (risk, quiet) == (live.risk, live.quiet) else (*outcomes.live(risk), quiet)
     report, answer, both = raw(item.encoded), raw(decision), None
     if pack:
         report, answer, both = NOTHING_PLAIN, NOTHING_PLAIN, packed(run, item.encoded, decision)

@@ -317,8 +317,8 @@ def executions(session: Session, workload: Workload) -> list[tuple[str, Any]]:
     return [(name, codec.unpacked(data)) for name, data in repository.stored(session, workload.id)]
 
 
-def add_run(session: Session, run: Run, now: Callable[[], datetime] = utc_now) -> int:
-    """Turn what a run reported into a sample of its workload, in the caller's transaction; its number of reports.
+def add_run(session: Session, run: Run, now: Callable[[], datetime] = utc_now) -> list[dict[str, Any]]:
+    """Turn what a run reported into a sample of its workload, in the caller's transaction; gives its reports in order.
 
     A run that leaves nothing to learn from leaves no sample, and a second call changes nothing.
 
@@ -329,12 +329,12 @@ def add_run(session: Session, run: Run, now: Callable[[], datetime] = utc_now) -
     reports = repository.reports_of_run(session, run.id)
     repository.remove_parts(session, workload.id, run.id)
     if not reports or repository.known(session, workload.id, [run.id]):
-        return len(reports)
+        return reports
     sample = codec_of(workload).of_run(run.id, reports)
     if sample is not None:
         repository.add(session, [row(Target(workload.tenant, workload.id), new_id(), sample, "run", now())])
         check_quota(session, workload.tenant)
-    return len(reports)
+    return reports
 
 
 def add_part_of_run(session: Session, run: Run, since: int, now: datetime) -> str | None:

@@ -261,7 +261,7 @@ class TestOutcomes:
         answered, reports = begin(kind, on), list[dict[str, Any]]()
         for n in range(len(kind.example.reports) + 1):
             state = kind.engine.restore(msgspec.json.decode(kind.engine.serialise(answered.state)))
-            run = Ended(dict(kind.example.start), msgspec.json.decode(answered.decision), state, lambda: iter(reports))
+            run = Ended(dict(kind.example.start), msgspec.json.decode(answered.decision), state, reports)
             found = kind.judge(on, run)
             assert found.met in (True, False, None)
             assert found.reason

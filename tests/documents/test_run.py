@@ -96,7 +96,7 @@ def test_a_block_that_fails_is_noticed(server: StewardServer, tmp_path: Path) ->
 
 ENDED = re.compile(
     r"^all 90 iterations are reported: the run took [\d,]+ s against a target of 1,800 s \((met|missed)\); "
-    r"cost [\d.]+\n8 GPUs all the time: cost [\d.]+$",
+    r"cost \$[\d.]+\n8 GPUs all the time: cost \$[\d.]+$",
     re.MULTILINE,
 )
 """How a run of the README ends: time against deadline, cost against the largest allocation."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, String, text
+from sqlalchemy import ForeignKey, Index, String, false, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.database.base import Base, CreatedMixin, Identifier, IdMixin, TenantMixin
 
 DRIFTED = text("drifts > 0")  # no parameter in it, or no database would see that the index below fits
+ENDED = text("finished_at IS NOT NULL")
+JUDGED = text("outcome IN ('met', 'missed', 'failed')")
 
 
 class Run(IdMixin, TenantMixin, CreatedMixin, Base):
@@ -24,6 +26,8 @@ class Run(IdMixin, TenantMixin, CreatedMixin, Base):
         Index("ix_runs_drifted", "workload_id", "created_at", "id", sqlite_where=DRIFTED, postgresql_where=DRIFTED),
         Index("ix_runs_workload_id_shadow_version", "workload_id", "shadow_version"),
         Index("ix_runs_outcome_tenant_created_at_id", "outcome", "tenant", "created_at", "id"),
+        Index("ix_runs_finished_at", "finished_at", sqlite_where=ENDED, postgresql_where=ENDED),
+        Index("ix_runs_judged", "workload_id", "finished_at", "id", sqlite_where=JUDGED, postgresql_where=JUDGED),
     )
 
     workload_id: Mapped[str] = mapped_column(Identifier, ForeignKey("workloads.id", ondelete="CASCADE"))
@@ -38,6 +42,8 @@ class Run(IdMixin, TenantMixin, CreatedMixin, Base):
     outcome_reason: Mapped[str | None]
     expected_seconds: Mapped[float | None]
     """Seconds that its first iteration was predicted to take; none where nothing predicts it."""
+    quiet: Mapped[bool] = mapped_column(default=False, server_default=false())
+    """Whether its next report need not come before something happens: it is never stale."""
     start: Mapped[dict[str, Any]]
     """What it was started with, as its kind has it."""
     state_vector: Mapped[list[Any]]

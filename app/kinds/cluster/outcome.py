@@ -1,42 +1,64 @@
 """What it means for a cluster to be at risk, and to have met its targets.
 
-Its targets are the deadlines of jobs that are members' runs. It is also at risk while a job asks for more than there
-is.
+Its targets are those that members have for a whole run: each counts from the submission of a job on. A target of each
+iteration weighs in decisions alone. A cluster is also at risk while a job needs more GPUs than there are.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from app.kinds.cluster.allocation.deadlines import Deadlines
+from app.kinds.cluster.allocation.neighbours import slowdowns
 from app.kinds.cluster.decisions.compiled import Compiled
-from app.kinds.cluster.live.decide import Change
+from app.kinds.cluster.live.outlook import BelievedOutlook
 from app.kinds.cluster.live.state import ClusterState
+from app.kinds.cluster.portfolio import WITHOUT_MODEL
 from app.kinds.contract.run_outcome import Ended, Judgement, in_time
 
 
-def risk(state: ClusterState, deadlines: Deadlines | None, changes: Iterable[Change]) -> str:
-    """Which jobs can't start on the GPUs that are there, and which will end after their deadlines, by what was just
-    decided; empty where there are none.
+def risk(compiled: Compiled, state: ClusterState, outlook: BelievedOutlook | None, rule: str) -> str:
+    """Which jobs can't start on the GPUs that are there, and which will end after their deadlines; empty where there
+    are none.
+
+    Args:
+        compiled: the workload.
+        state: after a decision.
+        outlook: what is expected of the jobs; None: nothing is known.
+        rule: name of the rule that decided.
     """
     jobs, there, found = state.jobs, int(state.capacity.sum()), list[str]()
-    stuck = np.flatnonzero((jobs.asked > there) & ~jobs.held.any(axis=1)).tolist()
+    needed = jobs.asked if rule == WITHOUT_MODEL else jobs.minimum  # the other rules start jobs on fewer than they ask
+    stuck = np.flatnonzero((needed > there) & ~jobs.held.any(axis=1)).tolist()
     if stuck:
-        first = f"{state.names[stuck[0]]} waits for {jobs.asked[stuck[0]]:,} GPUs of {there:,} that are there"
+        first = f"{state.names[stuck[0]]} waits for {needed[stuck[0]]:,} GPUs of {there:,} that are there"
         found.append(f"{first}{_more(stuck)}")
-    if deadlines is not None:
-        late = [state.names[at] for at in np.flatnonzero(deadlines.at < state.now).tolist()]
-        late += [
-            one.job
-            for one in changes
-            if one.wanted is not None and one.wanted >= 0 and one.left is not None and one.left > one.wanted
-        ]
-        if late:
-            found.append(f"{late[0]} will end after its deadline{_more(late)}")
+    allowed = _allowed(compiled)
+    late = _late(state, outlook, allowed) if allowed and state.names else []
+    if late:
+        found.append(f"{late[0]} will end after its deadline{_more(late)}")
     return "; ".join(found)
+
+
+def _late(state: ClusterState, outlook: BelievedOutlook | None, allowed: Mapping[str, float]) -> list[str]:
+    """Jobs whose deadline has passed, or comes before their end as expected on what they hold."""
+    jobs = state.jobs
+    seconds = [allowed.get(application, math.inf) for application in state.records.application.tolist()]
+    left = np.zeros(len(seconds))
+    if outlook is not None:
+        left = outlook.seconds_left(jobs.gpus[:, None])[:, 0]
+        if outlook.neighbours is not None:
+            left = left * slowdowns(outlook.neighbours, jobs.held)
+        left = np.where(jobs.gpus > 0, left + jobs.restarting, 0.0)
+    return [state.names[at] for at in np.flatnonzero(state.now + left > jobs.submitted + np.array(seconds)).tolist()]
+
+
+def _allowed(compiled: Compiled) -> dict[str, float]:
+    """Seconds that a job may take from its submission on, by application: of members that have such a target."""
+    members = compiled.snapshot.members
+    return {name: one.run_seconds for name, one in members.items() if math.isfinite(one.run_seconds)}
 
 
 def _more(jobs: Sequence[object]) -> str:
@@ -45,14 +67,12 @@ def _more(jobs: Sequence[object]) -> str:
 
 def judge(compiled: Compiled, run: Ended) -> Judgement:
     """Every job of a member with a target for its whole run: it has to end within that from its submission on."""
-    allowed = {
-        name: one.run_seconds for name, one in compiled.snapshot.members.items() if math.isfinite(one.run_seconds)
-    }
+    allowed = _allowed(compiled)
     if not allowed:
         return in_time(0, 0, "job")
     due: dict[str, float] = {}
     late, met, now = 0, 0, 0.0
-    for report in run.reports():
+    for report in run.reports:
         now = report["at"]
         named = {job["job"] for job in report.get("submitted", ())}
         left = {one["job"]: one.get("state", "finished") for one in report.get("ended", ())}

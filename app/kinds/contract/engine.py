@@ -114,15 +114,18 @@ class Answered(msgspec.Struct, frozen=True):
 
     Attributes:
         residuals: None where the kind watches nothing, or has no domain model to go by.
-        risk: why the run is at risk of missing a target; empty while it is on track, or has no target.
+        risk: why the run is at risk of missing a target; empty while it is on track, or has no target; None where that
+            can't be found out: what was said before goes on to hold.
         expected_seconds: of a first decision: seconds that the first iteration is predicted to take, if anything does.
+        quiet: whether the next report need not come before something happens, however long that takes.
     """
 
     decision: bytes
     state: Any
     residuals: Residuals | None = None
-    risk: str = ""
+    risk: str | None = ""
     expected_seconds: float | None = None
+    quiet: bool = False
 
 
 class DecisionEngine(Protocol):

@@ -5,7 +5,7 @@ A kind judges, since it knows what its targets mean: each decision carries a ris
 failed or cancelled run never met its targets, and a run that does not report is stale.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 RunOutcome = Literal["on_track", "at_risk", "stale", "met", "missed", "failed", "cancelled", "completed"]
@@ -22,13 +22,13 @@ class Ended(NamedTuple):
         start: the body it was started with.
         decision: its last one, as stored.
         state: after its last report, as its engine has it.
-        reports: reads its reports in order, as stored.
+        reports: its reports in order, as stored.
     """
 
     start: Mapping[str, Any]
     decision: Mapping[str, Any]
     state: Any
-    reports: Callable[[], Iterator[Mapping[str, Any]]]
+    reports: Sequence[Mapping[str, Any]]
 
 
 class Judgement(NamedTuple):

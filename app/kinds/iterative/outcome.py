@@ -8,28 +8,20 @@ says how many of how many there were.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.charts.text import number
+from app.charts.text import amount
 from app.kinds.contract.run_outcome import DEFAULT_PROBABILITY, Ended, Judgement
 from app.kinds.iterative.decisions.compiled import Compiled
 from app.kinds.iterative.decisions.forecast import Forecast
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.spec import SECONDS, Metric
+from app.kinds.iterative.spec import ROUNDING, SECONDS, Metric
 from app.kinds.iterative.state import State, aligned, unpack
-
-NEAR = 0.1
-"""Of a set point, within which it counts as met."""
-MET: Mapping[str, Callable[[float, float], bool]] = {
-    "at_most": lambda reached, wanted: reached <= wanted,
-    "at_least": lambda reached, wanted: reached >= wanted,
-    "track": lambda reached, wanted: abs(reached - wanted) <= NEAR * wanted,
-}
 
 
 def target(start: Mapping[str, Any], metric: Metric) -> float | None:
@@ -63,7 +55,7 @@ def judge(compiled: Compiled, run: Ended) -> Judgement:
     for metric in layout.spec.metrics:
         wanted = target(run.start, metric)
         if wanted is not None:
-            good = MET[metric.goal](came_to[metric.name], wanted)
+            good = metric.is_met(came_to[metric.name], wanted)
             (met if good else missed).append(_compared(metric, came_to[metric.name], wanted, good=good))
     done = int(state.iteration[0])
     early = [f"after {done:,} of {layout.iterations:,} iterations"] if done < layout.iterations else []
@@ -76,11 +68,11 @@ def risks(layout: Layout, state: State, seen: Forecast) -> list[str]:
     """Why each of B runs is at risk at the decided allocation; empty where it is on track."""
     chance, projected, excess = seen.chance[1], seen.projected[1], seen.excess[1]
     known = state.probabilities == state.probabilities  # it is not a number where none is required
-    unlikely, beyond = chance < np.where(known, state.probabilities, DEFAULT_PROBABILITY), excess > 0
+    unlikely, beyond = chance < np.where(known, state.probabilities, DEFAULT_PROBABILITY), excess > ROUNDING
     if not (unlikely | beyond).any():  # nearly always, and on the way of every report
         return [""] * len(chance)
     of_run, most, judged = _columns(tuple(layout.spec.metrics))
-    passed = of_run & most & (state.elapsed > state.targets)  # a sum never falls
+    passed = of_run & most & (state.elapsed > state.targets + ROUNDING * np.abs(state.targets))  # a sum never falls
     over = (state.iteration >= layout.iterations)[:, None]
     unlikely &= ~over
     # without a model, and once all is reported, the projection of what was measured says it
@@ -153,4 +145,4 @@ def _name(metric: Metric) -> str:
 
 
 def _amount(metric: Metric, value: float) -> str:
-    return f"{number(value)} {metric.unit}".rstrip()
+    return amount(value, metric.unit)

@@ -11,6 +11,10 @@ from app.kinds.fields import Finite, Name, NonNegative, Positive, Probability, S
 SECONDS = "iteration_seconds"  # the metric that is always there: it is what costs are billed by
 MAXIMUM_ALLOCATIONS = 20_000
 MAXIMUM_ACTIONS = 2_000
+NEAR = 0.1
+"""Of a set point, within which it counts as met."""
+ROUNDING = 1e-9
+"""Of a target, by which a sum may differ for no other reason than that numbers are rounded."""
 
 
 class Resource(Strict):
@@ -93,6 +97,11 @@ class Metric(Strict):
         description="Required probability of meeting the target: the cheapest allocation that reaches it under the "
         "model is chosen, however small a miss would be. If none does, the weights decide.",
     )
+
+    def is_met(self, reached: float, wanted: float) -> bool:
+        """Whether a sum or mean meets a target, but for rounding."""
+        gap = {"at_most": reached - wanted, "at_least": wanted - reached, "track": abs(reached - wanted)}[self.goal]
+        return gap <= (ROUNDING + (NEAR if self.goal == "track" else 0.0)) * abs(wanted)
 
     @property
     def uncertain(self) -> str | None:

@@ -50,7 +50,17 @@ def test_no_number_has_an_exponent_or_is_a_negative_zero(value: float) -> None:
 
 @pytest.mark.parametrize(
     ("value", "told"),
-    [(1912.2, "1,912 s"), (1.3, "1.3 s"), (0.0617, "61.7 ms"), (0.000484, "484 µs"), (2e-9, "0.002 µs"), (0.0, "0 s")],
+    [
+        (1912.2, "1,912 s"),
+        (1.3, "1.3 s"),
+        (0.9999, "1 s"),
+        (0.9994, "999 ms"),
+        (0.0617, "61.7 ms"),
+        (0.0009999, "1 ms"),
+        (0.000484, "484 µs"),
+        (2e-9, "0.002 µs"),
+        (0.0, "0 s"),
+    ],
 )
 def test_short_times_have_short_units(value: float, told: str) -> None:
     assert text.seconds(value) == text.amount(value, "s") == told
@@ -68,6 +78,27 @@ def test_costs_carry_the_currency(currency: str, told: tuple[str, ...]) -> None:
     text.use_currency(currency)
     assert tuple(map(text.money, (4.154, 0.0372, 1912.3, -3.0, 0.0))) == told
     assert text.amount(4.154, currency) == told[0]
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (5e-7, "< $0.000001"),
+        (-5e-7, "> -$0.000001"),
+        (0.9999, "$1.00"),
+        (999.99, "$999.99"),
+        (999.996, "$1,000"),
+        (1_000, "$1,000"),
+    ],
+)
+def test_costs_at_the_edges_are_rounded_before_their_form_is_chosen(value: float, told: str) -> None:
+    assert text.money(value) == told
+
+
+@pytest.mark.parametrize(("value", "places", "told"), [(-0.5, 0, "0"), (-0.51, 0, "-1"), (-0.04, 1, "0.0")])
+def test_what_rounds_to_nothing_has_no_sign(value: float, places: int, told: str) -> None:
+    assert text.fixed(value, places) == told
+    assert text.percent(value / 100, places) == f"{told} %"
 
 
 def test_shares_are_in_per_cent_and_none_is_below_nothing() -> None:

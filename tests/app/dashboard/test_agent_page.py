@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Any
 
 from fastapi.testclient import TestClient
 
 from app.agents import service as agents
 from app.agents.service import Trained
+from app.database.base import new_id, utc_now
 from app.database.engine import Database
-from app.database.tables import Agent
+from app.database.tables import Agent, Promotion
 from app.kinds.iterative.policies.artifact import save
 from app.kinds.iterative.policies.heuristic import HeuristicPolicy
 from app.samples.service import layout_of
@@ -113,3 +115,28 @@ def test_an_agent_is_what_its_promotions_made_of_it_whatever_its_verdict_was(
     client.post(f"{one}/1/rollback")
     assert [read(f"{at}/{version}") for at in (one, other) for version in (1, 2)] == [former, former, never, now]
     assert len([text for text in page(one.removesuffix("/agents")) if text.startswith("was champion until")]) == 2
+
+
+def test_a_former_champion_of_several_roles_was_one_until_the_last_of_them_ended(
+    client: TestClient, spec: dict[str, Any], backend: Database
+) -> None:
+    names, began = ("resnet18", "resnet50"), utc_now() - timedelta(days=1)
+    for name in names:
+        assert client.post("/workloads", json={**spec, "name": name}).status_code == 201
+        publish_model(backend, name)
+        trained(backend, name)
+        trained(backend, name)
+    history = {  # role, version, hours
+        "resnet18": [("first", 1, 0), ("second", 1, 1), ("second", 2, 2), ("first", 2, 3)],
+        "resnet50": [("first", 1, 0), ("second", 1, 1), ("first", 2, 2), ("second", 2, 3)],
+    }
+    with backend.session() as session:
+        for name, steps in history.items():
+            workload = workloads.require(session, "default", name)
+            for role, version, hours in steps:
+                made = {"workload_id": workload.id, "tenant": "default", "role": role, "agent_version": version}
+                at = began + timedelta(hours=hours)
+                session.add(Promotion(id=new_id(), created_at=at, previous=None, reason="", **made))
+    for name in names:
+        found = client.get(f"/workloads/{name}/agents/1").json()
+        assert datetime.fromisoformat(found["champion_until"]) == began + timedelta(hours=3)

@@ -67,6 +67,8 @@ def test_addresses_name_what_is_chosen_and_no_more() -> None:
     assert chosen.address(state=None) == "/ui/runs?workload=resnet18"
     assert chosen.older("a=&b") == "/ui/runs?workload=resnet18&state=running&cursor=a%3D%26b"
     assert chosen.older(None) is None
+    assert chosen.choosing("at_risk") == "/ui/runs?workload=resnet18&outcome=at_risk"
+    assert chosen.choosing(None) == "/ui/runs?workload=resnet18"
     assert chosen.address(outcome="at_risk") == "/ui/runs?workload=resnet18&state=running&outcome=at_risk"
 
 

@@ -55,10 +55,10 @@ def test_a_run_from_start_to_sample(client: TestClient, workload: str, run: str)
 @pytest.mark.parametrize(
     ("target", "price", "text"),
     [
-        (60, 3600, "all 2 iterations are reported: the run took 50.0 s against a target of 60.0 s (met); cost 200"),
-        (49, 3600, "all 2 iterations are reported: the run took 50.0 s against a target of 49.0 s (missed); cost 200"),
-        (60, 0, "all 2 iterations are reported: the run took 50.0 s against a target of 60.0 s (met)"),
-        (None, 3600, "all 2 iterations are reported: the run cost 200"),
+        (60, 3600, "all 2 iterations are reported: the run took 50 s against a target of 60 s (met); cost $200.00"),
+        (49, 3600, "all 2 iterations are reported: the run took 50 s against a target of 49 s (missed); cost $200.00"),
+        (60, 0, "all 2 iterations are reported: the run took 50 s against a target of 60 s (met)"),
+        (None, 3600, "all 2 iterations are reported: the run cost $200.00"),
         (None, 0, "all 2 iterations are reported"),
     ],
 )
@@ -81,8 +81,8 @@ def test_the_last_decision_states_time_against_target_and_cost(
         assert answer["reason"]["code"] == "complete"
     shown = client.get(f"/runs/{started[0]}").json()["decision"]["reason"]["text"]
     if target is not None:
-        text = text.replace("; cost", "; steps came to 10.0 against a target of at least 9 (met); cost")
-        text += "" if price else "; steps came to 10.0 against a target of at least 9 (met)"
+        text = text.replace("; cost", "; steps came to 10 against a target of at least 9 (met); cost")
+        text += "" if price else "; steps came to 10 against a target of at least 9 (met)"
     assert shown == text
 
 

@@ -72,7 +72,7 @@ def test_a_run_becomes_a_sample_once(backend: Database, target: Target) -> None:
     identifier = finished_run(backend, target, [10.0, 11.5])
     for _ in range(2):
         with backend.session() as session:
-            assert service.add_run(session, session.get_one(Run, identifier)) == 2
+            assert len(service.add_run(session, session.get_one(Run, identifier))) == 2
     found = stored(backend, target)
     assert found[identifier].tolist() == [[0, 4, 10.0, 128], [1, 5, 11.5, 128]]
     assert list(found) == [identifier]
@@ -81,7 +81,7 @@ def test_a_run_becomes_a_sample_once(backend: Database, target: Target) -> None:
 def test_a_run_without_reports_leaves_no_sample(backend: Database, target: Target) -> None:
     identifier = finished_run(backend, target, [])
     with backend.session() as session:
-        assert service.add_run(session, session.get_one(Run, identifier)) == 0
+        assert service.add_run(session, session.get_one(Run, identifier)) == []
     assert stored(backend, target) == {}
 
 

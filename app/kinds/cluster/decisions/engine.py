@@ -46,7 +46,7 @@ class ClusterEngine(DecidedInRuns):
     def begin(self, compiled: Compiled, run: str, start: RunStart, now: datetime) -> Answered:  # noqa: ARG002
         """No job is there before the first report."""
         state = begin(compiled.layout)
-        return Answered(_encoded(compiled, Told(run, None, state, (), compiled.heuristic), now), state)
+        return Answered(_encoded(compiled, Told(run, None, state, (), compiled.heuristic), now), state, quiet=True)
 
     def decode(self, body: bytes) -> EncodedReport:
         """Jobs that came, went on and left, and nodes.
@@ -90,7 +90,8 @@ def _answered(compiled: Compiled, one: Pending, now: datetime) -> Answered:
     state, changes = decide(compiled.layout, before, advice)
     shadow = None if one.shadow is None else _shadow(compiled, one.shadow, (before, state), outlook, now)
     told = Told(one.run, one.iteration, state, changes, name, shadow)
-    return Answered(_encoded(compiled, told, now), state, risk=risk(state, advice.deadlines, changes))
+    at_risk = risk(compiled, state, outlook, name)
+    return Answered(_encoded(compiled, told, now), state, risk=at_risk, quiet=not state.names)
 
 
 def _shadow(

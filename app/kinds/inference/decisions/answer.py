@@ -51,11 +51,13 @@ class Subject(NamedTuple):
     decided_at: str
 
 
-def begun(compiled: Compiled, state: RunState, run: str, now: datetime) -> bytes:
+def begun(compiled: Compiled, state: RunState, run: str, now: datetime) -> Answered:
     """The decision that a run starts with."""
     why = EncodedReason("begun", "nothing is reported yet: report what happens as iteration 0")
     told = Told(NOTHING, "heuristic", compiled.responder.chooser.name, why)
-    return _encoded(compiled, compiled.ledger(state), Subject(run, None, timestamp(now)), told, None)
+    ledger = compiled.ledger(state)
+    decision = _encoded(compiled, ledger, Subject(run, None, timestamp(now)), told, None)
+    return Answered(decision, state, quiet=_wake_at(ledger) is None)
 
 
 def answer(compiled: Compiled, pending: Sequence[Pending], now: datetime) -> list[Answered]:
@@ -67,8 +69,8 @@ def answer(compiled: Compiled, pending: Sequence[Pending], now: datetime) -> lis
         ledger, told = _carried(compiled, read) if read.carried else next(decided)
         shadow = None if asked is None else _consulted(compiled, read, told.decided, asked)
         decision = _encoded(compiled, ledger, Subject(one.run, one.iteration, moment), told, shadow)
-        at_risk = risk(compiled.layout.users, ledger.qualities())
-        answers.append(Answered(decision, ledger.state(), read.residuals, at_risk))
+        at_risk, quiet = risk(compiled.layout.users, ledger.qualities()), _wake_at(ledger) is None
+        answers.append(Answered(decision, ledger.state(), read.residuals, at_risk, quiet=quiet))
     return answers
 
 
@@ -138,13 +140,18 @@ def _encoded(compiled: Compiled, ledger: Ledger, subject: Subject, told: Told, s
         start=[_start(layout, compiled.fleet, start) for start in starts],
         drop=_drops(layout, dropped) if dropped else [],
         servers=dict(zip(layout.servers, ledger.on(), strict=True)),
-        wake_at=None if ledger.carried else ledger.next_look(),
+        wake_at=_wake_at(ledger),
         waiting=dict(zip(layout.users, ledger.waiting(), strict=True)),
         quality=dict(zip(layout.users, ledger.qualities(), strict=True)),
         expected=compiled.expected() if told.reason.code == "begun" and ledger.carried else None,
         shadow=shadow,
     )
     return msgspec.json.encode(decision)
+
+
+def _wake_at(ledger: Ledger) -> float | None:
+    """Latest time for the next report; None: at the next event. A client that decides knows that by itself."""
+    return None if ledger.carried else ledger.next_look()
 
 
 def _start(layout: Layout, fleet: Fleet, start: Start) -> EncodedStart:

@@ -34,7 +34,7 @@ class InferenceEngine(DecidedInRuns):
         usual = None if start.carried else compiled.projector.usual  # a client that decides is told no rates
         midnight = now.timestamp() % DAY_SECONDS
         state = begin(compiled.layout, compiled.fleet, usual, carried=start.carried, midnight=midnight)
-        return Answered(begun(compiled, state, run, now), state)
+        return begun(compiled, state, run, now)
 
     def decode(self, body: bytes) -> EncodedReport:
         """A batch of events."""

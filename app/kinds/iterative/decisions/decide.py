@@ -86,7 +86,7 @@ class Answer(msgspec.Struct, frozen=True):
     decision: bytes
     notices: frozenset[int]
     memories: Memories = NOTHING
-    risk: str = ""
+    risk: str | None = ""
     expected_seconds: float | None = None
 
 
@@ -374,4 +374,4 @@ def _held(compiled: Compiled, state: State, subject: Subject, now: datetime, tex
         valid_for_iterations=1,
         decided_at=timestamp(now),
     )
-    return Answer(msgspec.json.encode(decision), NONE, subject.memories)
+    return Answer(msgspec.json.encode(decision), NONE, subject.memories, risk=None)

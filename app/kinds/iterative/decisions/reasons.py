@@ -29,7 +29,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from app.charts.text import money, number
+from app.charts.text import amount, money, number
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.spec import SECONDS, Metric
 
@@ -227,11 +227,11 @@ def complete(layout: Layout, totals: Array, targets: Array, cost: float) -> Reas
         if metric.scope != "run" or math.isnan(target):
             continue
         own, subject = wording(metric), "took" if metric.name == SECONDS else f"{metric.name} came to"
-        met = {"at_most": total <= target, "at_least": total >= target}.get(metric.goal)
-        verdict = "" if met is None else " (met)" if met else " (missed)"
-        parts.append(f"{subject} {number(total)}{own.unit} against {own.bound} {number(target)}{own.unit}{verdict}")
+        verdict = "" if metric.goal == "track" else " (met)" if metric.is_met(total, target) else " (missed)"
+        reached, wanted = amount(total, metric.unit), amount(target, metric.unit)
+        parts.append(f"{subject} {reached} against {own.bound} {wanted}{verdict}")
     if cost > 0:
-        parts.append(f"cost {number(cost)}")
+        parts.append(f"cost {money(cost)}")
     done = f"all {layout.iterations:,} iterations are reported"
     return Reason("complete", f"{done}: the run {'; '.join(parts)}" if parts else done)
 

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from app.charts.figure import Figure
-from app.charts.text import money, number, percent
+from app.charts.text import amount, money, percent
 from app.charts.timeline import Expected, Point, Series, allocated, measured, progress
 from app.kinds.contract.policy import Situation
 from app.kinds.contract.views import Alternative, Fact, Shown
 from app.kinds.iterative.decisions.compiled import Compiled
 from app.kinds.iterative.heuristics import HEURISTICS
 from app.kinds.iterative.observation import view
-from app.kinds.iterative.outcome import MET, reached, state_of, target
+from app.kinds.iterative.outcome import reached, state_of, target
 from app.kinds.iterative.spec import Metric
 from app.kinds.iterative.step import step
 
@@ -50,10 +50,10 @@ def _amounts(allocation: Mapping[str, float]) -> str:
 def _chance(decision: Any, metric: Metric, shown: Shown, came_to: float | None) -> Fact:
     """How sure it is that a target is met; of a run that is over, whether it was."""
     goal = target(shown.start, metric) or 0.0
-    wanted, chance = f"{number(goal)} {metric.unit}".rstrip(), decision.get("chances", {}).get(metric.name)
+    wanted, chance = amount(goal, metric.unit), decision.get("chances", {}).get(metric.name)
     if came_to is not None:
-        verdict = "met" if MET[metric.goal](came_to, goal) else "missed"
-        sure = f"{verdict}: {number(came_to)} {metric.unit}".rstrip()
+        verdict = "met" if metric.is_met(came_to, goal) else "missed"
+        sure = f"{verdict}: {amount(came_to, metric.unit)}"
     else:
         sure = "not known yet" if chance is None else f"{percent(min(max(chance, 0.01), 0.99), 0)} sure"
     return Fact(f"{metric.name.replace('_', ' ')}, {wanted}", sure, f"per {metric.scope}")

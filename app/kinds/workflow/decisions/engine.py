@@ -46,7 +46,7 @@ class WorkflowEngine(DecidedInRuns):
     def begin(self, compiled: Compiled, run: str, start: RunStart, now: datetime) -> Answered:  # noqa: ARG002
         """Nothing starts before the first report."""
         state = begin(compiled.layout)
-        return Answered(begun(compiled, state, run, now), state)
+        return Answered(begun(compiled, state, run, now), state, quiet=True)
 
     def decode(self, body: bytes) -> EncodedQueue:
         """A queue, whole or as what has changed."""
@@ -68,7 +68,7 @@ class WorkflowEngine(DecidedInRuns):
         for one in pending:
             subject = Subject(one.run, one.iteration, one.shadow, one.report.warnings)
             decision, state = answer(compiled, one.report.state, subject, now)
-            found.append(Answered(decision, state, risk=risk(state)))
+            found.append(Answered(decision, state, risk=risk(compiled, state), quiet=not len(state.queue)))
         return found
 
     def serialise(self, state: State) -> msgspec.Raw:
