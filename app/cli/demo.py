@@ -29,9 +29,10 @@ def register(cli: typer.Typer) -> None:
         ] = False,
         simulated: Annotated[bool, typer.Option("--simulated", help="Play the story in simulated time.")] = False,
     ) -> None:
-        """Run a real training under Steward's decisions and at static allocations (2 minutes).
+        """Run a real training under Steward's decisions (2 minutes).
 
-        It is profiled, and an agent trained for it, first. A neighbour takes CPU from a third of the run on.
+        It is profiled, and an agent trained for it, first. A neighbour takes CPU from a third of the run on. The same
+        training is also run at static allocations.
         """
         if context.invoked_subcommand is not None:
             return

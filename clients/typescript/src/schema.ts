@@ -1577,7 +1577,7 @@ export interface components {
             };
             /**
              * Chances
-             * @description Probability of meeting each target at this allocation: run targets by the end of the run if it is held, iteration targets in the next iteration. None before the first model or for set points.
+             * @description Probability of meeting each target at this allocation: run targets by the end of the run if it is held (where iterations are known to differ: if the best allocation to hold follows it), iteration targets in the next iteration. None before the first model or for set points.
              * @default {}
              * @example {
              *       "iteration_seconds": 0.97

@@ -62,8 +62,9 @@ class Decision:
     """ Number of iterations it is valid for; 0 once the run is complete. """
     decided_at: datetime.datetime
     chances: DecisionChances | Unset = UNSET
-    """ Probability of meeting each target at this allocation: run targets by the end of the run if it is held,
-    iteration targets in the next iteration. None before the first model or for set points. """
+    """ Probability of meeting each target at this allocation: run targets by the end of the run if it is held
+    (where iterations are known to differ: if the best allocation to hold follows it), iteration targets in the next
+    iteration. None before the first model or for set points. """
     drift: list[DriftNotice] | None | Unset = UNSET
     """ Drift detected by this report; returned once. """
     shadow: None | ShadowStep | Unset = UNSET

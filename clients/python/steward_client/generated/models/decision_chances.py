@@ -11,8 +11,9 @@ T = TypeVar("T", bound="DecisionChances")
 
 @_attrs_define
 class DecisionChances:
-    """Probability of meeting each target at this allocation: run targets by the end of the run if it is held, iteration
-    targets in the next iteration. None before the first model or for set points.
+    """Probability of meeting each target at this allocation: run targets by the end of the run if it is held (where
+    iterations are known to differ: if the best allocation to hold follows it), iteration targets in the next iteration.
+    None before the first model or for set points.
 
     """
 
