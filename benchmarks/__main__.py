@@ -27,6 +27,7 @@ BENCHMARKS = (
     "executor_speed",
     "time_to_optimum",
     "agent_quality",
+    "phases",
     "held_out",
     "algorithms",
     "workflow_dags",

@@ -57,7 +57,7 @@ class Static:
         self.advice = Advice(percent, "never changes")
 
     def first(self) -> Advice:
-        """The allocation."""
+        """The one allocation of the whole run."""
         return self.advice
 
     def next(self, measured: Measured) -> Advice:  # noqa: ARG002 - it does not look
@@ -101,7 +101,7 @@ class Profiled(Managed):
         self._percent = percent
 
     def first(self) -> Advice:
-        """The allocation."""
+        """The one allocation of the whole run."""
         return replace(super().first(), percent=self._percent)
 
     def next(self, measured: Measured) -> Advice:

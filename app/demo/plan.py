@@ -156,8 +156,8 @@ def saved(run: Sequence[Measured], other: Sequence[Measured]) -> Saved:
     left = own - ratio * others
     groups = [left[strata == stratum] for stratum in range(strata.max() + 1)]
     variance = sum(len(group) * group.var(ddof=1) for group in groups if len(group) > 1)
-    reach = T_95 * math.sqrt(variance) / others.sum()
+    freedom = max(len(own) - len(groups), 1)
+    z = 1.96
+    t = z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)  # Abramowitz, Stegun 26.7.5
+    reach = t * math.sqrt(variance) / others.sum()
     return Saved(float(1 - ratio), float(1 - ratio - reach), float(1 - ratio + reach))
-
-
-T_95 = 2.09  # Student's t of 20 degrees of freedom, two-sided: 24 iterations in four strata

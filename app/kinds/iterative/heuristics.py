@@ -120,7 +120,7 @@ def _pid(situation: Situation) -> Choice:
 
 def _model_predictive(situation: Situation) -> Choice:
     """The best action to hold; where iterations differ, the best action before going on as it would."""
-    best, differ = _best_held(situation), phased(situation.projector, situation.state)
+    best, differ = best_held(situation), phased(situation.projector, situation.state)
     if not differ.any():
         return best
     apart = _for_next(situation, best)
@@ -130,7 +130,7 @@ def _model_predictive(situation: Situation) -> Choice:
     return Choice(np.where(differ, apart.action, best.action), values)
 
 
-def _best_held(situation: Situation) -> Choice:
+def best_held(situation: Situation) -> Choice:
     """The action with the best outlook if it is held; where targets have a probability, of those that give it."""
     if asked(situation.state).any():
         return _assured(situation)
@@ -157,7 +157,7 @@ def continuation(situation: Situation) -> NDArray[np.integer]:
     if not differ.any():
         return np.full(len(differ), -1)
     options = reachable(projector, state, situation.view.mask)
-    rows = options.allocation[_best_held(situation).action, np.arange(len(differ))]
+    rows = options.allocation[best_held(situation).action, np.arange(len(differ))]
     return np.where(differ, rows, -1)
 
 
