@@ -88,7 +88,7 @@ class ClusterKind:
         return f"{changes}; {decision.running} run, {decision.waiting} wait, {decision.free} GPUs are free"
 
     def judge(self, compiled: Compiled, run: Ended) -> Judgement:
-        """See ``Kind``: by the deadlines of jobs that are runs of members."""
+        """Judge a finished run by the deadlines of jobs that are runs of members."""
         return outcome.judge(compiled, run)
 
 

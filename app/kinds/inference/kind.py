@@ -88,7 +88,7 @@ class InferenceKind:
         return f"{batches}; " + ", ".join(f"{name} {servers}" for name, servers in decision.servers.items())
 
     def judge(self, compiled: object, run: Ended) -> Judgement:  # noqa: ARG002
-        """See ``Kind``: by the quality of answers to each user."""
+        """Judge a finished run by the quality of answers to each user."""
         return outcome.judge(run)
 
 

@@ -91,7 +91,7 @@ class IterativeKind:
         return ", ".join(f"{name} {value:g}" for name, value in decision.allocation.items())
 
     def judge(self, compiled: Compiled, run: Ended) -> Judgement:
-        """See ``Kind``: by every target, those of iterations on average."""
+        """Judge a finished run by every target, those of iterations on average."""
         return outcome.judge(compiled, run)
 
 

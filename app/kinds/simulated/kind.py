@@ -86,7 +86,7 @@ class NumberedKind:
         raise NotImplementedError
 
     def judge(self, compiled: Any, run: Ended) -> Judgement:  # noqa: ARG002
-        """See ``Kind``: numbers have no target, unless the kind's own method says what theirs is."""
+        """Judge no run: numbers have no target, unless the kind's own method says what theirs is."""
         return Judgement(None, "no target is set")
 
     def changed(self, spec: Any, patch: BaseModel) -> Any:

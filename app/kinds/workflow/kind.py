@@ -84,7 +84,7 @@ class WorkflowKind:
         return "1 task starts" if started == 1 else f"{started} tasks start" if started else "nothing starts"
 
     def judge(self, compiled: object, run: Ended) -> Judgement:  # noqa: ARG002
-        """See ``Kind``: by the deadlines of tasks."""
+        """Judge a finished run by the deadlines of tasks."""
         return outcome.judge(run)
 
 

@@ -214,20 +214,6 @@ class Run(Live[Decision]):
             logger.exception("run %s ends without iterations %s", self.id, [*self.unsent])
         super().finish()
 
-    def fail(self, reason: str | None = None) -> None:
-        """Send kept reports as far as possible, and end the run as failed."""
-        try:
-            self.flush()
-        finally:
-            super().fail(reason)
-
-    def cancel(self, reason: str | None = None) -> None:
-        """Send kept reports as far as possible, and end the run as cancelled."""
-        try:
-            self.flush()
-        finally:
-            super().cancel(reason)
-
     def leave(self, error: BaseException | None = None) -> None:
         """Finish, fail or cancel the run. The training is over, so an unreachable service is logged and not raised."""
         try:

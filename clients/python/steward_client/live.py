@@ -125,12 +125,24 @@ class Live(Generic[D]):
         self._end("finished")
 
     def fail(self, reason: str | None = None) -> None:
-        """End the run as failed; the reason is stored with its outcome, cut to ``LONGEST_REASON`` characters."""
-        self._end("failed", reason)
+        """Send kept reports as far as possible, and end the run as failed.
+
+        The reason is stored with the run's outcome, cut to ``LONGEST_REASON`` characters.
+        """
+        try:
+            self.flush()
+        finally:
+            self._end("failed", reason)
 
     def cancel(self, reason: str | None = None) -> None:
-        """End the run as cancelled; as ``fail``."""
-        self._end("cancelled", reason)
+        """Send kept reports as far as possible, and end the run as cancelled, with a reason as ``fail`` takes it."""
+        try:
+            self.flush()
+        finally:
+            self._end("cancelled", reason)
+
+    def flush(self) -> None:
+        """Send kept reports; a run that sends each at once has none."""
 
     def close(self) -> None:
         """Close the connection, where this run opened it."""

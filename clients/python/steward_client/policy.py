@@ -307,20 +307,6 @@ class CarriedRun(Live[InferenceDecision]):
         self.flush()
         super().finish()
 
-    def fail(self, reason: str | None = None) -> None:
-        """Report what is left as far as possible, and end the run as failed."""
-        try:
-            self.flush()
-        finally:
-            super().fail(reason)
-
-    def cancel(self, reason: str | None = None) -> None:
-        """Report what is left as far as possible, and end the run as cancelled."""
-        try:
-            self.flush()
-        finally:
-            super().cancel(reason)
-
     def close(self) -> None:
         """Close the connection, where this run opened it, and let go of the journal."""
         super().close()
