@@ -38,13 +38,15 @@ from workers.evaluation.arena import Bare, Scores, play
 from workers.evaluation.levels import Level
 from workers.evaluation.statistics import mean_interval
 from workers.evaluation.wrappers import wrapped
-from workers.inputs import Conditions
+from workers.inputs import Conditions, Workload
 from workers.kinds.inference.estimation.arrivals import Series, fit_arrivals
 from workers.kinds.inference.evaluation.hindsight import bounded
+from workers.kinds.inference.kind import KIND
 from workers.kinds.inference.simulator.recorded import Recorded
 from workers.kinds.inference.simulator.world import InferenceWorld
+from workers.learning.training.trial import environments
 
-ENVIRONMENTS, TEST_SEED = 512, 2_027
+TEST_SEED = 2_027
 GOAL_QUALITY = 0.9
 SHARE = 0.6  # of the requests that are the first user's
 WINDOWS, CHOOSING = 32, 64  # of test days, and of training days that choose: a dozen choose a poor static
@@ -232,11 +234,11 @@ def on_load(name: str, data: Path, seeds: int, steps: int, played: Sequence[str]
 
 
 def learned(known: Players, seeds: int, steps: int) -> Policy:
-    """The best of several trainings on training windows, by these."""
+    """The best of several trainings on training windows, by these; in as many environments as the service takes."""
     layout, model, log = known.layout, known.model, known.load.train
-    agents = []
+    batch, agents = environments(steps, KIND.length(Workload(layout.spec, model.to_bytes()))), []
     for seed in range(seeds):
-        made = partial(InferenceWorld, layout, [model], Conditions(ENVIRONMENTS, seed, "learning"), log)
+        made = partial(InferenceWorld, layout, [model], Conditions(batch, seed, "learning"), log)
         agents.append(trained(made, SERVED, steps, seed))
     tried = _tried(layout, model, log, agents)
     return tried[_best(tried, layout.spec.weights.cost)].policy

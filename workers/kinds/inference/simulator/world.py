@@ -305,7 +305,7 @@ class InferenceWorld(Disturbed):
         self.ending = (self.worlds.counts[:, kernels.ENDED] == 1) & (True if ended is None else ended == 0)
         requests = np.maximum(self.worlds.counts[:, kernels.REQUESTS], 1)
         part = self.amounts
-        self.terms = np.stack(
+        self.terms: NDArray[np.floating] = np.stack(
             [
                 part[:, kernels.LOST] / requests,
                 unfair,
