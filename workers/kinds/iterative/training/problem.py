@@ -100,7 +100,13 @@ class IterativeTraining:
         )
         try:
             crossed = cross_fitted(
-                self.spec, self.samples, artifact, seed=self.seed + 4, champion=champion, margin=margin
+                self.spec,
+                self.samples,
+                artifact,
+                seed=self.seed + 4,
+                rule=self.table.rule,
+                champion=champion,
+                margin=margin,
             )
         except TooFewHalves as error:
             return verdict | {"cross_fitted": {"reason": str(error)}}
