@@ -109,7 +109,7 @@ class SimulatedKind(SimulatedEnvironment):
 
         return SimulatedProblem(self, workload, held_out, without)
 
-    def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun], seed: int) -> dict[str, Any]:
+    def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun]) -> dict[str, Any]:
         """See ``LearnedKind``; it can't be said."""
-        del workload, artifact, runs, seed
+        del workload, artifact, runs
         return {"reason": NOT_SCORED}
