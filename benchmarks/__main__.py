@@ -69,6 +69,7 @@ BENCHMARKS = (
     "cluster_neighbours",
     "cluster_speed",
     "drift_detection",
+    "coverage",
 )
 Row = dict[str, Any]
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.charts.text import SHARE, amount, fixed, number, percent
+from app.charts.text import SHARE, amount, confidence, fixed, percent
 from app.kinds.contract.outcome import Outcome
 from workers.evaluation.equivalence import MARGIN, ROUNDING, Equivalence
 from workers.evaluation.statistics import POWER, Clusters, Estimate, estimate, mean_interval, share_interval
@@ -100,10 +100,10 @@ class Judgement:
         return self._interval(self.champion - self.baselines[self.answering or self.best])
 
     @property
-    def champion_as_good(self) -> bool:
-        """Whether the champion is at least as good as that baseline; also where there is none."""
+    def champion_worse(self) -> bool:
+        """Whether the champion is worse than that baseline; not where there is none."""
         ahead = self.champion_advantage
-        return ahead is None or self.equivalence.as_good(ahead)
+        return ahead is not None and self.equivalence.worse(ahead)
 
     @property
     def as_good(self) -> bool:
@@ -145,8 +145,8 @@ class Judgement:
         )
         return (
             f"{told}return {fixed(self.returns.mean(), 5)} against {fixed(returns.mean(), 5)} (difference {mean}, "
-            f"{self._sure} interval {low} to {high}; {self.equivalence}; {fixed(self._detectable(returns), 5)} more would "
-            f"be found to be better in {percent(POWER, 0)} of such judgings)"
+            f"{self._sure} interval {low} to {high}; {self.equivalence}; a gain of "
+            f"{fixed(self._detectable(returns), 5)} would be found in {percent(POWER, 0)} of such judgings)"
         )
 
     def _detectable(self, rival: Floats) -> float:
@@ -160,7 +160,7 @@ class Judgement:
 
     @property
     def _sure(self) -> str:
-        return f"{number(100 * self.confidence)} %"
+        return confidence(self.confidence)
 
     def rows(self, *rivals: str) -> list[dict[str, Any]]:
         """Of each outcome ``name`` and ``unit``, and in ``policies`` intervals of ``agent`` and each rival, by name."""
@@ -203,8 +203,9 @@ class Judgement:
             "gain": self.gain,
             "detectable": self.detectable,
             "champion_advantage": self.champion_advantage,
-            "champion_as_good": self.champion_as_good,
+            "champion_worse": self.champion_worse,
             "equivalence_margin": self.equivalence_margin,
+            "confidence": self.confidence,
             "promoted": self.promoted,
             "reason": self.reason,
             "episodes": len(self.returns),

@@ -93,6 +93,15 @@ def mean_interval(values: Floats, clusters: Clusters | None = None) -> dict[str,
     return estimate(values, clusters).interval().as_dict()
 
 
+def confidence_at(look: int, confidence: float = 0.95) -> float:
+    """What the interval of look 1, 2, … must have, so that with ``confidence`` those of all looks hold what is true.
+
+    Errors are allowed 1 / (look · (look + 1)) of what there is of them, all looks together 1 (union bound; confidence
+    sequences: Darling and Robbins 1967, "Confidence sequences for mean, variance, and median").
+    """
+    return 1 - (1 - confidence) / (look * (look + 1))
+
+
 def interquartile_mean(values: NDArray[np.floating]) -> float:
     """Mean of the middle half of ``values``, whatever their shape; entries on the quartiles count in part."""
     ordered = np.sort(np.asarray(values, np.float64).reshape(-1))

@@ -69,7 +69,7 @@ class SimulatedKind(SimulatedEnvironment):
         """See ``Online``, for kinds that can rebuild a ``window``: simulators get it as their option ``window``."""
         from workers.kinds.simulated.training import WindowTraining
 
-        return WindowTraining(self, workload, request.seed, window)
+        return WindowTraining(self, workload, request.seed, window, request.look)
 
     def trainer(self, workload: Workload, request: Request, champion: bytes | None) -> Trainer:
         """See ``LearnedKind``: a competition of all that the request names."""
