@@ -70,6 +70,7 @@ BENCHMARKS = (
     "cluster_neighbours",
     "cluster_speed",
     "drift_detection",
+    "coverage",
 )
 Row = dict[str, Any]
 

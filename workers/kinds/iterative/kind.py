@@ -99,7 +99,7 @@ class Iterative(SimulatedKind):
         tables = () if other is None else (other,)
         return Evaluation(IterativeProblem(spec, table, tables, report["reason"] or NOTHING_HELD_OUT), report)
 
-    def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun], seed: int) -> dict[str, Any]:
+    def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun]) -> dict[str, Any]:
         """See ``LearnedKind``: by replay under the domain model, and by importance sampling."""
         from app.kinds.contract.inputs import InvalidInput
         from app.kinds.iterative.layout import Layout
@@ -114,7 +114,7 @@ class Iterative(SimulatedKind):
             except InvalidInput:  # the spec has changed since
                 continue
         try:
-            return score(layout, _table(workload), load(artifact), logs, seed=seed)
+            return score(layout, _table(workload), load(artifact), logs)
         except TooFewRuns as error:
             return {"reason": str(error)}
 
