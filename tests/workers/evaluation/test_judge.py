@@ -88,12 +88,16 @@ def test_episodes_that_vary_together_count_once() -> None:
 def test_a_verdict_says_which_gain_it_could_have_seen() -> None:
     """A gain so large is found to be better in eight of ten judgings, whatever the margin."""
     for margin in (0.0, 0.01):
-        first = Judgement(RULES["good"] + np.random.default_rng(0).normal(0, 0.5, 400), RULES, equivalence_margin=margin)
+        first = Judgement(
+            RULES["good"] + np.random.default_rng(0).normal(0, 0.5, 400), RULES, equivalence_margin=margin
+        )
         seen = first.report()["detectable"]
         assert seen == pytest.approx(first.equivalence.margin + 2.81 * 0.5 / 20, rel=0.1)
         assert f"a gain of {seen:.5f} would be found in 80 % of such judgings" in first.reason
         found = [
-            Judgement(RULES["good"] + np.random.default_rng(seed).normal(seen, 0.5, 400), RULES, equivalence_margin=margin)
+            Judgement(
+                RULES["good"] + np.random.default_rng(seed).normal(seen, 0.5, 400), RULES, equivalence_margin=margin
+            )
             for seed in range(1, 201)
         ]
         assert np.mean([one.better for one in found]) == pytest.approx(0.8, abs=0.12)
@@ -110,7 +114,11 @@ def test_what_was_judged_before_is_judged_with_more_confidence() -> None:
 
 def test_a_champion_is_worse_where_the_whole_interval_says_so() -> None:
     ours = earns(0.0)
-    for champion, worse in ((earns(-1.0), True), (earns(-0.05), False), (RULES["good"] - RANDOM.choice([-9.0, 9.5], 400), False)):
+    for champion, worse in (
+        (earns(-1.0), True),
+        (earns(-0.05), False),
+        (RULES["good"] - RANDOM.choice([-9.0, 9.5], 400), False),
+    ):
         verdict = Judgement(ours, RULES, champion=champion)
         assert verdict.report()["champion_worse"] is worse
     assert not Judgement(ours, RULES).champion_worse

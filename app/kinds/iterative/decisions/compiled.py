@@ -28,7 +28,7 @@ class Compiled:
 
     Attributes:
         artifact: the champion's policy; None when the heuristic answers in its place.
-        heuristic: name of what answers without a champion, or when it fails, but for runs with a probability of their own.
+        heuristic: name of what answers without a champion, or when it fails; for single runs see ``heuristics``.
         source: 'agent', 'heuristic', or 'fallback' when there is a champion that can't be loaded.
         code: of why no agent answers; empty when one does.
         preface: the same in words, by the name of the heuristic that does.

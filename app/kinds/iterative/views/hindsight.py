@@ -13,8 +13,8 @@ from app.kinds.contract.views import ASKED_THEN, NOTHING_YET, Hindsight, Shown, 
 from app.kinds.iterative.decisions.compiled import Compiled
 from app.kinds.iterative.decisions.query import beginning
 from app.kinds.iterative.heuristics import HEURISTICS
-from app.kinds.iterative.policies.guard import decide
 from app.kinds.iterative.observation import view
+from app.kinds.iterative.policies.guard import decide
 from app.kinds.iterative.state import State, advance
 from app.kinds.iterative.step import step
 

@@ -14,9 +14,9 @@ from app.kinds.contract.policy import Situation
 from app.kinds.contract.views import Alternative, Fact, Shown
 from app.kinds.iterative.decisions.compiled import Compiled
 from app.kinds.iterative.heuristics import HEURISTICS
-from app.kinds.iterative.policies.guard import decide
 from app.kinds.iterative.observation import view
 from app.kinds.iterative.outcome import reached, state_of, target
+from app.kinds.iterative.policies.guard import decide
 from app.kinds.iterative.spec import Metric
 from app.kinds.iterative.step import step
 

@@ -21,7 +21,6 @@ from app.kinds.contract.policy import Policy
 from app.kinds.iterative.heuristics import HEURISTICS, MODEL_PREDICTIVE, default_heuristic
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
-from app.kinds.iterative.policies.artifact import check, load
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.spec import Spec
 from workers.estimators.base import EstimationError
@@ -114,37 +113,17 @@ class CrossFit:
         """What a policy, or an artifact behind the guard, earns in each episode, [E]."""
         return np.concatenate([arena.returns(contender) for arena in self._arenas])
 
+    def judged(self, artifact: bytes, champion: bytes | None = None, margin: float = MARGIN) -> dict[str, Any]:
+        """The judge's report on an artifact, and ``executions``.
 
-def cross_fitted(
-    spec: Spec,
-    samples: Samples,
-    artifact: bytes,
-    *,
-    seed: int,
-    rule: str | None = None,
-    champion: bytes | None = None,
-    episodes: int = EPISODES,
-    margin: float = MARGIN,
-) -> dict[str, Any]:
-    """The judge's report on an artifact over both halves' episodes, and ``executions``.
-
-    Args:
-        rule: the heuristic that answers without an agent; None: the default one.
-        champion: what answers now; it must be beaten to be replaced.
-        episodes: of each model that is followed.
-        margin: of practical equivalence, as a share of the best heuristic's return.
-
-    Raises:
-        TooFewHalves: a half can't carry a domain model.
-    """
-    arena = CrossFit(spec, samples, seed, rule, episodes)
-    if champion is not None:
-        check(load(champion), Layout(spec))
-    present = None if champion is None else arena.returns(champion)
-    verdict = Judgement(
-        arena.returns(artifact), arena.rules, arena.answering, present, margin, clusters=arena.clusters
-    )
-    return verdict.report() | {"executions": arena.executions}
+        Args:
+            artifact: what would be published.
+            champion: what answers now; it must be beaten to be replaced.
+            margin: of practical equivalence, as a share of the best heuristic's return.
+        """
+        present = None if champion is None else self.returns(champion)
+        verdict = Judgement(self.returns(artifact), self.rules, self.answering, present, margin, clusters=self.clusters)
+        return verdict.report() | {"executions": self.executions}
 
 
 def chosen_rule(spec: Spec, samples: Samples, table: ModelTable, *, seed: int) -> tuple[ModelTable, dict[str, Any]]:

@@ -58,7 +58,8 @@ def test_a_better_agent_replaces_a_champion(optimum: Optimum) -> None:
 
 def test_an_agent_that_equals_what_answers_replaces_neither_a_rule_nor_a_champion() -> None:
     """Played on the same episodes, it differs by nothing at all: a gain of nothing."""
-    same = heuristic("model_predictive")
+    policy = HeuristicPolicy({"heuristic": "model_predictive"})
+    same = save(policy, LAYOUT, experience_of(LAYOUT, MODEL_NOISE))
     report = judge(SPEC, TABLE, same, seed=4, episodes=64)
     assert report["advantage"] == report["gain"] == {"mean": 0, "low": 0, "high": 0}
     assert (report["promoted"], report["incumbent"]) == (False, "model_predictive")
