@@ -73,9 +73,7 @@ def iterative() -> list[Row]:
     return [
         _share("iterative: refused though worse", refused, worth(problem, worse, None), REFUSED),
         _share("iterative: promoted as it is better", promoted, worth(problem, best, champion), PROMOTED),
-        _row(
-            "iterative: one judging, of processor time", float(np.mean(spent)), "s", "fit", float(np.mean(fits)), None
-        ),
+        _row("iterative: processor time of a judging", float(np.mean(spent)), "s", "fit", float(np.mean(fits)), None),
     ]
 
 

@@ -117,9 +117,8 @@ def test_intervals_are_over_the_models_that_runs_follow(monkeypatch: pytest.Monk
 
 def test_the_rule_that_is_better_on_unseen_executions_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beliefs say that executors help a lot, runs that they hardly do: whoever buys them pays for nothing."""
-    hopeful = replace(
-        TABLE, log_mean=np.log(5 * 20 / Layout(SPEC).allocations[:, 0]).astype(np.float32)[None, :, None, None]
-    )
+    steep = np.log(100 / Layout(SPEC).allocations[:, 0]).astype(np.float32)
+    hopeful = replace(TABLE, log_mean=steep[None, :, None, None])
     flat = replace(TABLE, log_mean=np.full_like(TABLE.log_mean, np.log(12.0)))
     both = Half(hopeful, belief(flat, -0.02, 0.0, 0.02)), Half(hopeful, belief(flat, -0.01, 0.0, 0.01))
     monkeypatch.setattr(cross_fit, "halves", lambda *_: both)
