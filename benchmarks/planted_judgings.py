@@ -63,7 +63,7 @@ def iterative() -> list[Row]:
     for seed in range(JUDGINGS):
         samples = executions(problem, seed)
         begun = time.process_time()
-        table = fit_domain_model(problem.spec, Executions(samples), seed).table
+        table = fit_domain_model(problem.spec, Executions(tuple(samples)), seed).table
         fits.append(time.process_time() - begun)
         training = IterativeTraining(problem.spec, table, 10 * seed, samples)
         begun = time.process_time()
@@ -101,7 +101,7 @@ def worth(problem: Problem, artifact: bytes, champion: bytes | None) -> float:
     layout, law = Layout(problem.spec), Projector(Layout(problem.spec), problem.table, np.float32)
     gains, returns = [], []
     for seed in range(1_000, 1_003):
-        table = fit_domain_model(problem.spec, Executions(executions(problem, seed)), seed).table.thinned(4)
+        table = fit_domain_model(problem.spec, Executions(tuple(executions(problem, seed))), seed).table.thinned(4)
         evaluation = IterativeProblem(problem.spec, table)
         earned = []
         for contender in (artifact, champion or HEURISTICS["model_predictive"]):
