@@ -124,7 +124,9 @@ class Judgement:
     def reason(self) -> str:
         """Why it is promoted or not: what users count first, then returns, their difference and its interval."""
         if not self.as_good:
-            doubt = f"not promoted: not at least as good as the best heuristic, {self.best}, with {self._sure} confidence"
+            doubt = (
+                f"not promoted: not at least as good as the best heuristic, {self.best}, with {self._sure} confidence"
+            )
             return f"{doubt}: {self._against(self.best)}; {self._stayed}"
         against = f"{self._present}: {self._against(self.incumbent)}"
         best = self.baselines[self.best].mean()

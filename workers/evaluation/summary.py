@@ -186,9 +186,7 @@ class LevelScores:
         scores = {name: (values - self.mean(RANDOM)) / self.scale for name, values in self.scores.items()}
         low, high = np.quantile(np.concatenate(list(scores.values())), [0.01, 0.99])
         tau = np.linspace(low, high, PROFILE_POINTS)
-        drawn = {
-            n: profile(s.ravel(), tau, self.clusters(n, s), self.settings.confidence) for n, s in scores.items()
-        }
+        drawn = {n: profile(s.ravel(), tau, self.clusters(n, s), self.settings.confidence) for n, s in scores.items()}
         rows = {n: dict(zip(("share", "low", "high"), rows.tolist(), strict=True)) for n, rows in drawn.items()}
         return {"level": self.level.label, "tau": tau.tolist(), "policies": rows}
 

@@ -63,8 +63,8 @@ def test_who_is_as_good_as_the_rules_and_better_than_the_champion_may_answer(
 def test_episodes_that_vary_together_count_once() -> None:
     """Eight clusters share a gain of their own: in none of the report's intervals are episodes independent."""
     clusters = np.repeat(np.arange(8), 50)
-    own = RANDOM.normal(0.3, 0.5, 8)[clusters]
-    late = np.repeat(RANDOM.random(8) < 0.5, 50).astype(np.float64)[:, None]
+    own = np.array([-0.6, 0.2, 1.2, 0.1, 0.9, -0.3, 0.8, 0.5])[clusters]
+    late = (own > 0.4).astype(np.float64)[:, None]
     counted = Counted((Outcome("runs late", "share"),), late, dict.fromkeys(RULES, late))
     shared = Judgement(RULES["good"] + own, RULES, "good", RULES["good"] + 0.5 * own, 0.0, counted, clusters)
     apart = Judgement(shared.returns, RULES, "good", shared.champion, 0.0, counted)
@@ -88,12 +88,16 @@ def test_episodes_that_vary_together_count_once() -> None:
 def test_a_verdict_says_which_gain_it_could_have_seen() -> None:
     """A gain so large is found to be better in eight of ten judgings, whatever the margin."""
     for margin in (0.0, 0.01):
-        first = Judgement(RULES["good"] + np.random.default_rng(0).normal(0, 0.5, 400), RULES, equivalence_margin=margin)
+        first = Judgement(
+            RULES["good"] + np.random.default_rng(0).normal(0, 0.5, 400), RULES, equivalence_margin=margin
+        )
         seen = first.report()["detectable"]
         assert seen == pytest.approx(first.equivalence.margin + 2.81 * 0.5 / 20, rel=0.1)
         assert f"a gain of {seen:.5f} would be found in 80 % of such judgings" in first.reason
         found = [
-            Judgement(RULES["good"] + np.random.default_rng(seed).normal(seen, 0.5, 400), RULES, equivalence_margin=margin)
+            Judgement(
+                RULES["good"] + np.random.default_rng(seed).normal(seen, 0.5, 400), RULES, equivalence_margin=margin
+            )
             for seed in range(1, 201)
         ]
         assert np.mean([one.better for one in found]) == pytest.approx(0.8, abs=0.12)
@@ -110,7 +114,11 @@ def test_what_was_judged_before_is_judged_with_more_confidence() -> None:
 
 def test_a_champion_is_worse_where_the_whole_interval_says_so() -> None:
     ours = earns(0.0)
-    for champion, worse in ((earns(-1.0), True), (earns(-0.05), False), (RULES["good"] - RANDOM.choice([-9.0, 9.5], 400), False)):
+    for champion, worse in (
+        (earns(-1.0), True),
+        (earns(-0.05), False),
+        (RULES["good"] - RANDOM.choice([-9.0, 9.5], 400), False),
+    ):
         verdict = Judgement(ours, RULES, champion=champion)
         assert verdict.report()["champion_worse"] is worse
     assert not Judgement(ours, RULES).champion_worse

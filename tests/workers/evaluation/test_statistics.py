@@ -59,22 +59,22 @@ def test_clusters_of_several_sizes_have_fewer_degrees_of_freedom() -> None:
 
 
 def test_two_ways_to_vary_add_up() -> None:
-    """Of a table whose rows differ by 2 and whose columns by 1, the error is that of both, and never less."""
+    """Rows differ by 2, columns by 1: the squared errors of their means add up."""
     rows, columns = np.indices((4, 3)).reshape(2, -1)
     values = 2.0 * rows + columns
     both = estimate(values, np.stack([rows, columns], axis=1))
-    each = [estimate(values, one) for one in (rows, columns)]
-    alone = estimate(values).error
-    assert both.error == pytest.approx(np.sqrt(sum(one.error**2 for one in each) - alone**2))
-    assert both.freedom == pytest.approx(2)
-    assert estimate(values + 0.0 * rows, np.stack([rows, rows], axis=1)).error >= each[0].error
+    squares = [np.var([0, 2, 4, 6], ddof=1) / 4, np.var([0, 1, 2], ddof=1) / 3]
+    assert both.error == pytest.approx(sum(squares) ** 0.5)
+    assert both.freedom == pytest.approx(sum(squares) ** 2 / (squares[0] ** 2 / 3 + squares[1] ** 2 / 2))
+    assert estimate(np.ones(12), np.stack([rows, columns], axis=1)) == (1, 0, pytest.approx(2))
+    assert estimate(values, np.stack([rows, 0 * rows], axis=1)).freedom == 0, "one column can't tell"
 
 
 @pytest.mark.parametrize("skewed", [False, True])
 def test_of_five_seeds_a_mean_is_held_as_often_as_it_says(skewed: bool) -> None:
     truth = np.exp(0.5) if skewed else 0.0
     assert SAID[0] < covered(lambda values: estimate(values, BY_SEED).interval(), truth, skewed) < SAID[1]
-    assert covered(lambda values: estimate(values).interval(), truth, skewed) < 0.6, "clusters matter"
+    assert covered(lambda values: estimate(values).interval(), truth, skewed) < 0.7, "clusters matter"
 
 
 def test_of_five_seeds_an_interquartile_mean_is_held_as_often_as_it_says() -> None:

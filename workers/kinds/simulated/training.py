@@ -153,9 +153,7 @@ class WindowTraining(SimulatedTraining):
         look: how often what answers has been judged by now, which is what the verdict's confidence allows for.
     """
 
-    def __init__(
-        self, kind: SimulatedEnvironment, workload: Workload, seed: int, window: bytes, look: int = 1
-    ) -> None:
+    def __init__(self, kind: SimulatedEnvironment, workload: Workload, seed: int, window: bytes, look: int = 1) -> None:
         super().__init__(kind, workload, seed, {"window": window})
         self.judged_episodes, self.confidence = kind.window_episodes, confidence_at(look)
 

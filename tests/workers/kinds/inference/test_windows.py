@@ -10,8 +10,8 @@ import pytest
 
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
-from tests.workers.kinds.inference.systems import layout, service
 from app.policies.network import NetworkPolicy
+from tests.workers.kinds.inference.systems import layout, service
 from workers.estimators.base import TooLittleData
 from workers.evaluation.arena import Bare, play
 from workers.evaluation.levels import Level
@@ -96,7 +96,10 @@ def test_judged_episodes_have_nothing_in_common(made: tuple[Layout, ServiceModel
     """Two runs, of which one is shorter: eight of the longest, fewer of the other, none of one that is too short."""
     on, model = made
     whole = stretch(on, run(on, model, 0))
-    shorter = [Stretch([own[own < 1_000 + until] for own in whole.times], 1_000.0, 1_000.0 + until, whole.batches) for until in (150.0, 30.0)]
+    shorter = [
+        Stretch([own[own < 1_000 + until] for own in whole.times], 1_000.0, 1_000.0 + until, whole.batches)
+        for until in (150.0, 30.0)
+    ]
     window = rebuilt(on, model, [whole, *shorter])
     begins = np.asarray(window.judged.begins)
     assert len(begins) == 8 + 3
@@ -118,7 +121,9 @@ def test_judged_episodes_of_one_beginning_are_one_cluster(made: tuple[Layout, Se
     artifact = KIND.save(policy(on), on.spec)
     report = problem.judge(artifact, NO_PLAN, None, 0.01)
     assert report["confidence"] == pytest.approx(1 - 0.05 / 12)
-    returns = play(KIND.world(workload, Conditions(128, 3, options={"window": window})), Level.SEEDS, 3, Bare(policy(on)))
+    returns = play(
+        KIND.world(workload, Conditions(128, 3, options={"window": window})), Level.SEEDS, 3, Bare(policy(on))
+    )
     found = estimate(returns.returns.astype(np.float64), returns.clusters)
     assert found.freedom == pytest.approx(15)
     assert report["return"] == pytest.approx(found.interval(report["confidence"]).as_dict())

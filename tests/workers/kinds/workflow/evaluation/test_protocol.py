@@ -202,9 +202,7 @@ def test_a_workflow_on_several_nodes_is_judged_beside_its_own_strategies() -> No
     ]
     weights = {"slowdown": 0, "makespan": 1, "cost": 0.1}
     problem = WorkflowProblem(spec(nodes=nodes, weights=weights), (diamond(), diamond()), held_out=(diamond(),))
-    told = evaluate(
-        problem, [Candidate("agent 1", [Hindsight()])], replace(SETTINGS, episodes=4, trials=0)
-    ).as_dict()
+    told = evaluate(problem, [Candidate("agent 1", [Hindsight()])], replace(SETTINGS, episodes=4, trials=0)).as_dict()
     fixed = told["levels"][1]
     assert {"heft", "cpop", "peft", "level", "cheapest", "deadline", "heft at run time"} <= set(fixed["policies"])
     assert fixed["optimum"]["exact"]
