@@ -42,8 +42,6 @@ from workers.evaluation.statistics import (
     wins,
 )
 from workers.evaluation.summary import LevelScores
-from workers.evaluation.wrappers import wrapped
-from workers.inputs import Conditions, Workload
 from workers.kinds.inference.kind import KIND
 from workers.kinds.inference.simulator.recorded import Recorded
 from workers.kinds.inference.windows.seen import Batches, Stretch
@@ -291,10 +289,9 @@ def system() -> tuple[Layout, ServiceModel]:
 def windows() -> Iterator[Row]:
     """Rows of single windows, and of ten in a row."""
     layout, model = system()
-    workload = Workload(layout.spec, model.to_bytes())
     for lasting in (3.0, 15.0):
         looks = [
-            [_judged(workload, model, np.random.default_rng([sequence, look, 4]), lasting) for look in range(LOOKS)]
+            [_judged(layout, model, np.random.default_rng([sequence, look, 4]), lasting) for look in range(LOOKS)]
             for sequence in range(SEQUENCES)
         ]
         truth, told = true_gain(lasting), f"a rate that forgets in {lasting:g} s"
@@ -311,24 +308,21 @@ def windows() -> Iterator[Row]:
         yield row(said, float(np.mean(together)), "95 % at each look", float(np.mean(each)))
 
 
-def _judged(workload: Workload, model: ServiceModel, random: Random, lasting: float) -> tuple[Floats, Clusters]:
+def _judged(layout: Layout, model: ServiceModel, random: Random, lasting: float) -> tuple[Floats, Clusters]:
     """Gains of the judged episodes of a window, and which of them vary together, as verdicts on windows have them."""
-    layout, came, stretches = KIND.layout(workload.spec), [], []
+    came, stretches = [], []
     none = Batches(*(np.zeros(0, np.int64),) * 3, np.zeros(0))
     for _ in range(RUNS):
         each = counts(random, WINDOW_SECONDS, lasting)
         times = np.sort(np.repeat(np.arange(len(each)), each) + random.random(each.sum()))
         came.append(each)
         stretches.append(Stretch([times], 0.0, float(WINDOW_SECONDS), none))
-    window = rebuilt(layout, model, stretches)
-    conditions = Conditions(KIND.window_episodes, 0, options={"window": window.to_bytes()})
-    world = KIND.world(workload, conditions)
-    wrapped(world, Level.SEEDS, 0).reset()
-    run, begins = np.divmod(world.load.origin, WINDOW_SECONDS + 2 * window.episode_seconds)  # they lie so far apart
+    window, several = rebuilt(layout, model, stretches), KIND.window_episodes
+    origin, _ = window.judged.at((np.arange(several) + 0.5) / several)  # as episodes of worlds begin
+    run, begins = np.divmod(origin, WINDOW_SECONDS + 2 * window.episode_seconds)  # runs lie so far apart
     gains = [within(each, begins, window.episode_seconds) for each in came]
-    values = np.where(run == 0, *gains) + 0.3 * normal(random, len(begins))
-    assert world.clusters is not None  # noqa: S101  (narrows the type)
-    return values, world.clusters
+    values = np.where(run == 0, *gains) + 0.3 * normal(random, several)
+    return values, np.unique(origin, return_inverse=True)[1]
 
 
 def _holds(found: Any, truth: float) -> bool:

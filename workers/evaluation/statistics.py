@@ -127,9 +127,9 @@ def interquartile(values: Floats, clusters: Clusters | None = None) -> Estimate:
 def share_interval(values: Floats, clusters: Clusters | None = None, confidence: float = 0.95) -> Interval:
     """Mean of ``values`` [E], each from 0 to 1, and its interval within 0 to 1; see ``estimate``.
 
-    That of Clopper and Pearson for as many independent draws as would have the standard error that was found (Korn and
-    Graubard 1998, "Confidence intervals for proportions with small expected number of positive counts estimated from
-    survey data"): it has a width also where all are 0, or all 1.
+    Jeffreys's (Brown, Cai and DasGupta 2001, "Interval estimation for a binomial proportion") for as many independent
+    draws as would have the standard error that was found (Korn and Graubard 1998, "Confidence intervals for proportions
+    with small expected number of positive counts estimated from survey data"): also where all are 0, or all 1.
     """
     found, tail = estimate(values, clusters), (1 - confidence) / 2
     share = min(max(found.mean, 0.0), 1.0)
@@ -139,8 +139,8 @@ def share_interval(values: Floats, clusters: Clusters | None = None, confidence:
     if len(values) > 1:
         draws *= float(stdtrit(len(values) - 1, tail) / stdtrit(found.freedom, tail)) ** 2
     won = share * draws
-    low = float(betaincinv(won, draws - won + 1, tail)) if share > 0 else 0.0
-    high = float(betaincinv(won + 1, draws - won, 1 - tail)) if share < 1 else 1.0
+    low, high = betaincinv(won + 0.5, draws - won + 0.5, [tail, 1 - tail])
+    low, high = float(low) if share > 0 else 0.0, float(high) if share < 1 else 1.0
     return Interval(share, min(low, share), max(high, share))
 
 

@@ -65,7 +65,7 @@ def test_episodes_that_vary_together_count_once() -> None:
     clusters = np.repeat(np.arange(8), 50)
     own = np.array([-0.6, 0.2, 1.2, 0.1, 0.9, -0.3, 0.8, 0.5])[clusters]
     late = (own > 0.4).astype(np.float64)[:, None]
-    counted = Counted((Outcome("runs late", "share"),), late, dict.fromkeys(RULES, late))
+    counted = Counted((Outcome("runs late", "share"),), late, dict.fromkeys(RULES, late), late)
     shared = Judgement(RULES["good"] + own, RULES, "good", RULES["good"] + 0.5 * own, 0.0, counted, clusters)
     apart = Judgement(shared.returns, RULES, "good", shared.champion, 0.0, counted)
     assert apart.promoted

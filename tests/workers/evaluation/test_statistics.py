@@ -87,12 +87,12 @@ def test_of_five_seeds_a_share_is_held_about_as_often_as_it_says() -> None:
 
 
 @pytest.mark.parametrize("won", [0, 3, 40])
-def test_a_share_of_independent_draws_has_clopper_and_pearson_s_interval(won: int) -> None:
+def test_a_share_of_independent_draws_has_jeffreys_s_interval(won: int) -> None:
     values = np.arange(40) < won
     found = share_interval(values.astype(np.float64))
-    low, high = stats.binomtest(won, 40).proportion_ci(method="exact")
-    assert found.mean == won / 40
-    assert (found.low, found.high) == pytest.approx((low, high), abs=0.01)
+    low, high = stats.beta.ppf([0.025, 0.975], won + 0.5, 40 - won + 0.5)
+    assert (found.low, found.mean) == pytest.approx((low if won else 0, won / 40), abs=0.01)
+    assert found.high == pytest.approx(high if won < 40 else 1, abs=0.01)
     assert 0 <= found.low <= found.mean <= found.high <= 1
 
 
