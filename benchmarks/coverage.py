@@ -14,7 +14,7 @@ verdict calls detectable.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -134,19 +134,22 @@ def verdicts() -> Iterator[Row]:
 
 
 def _plain() -> Iterator[Case]:
-    for count in (5, 30, 256):
-        for draw in (normal, skewed):
-            bounds = lambda random, count=count, draw=draw: [of(mean_interval(draw(random, count)))]  # noqa: E731
-            yield Case(f"mean of {count} {draw.__name__} episodes", bounds, 0.0)
-    yield Case("shadow runs' gain, 5 runs", lambda random: [of(shadow_interval([*normal(random, 5)]))], 0.0)
+    def mean(random: Random, draw: Any, count: int) -> list[Bounds]:
+        return [of(mean_interval(draw(random, count)))]
+
+    def share(random: Random, chance: float) -> list[Bounds]:
+        return [of(share_interval((random.random(256) < chance).astype(np.float64)))]
 
     def realised(random: Random) -> list[Bounds]:
         return [of(compared([*normal(random, 8)], [*(2 * normal(random, 4))]).difference)]
 
+    for count in (5, 30, 256):
+        for draw in (normal, skewed):
+            yield Case(f"mean of {count} {draw.__name__} episodes", partial(mean, draw=draw, count=count), 0.0)
+    yield Case("shadow runs' gain, 5 runs", lambda random: [of(shadow_interval([*normal(random, 5)]))], 0.0)
     yield Case("reached by an agent less what was reached before, 4 and 8 blocks", realised, 0.0)
-    for share in (0.5, 0.02):
-        bounds = lambda random, share=share: [of(share_interval(1.0 * (random.random(256) < share)))]  # noqa: E731
-        yield Case(f"share of {share:.0%} of 256 episodes", bounds, share)
+    for chance in (0.5, 0.02):
+        yield Case(f"share of {chance:.0%} of 256 episodes", partial(share, chance=chance), chance)
 
 
 def _clustered() -> Iterator[Case]:
