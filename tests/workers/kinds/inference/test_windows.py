@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
@@ -49,7 +50,7 @@ def run(on: Layout, model: ServiceModel, seed: int, slower: float = SLOWER) -> L
 
 def policy(on: Layout) -> NetworkPolicy:
     """It prefers the last action that is legal."""
-    arrays = {
+    arrays: dict[str, NDArray[Any]] = {
         "advantage.weight": np.zeros((on.actions, len(on.entries)), np.float32),
         "advantage.bias": np.arange(on.actions, dtype=np.float32),
     }

@@ -109,9 +109,8 @@ def _cut(one: Stretch, episode: float, control: float) -> tuple[Recorded, tuple[
     count = min(int(fitting + 1e-9), MOST_JUDGED)
     part = (whole - control - count * episode) / (count + 1)
     begins = control + (part + episode) * np.arange(count + 1)
-    learning: Floats = (begins[:, None] + np.linspace(0.0, part - episode, BEGINS)).ravel()
-    judged: Floats = begins[:-1] + part
-    return log, (learning, judged)
+    learning = (begins[:, None] + np.linspace(0.0, part - episode, BEGINS)).ravel()
+    return log, (learning.astype(np.float64), (begins[:-1] + part).astype(np.float64))
 
 
 def slower(layout: Layout, model: ServiceModel, batches: Batches) -> Floats:
