@@ -57,7 +57,7 @@ class Kept(msgspec.Struct, frozen=True):
     looks: int = 0
 
     def look(self, rival: int | None) -> int:
-        """How often it will have been judged after the present window: verdicts allow for that, and anew for another."""
+        """How often a rival is judged by now, which verdicts allow for."""
         return self.looks + 1 if rival == self.rival else 1
 
 
