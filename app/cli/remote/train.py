@@ -117,10 +117,14 @@ def show(agent: Json, output: Console) -> None:
     if len(report.get("bracket", ())) > 1:
         output.print(bracket(report["bracket"]))
     output.print(Text(f"agent {agent['version']}: {agent['algorithm']}, {_promotion(agent)}", "bold"))
-    if report.get("outcomes"):
-        output.print(compared(report["outcomes"]))
+    if agent.get("standing_reason"):
+        output.print(Text(agent["standing_reason"], "bold"))
+    if agent.get("instead"):
+        output.print(Text(f"answers now: {agent['instead']}"))
     judged = _moment(agent.get("created_at"))
     output.print(Text(f"verdict when its training ended{f', {judged}' if judged else ''}: {report['reason']}"))
+    if report.get("outcomes"):
+        output.print(compared(report["outcomes"]))
     output.print(Text(f"return {_interval(report['return'])}{_gap(report)}"))
     if alone := _alone(report):
         output.print(Text(alone))
