@@ -48,7 +48,10 @@ def _of_spec(spec: Spec) -> Experience:
 
 def _read(made_for: Mapping[str, Any]) -> Experience:
     """What ``save`` wrote of an experience."""
-    return Experience(**{name: tuple(value) if isinstance(value, list) else value for name, value in made_for.items()})
+    parts: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in made_for.items()
+    }
+    return Experience(**parts)
 
 
 def terms(spec: Spec, made_for: Mapping[str, Any] | None = None) -> Terms:

@@ -86,6 +86,17 @@ def test_a_table_says_who_passed_what(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert "r.html" in "".join(notes.split())
 
 
+def test_a_verdict_of_an_earlier_judge_is_dated_and_said_to_be_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    past = [{**VERDICTS[0], "current": False}, {**VERDICTS[1], "current": True}]
+    monkeypatch.setitem(FOUND, "verdicts", past)
+    monkeypatch.setitem(FOUND, "created_at", "2026-01-02T08:00:00Z")
+    _, output, _, _ = ran(monkeypatch, tmp_path, Played())
+    assert "agent 3: L2, by an earlier version of the judge: evaluate it again (2026-01-02 08:00:00 UTC)" in output
+    assert "agent 5: no class (2026-01-02 08:00:00 UTC)" in output
+
+
 def test_tables_fit_80_columns() -> None:
     console = Console(file=io.StringIO(), width=80)
     asking.show(FOUND, console)
