@@ -149,8 +149,8 @@ def test_an_evaluation_is_read_by_programs_and_by_people(client: TestClient, tra
     made = publish_evaluation(backend, trained, 3)
     found = client.get(f"/evaluations/{made}").json()
     assert (found["id"], found["workload"], found["model_version"]) == (made, trained, 1)
-    made = {"judge": JUDGE, "current": True}
-    assert found["verdicts"] == [{"agent": 3, "level": "L2", "reason": "L3 can't be judged", **made}]
+    present = {"judge": JUDGE, "current": True}
+    assert found["verdicts"] == [{"agent": 3, "level": "L2", "reason": "L3 can't be judged", **present}]
     assert found["report"] == REPORT
     page = client.get(f"/evaluations/{made}/report")
     assert (page.status_code, page.content) == (200, PAGE)
