@@ -17,7 +17,10 @@ from app.cli.remote.evaluate import Options, reached, run, words
 from app.cli.remote.service import RefusedError, UnreachableError
 from tests.workers.evaluation.report.sample import report
 
-VERDICTS = [{"agent": 3, "level": "L2", "reason": "L3 can't be judged"}, {"agent": 5, "level": None, "reason": "worse"}]
+VERDICTS: list[dict[str, Any]] = [
+    {"agent": 3, "level": "L2", "reason": "L3 can't be judged"},
+    {"agent": 5, "level": None, "reason": "worse"},
+]
 FOUND = {"id": "e1", "verdicts": VERDICTS, "report": report("agent 3", "agent 5", workload="[bold]w")}
 
 
