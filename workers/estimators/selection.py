@@ -1,9 +1,9 @@
 """Which family answers: cross-validation grouped by execution, then a fit on everything.
 
 The errors that are reported are those of nested cross-validation (Stone 1974; Varma and Simon 2006). The folds make up
-two or three parts. A row is predicted by the family that the other parts choose, with hyper-parameters that were
-searched on these, fitted to all rows but those of its fold. What that costs is bounded: two or three searches on parts
-in place of one on all rows, and four or nine more fits to a third of the rows or half of them.
+three parts. A row is predicted by the family that the other two choose, with hyper-parameters that were searched on
+these, fitted to all rows but those of its fold. What that costs is bounded: three searches, each on two thirds of the
+rows, in place of one on all, and nine more fits of each family to four ninths of them.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -24,7 +24,7 @@ from workers.estimators.stages import Form, Rows, Stages, decompose
 MOST_FOLDS = 10
 MOST_ALONE = 20  # executions up to which each is a fold of its own
 FEWEST_INPUTS = 5
-PARTS_OF_FEW, PARTS_OF_MANY = 3, 2  # of the folds, where executions are folds of their own, and where they are more
+PARTS, INNER = 3, 3  # of the folds; and folds by which a family is chosen without one part
 SIMPLER = 1.01  # a simpler family is taken if its error is within this factor of the best,
 DOUBT = 1.0  # or within so many standard errors of the paired difference between executions (Breiman et al. 1984),
 WORST = 1.2  # but never beyond this factor
@@ -227,12 +227,11 @@ class _Choice:
 
 
 def _select(task: _Task, rows: Rows, folds: Integers, by_execution: Integers) -> Selection:
-    count = PARTS_OF_FEW if len(np.unique(rows.groups)) <= MOST_ALONE else PARTS_OF_MANY
-    parts, split, nested = folds % count, task.split(rows, folds), list[_Choice]()
+    parts, split, nested = folds % PARTS, task.split(rows, folds), list[_Choice]()
     if split.fold_count > 2:
-        rests = [parts != part for part in range(count)]
-        nested = [_choose(task, task.split(rows.where(rest), _merged(folds[rest], count))) for rest in rests]
-        searched = [nested[fold % count].searched[0] for fold in range(split.fold_count)]
+        rests = [parts != part for part in range(PARTS)]
+        nested = [_choose(task, task.split(rows.where(rest), _merged(folds[rest]))) for rest in rests]
+        searched = [nested[fold % PARTS].searched[0] for fold in range(split.fold_count)]
     else:
         by_fold = [{form: stages[fold] for form, stages in split.stages.items()} for fold in range(split.fold_count)]
         searched = [_Searched(task, stages) for stages in by_fold]
@@ -261,10 +260,10 @@ def _select(task: _Task, rows: Rows, folds: Integers, by_execution: Integers) ->
     )
 
 
-def _merged(folds: Integers, count: int) -> Integers:
-    """At most ``count`` folds, each made up of some of ``folds`` [n]."""
+def _merged(folds: Integers) -> Integers:
+    """At most ``INNER`` folds, each made up of some of ``folds`` [n]."""
     _, place = np.unique(folds, return_inverse=True)
-    return (place % count).astype(np.intp)
+    return (place % INNER).astype(np.intp)
 
 
 def _choose(task: _Task, split: _Split, searched: Sequence[_Searched] = ()) -> _Choice:
