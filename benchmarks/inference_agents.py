@@ -2,15 +2,16 @@
 
 ``STEWARD_DATA=… python -m benchmarks.inference_agents [--seeds N] [--steps N] [--loads L …]``
 
-Three ResNets on one to three servers of four cores. Capacities and accuracies are InfAdapter's and
-torchvision's; that a batch of b takes 0.4 + 0.6·b times as long as one is planted. Requests of two users: Twitter's;
-Poisson; in bursts; those of an hour of a language model of Azure's that writes code, on servers of one core. Everything
-is tuned, and every agent trained and chosen, on the first days, or the first half; figures are of what comes later, in
-windows of a minute that all players share and that don't overlap, with 95 % intervals of paired differences over
-windows, of the rule that looks ahead and answers by default against each. For quality at equal cost, and cost at equal quality, all are chosen,
-or behave, under five weights of cost (``inference_frontier``). Beside each stands the bound of hindsight, which knows
-the requests (see ``evaluation.hindsight``; batches take as long as expected there and here). A load is three parts,
-each recorded by itself: rules (``azure``), the learner (``azure-ppo``), weights of cost (``azure-frontier``).
+Three ResNets on one to three servers of four cores. Capacities and accuracies are InfAdapter's and torchvision's; that
+a batch of b takes 0.4 + 0.6·b times as long as one is planted. Requests of two users: Twitter's; Poisson; in bursts;
+those of an hour of a language model of Azure's that writes code, on servers of one core. Everything is tuned, and
+every agent trained and chosen, on the first days, or the first half; figures are of what comes later, in windows of a
+minute that all players share and that don't overlap, with 95 % intervals of paired differences over windows, of the
+rule that looks ahead and answers by default against each. For quality at equal cost, and cost at equal quality, all
+are chosen, or behave, under five weights of cost (``inference_frontier``). Beside each stands the bound of hindsight,
+which knows the requests (see ``evaluation.hindsight``; batches take as long as expected there and here). A load is
+three parts, each recorded by itself: rules (``azure``), the learner (``azure-ppo``), weights of cost
+(``azure-frontier``).
 """
 
 import argparse
