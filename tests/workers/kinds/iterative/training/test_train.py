@@ -86,7 +86,8 @@ def test_a_training_goes_on_from_its_checkpoint_with_as_full_a_memory() -> None:
     """The memory is not in the checkpoint: it is filled anew, so that no update is left out."""
     asked = request("double_dqn", 200_000)
     straight = training(SPEC, TABLE, asked)
-    straight.advance()
+    while not learner(straight).agent.buffer.size:
+        straight.advance()
     resumed = training(SPEC, TABLE, asked, straight.checkpoint())
     assert resumed.progress == straight.progress
     found = []
@@ -96,7 +97,8 @@ def test_a_training_goes_on_from_its_checkpoint_with_as_full_a_memory() -> None:
             one.advance()
         found[-1] += [learner(one).steps, learner(one).updates]
     assert found[0] == found[1]
-    assert found[0][0] == learner(straight).config.memory.capacity
+    assert found[0][0] > 8_192
+    assert found[0][1] >= 200_000
 
 
 def test_what_cannot_be_trained_says_why() -> None:
