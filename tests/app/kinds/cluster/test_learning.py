@@ -30,6 +30,7 @@ from workers.inputs import Workload
 from workers.kinds.cluster.estimation.fit import fit
 
 FLAT = [1 + 2.0 ** -(2 * n) for n in range(12)]
+ITERATIONS = 40
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ENGINE = ClusterEngine()
 
@@ -47,10 +48,8 @@ def model(ended: int) -> ClusterModel:
         {"job": f"{name}-{job}", "application": name, "iteration": number, "loss": loss + 0.001 * job}
         for name, count in (("bert", ended), ("resnet50", 2))
         for job in range(count)
-        for number, loss in enumerate([*FLAT, 1.0], start=1)
+        for number, loss in enumerate(FLAT + [1.0] * (ITERATIONS - len(FLAT)), start=1)
     ]
-    for one in curves[len(FLAT) :: len(FLAT) + 1]:
-        one["iteration"] = 200
     content = json.loads(SAMPLES[JSON])
     content["samples"][0]["curves"] = curves
     codec = ClusterSamples(Layout(spec()))
@@ -75,7 +74,9 @@ def played(on: Compiled, losses: list[float], application: str = "bert") -> list
     """The decisions on one job that shows losses, minute by minute, beside two long ones that could use more GPUs."""
     state = ENGINE.begin(on, "r", None, NOW).state  # type: ignore[arg-type]
     first = {"application": application, "batch": 128, "gpus": 4, "maximum": 8}
-    jobs = [{"job": "a", "iterations": 200, **first}] + [{"job": job, "iterations": 2_000, **first} for job in "bc"]
+    jobs = [{"job": "a", "iterations": ITERATIONS, **first}] + [
+        {"job": job, "iterations": 2_000, **first} for job in "bc"
+    ]
     state, _ = told(on, state, 0, {"at": 0, "submitted": jobs})
     decisions = []
     for number, loss in enumerate(losses, start=1):

@@ -104,7 +104,7 @@ def test_intervals_hold_from_the_first_jobs_that_ended_on(jobs: int) -> None:
 
 def test_intervals_of_jobs_alone_hold_though_curves_leave_their_shape() -> None:
     rng = np.random.default_rng(5)
-    leap = np.abs(rng.normal(0, 0.05, (200, 1))) * (rng.uniform(5, 40, (200, 1)) <= EPOCHS)
+    leap = np.abs(rng.normal(0, 0.03, (200, 1))) * (rng.uniform(5, 40, (200, 1)) <= EPOCHS)
     asked = planted(200, 5) - 0.1 * (EPOCHS >= 25) + leap
     for epochs in (6, 12, 20, 30):
         found = parametric(seen(asked, epochs), np.full(200, 40.0))

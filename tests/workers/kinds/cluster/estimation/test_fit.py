@@ -147,6 +147,22 @@ class TestPrediction:
         [example] = [one.example for one in PARAMETERS if one.name == name]
         left = ask(alone, application="bert", until="90", **{name: str(example)})["left"]
         assert left.gain.low < left.gain.mean < left.gain.high
+        assert not left.measured
+
+    def test_how_far_a_gain_is_off_is_measured_where_nine_jobs_of_the_application_have_ended(self) -> None:
+        content = json.loads(SAMPLES[JSON])
+        [sample], points = content["samples"], [*enumerate((0.2, 0.4, 0.5, 0.55, 0.58, 0.6), start=1)]
+        for name, jobs in (("bert", 9), ("resnet50", 8)):
+            sample["curves"] += [
+                {"job": f"{name}-m{job}", "application": name, "iteration": at, "metric": value + 0.01 * job}
+                for job in range(jobs)
+                for at, value in points
+            ]
+        model = ClusterModel.from_bytes(fit(workload(json.dumps(content).encode()), 0).model)
+        curve = ",".join(f"{at}:{value}" for at, value in points[:4])
+        told = [ask(model, application=name, metric=curve, until="6")["left"] for name in ("bert", "resnet50")]
+        assert [one.measured for one in told] == [True, False]
+        assert told[0].gain.high - told[0].gain.low < told[1].gain.high - told[1].gain.low
 
     @pytest.mark.parametrize(
         ("query", "pointer"),
