@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -28,6 +29,7 @@ from app.kinds.contract.engine import Pending, Snapshot
 from app.kinds.contract.reading import Sample
 from workers.inputs import Workload
 from workers.kinds.cluster.estimation.fit import fit
+from workers.kinds.cluster.estimation.learning_curves import Curve, classes, fit_class
 
 FLAT = [1 + 2.0 ** -(2 * n) for n in range(12)]
 ITERATIONS = 40
@@ -42,20 +44,21 @@ def spec(**convergence: float) -> ClusterSpec:
 
 
 @cache
-def model(ended: int) -> ClusterModel:
-    """Of the documented samples, and of jobs of both applications that ended as ``FLAT`` does; of one but two did."""
-    curves = [
-        {"job": f"{name}-{job}", "application": name, "iteration": number, "loss": loss + 0.001 * job}
-        for name, count in (("bert", ended), ("resnet50", 2))
-        for job in range(count)
-        for number, loss in enumerate(FLAT + [1.0] * (ITERATIONS - len(FLAT)), start=1)
-    ]
-    content = json.loads(SAMPLES[JSON])
-    content["samples"][0]["curves"] = curves
+def documented() -> ClusterModel:
+    """Of the documented samples; convergence has no part in it."""
     codec = ClusterSamples(Layout(spec()))
-    [read] = codec.formats[JSON].reader(codec, None).read(iter([json.dumps(content).encode()]))
+    [read] = codec.formats[JSON].reader(codec, None).read(iter([SAMPLES[JSON]]))
     assert isinstance(read, Sample)
     return ClusterModel.from_bytes(fit(Workload(spec(), samples=[("e", codec.unpacked(read.data))]), 0).model)
+
+
+def model(ended: int) -> ClusterModel:
+    """Jobs of bert ended as ``FLAT`` does, and two of resnet50."""
+    known, losses = documented(), np.array(FLAT + [1.0] * (ITERATIONS - len(FLAT)))
+    iterations = np.arange(1.0, ITERATIONS + 1)
+    each = [fit_class([Curve(iterations, -losses - 0.001 * job) for job in range(count)], 0) for count in (ended, 2)]
+    names = [known.positions[name] for name in ("bert", "resnet50")]
+    return replace(known, curves=classes(names, [False, False], each))
 
 
 def compiled(of: ClusterSpec, ended: int = 12) -> Compiled:
