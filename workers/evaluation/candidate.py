@@ -46,7 +46,6 @@ class Settings:
         episodes: of each seed.
         seed: of everything that is drawn; also names the fixed episode of L0.
         confidence: of all intervals.
-        resamples: of the bootstrap.
         equivalence_margin: by how large a share of the best heuristic's return a candidate may be worse and still be
             as good (see ``equivalence``).
         trials: of the tuner.
@@ -59,7 +58,6 @@ class Settings:
     episodes: int = 256
     seed: int = 0
     confidence: float = 0.95
-    resamples: int = 2000
     equivalence_margin: float = MARGIN
     trials: int = 40
     tuning_episodes: int = 128
@@ -69,8 +67,8 @@ class Settings:
     def __post_init__(self) -> None:
         if self.seeds < FEWEST_SEEDS:
             raise ValueError(f"seeds must be at least {FEWEST_SEEDS}: {self.seeds}")
-        if self.episodes < 2 or self.resamples < 2:
-            raise ValueError(f"episodes and resamples must be at least 2: {self.episodes}, {self.resamples}")
+        if self.episodes < 2:
+            raise ValueError(f"episodes must be at least 2: {self.episodes}")
         if self.level not in {level.label for level in CLASSES}:
             raise ValueError(f"level must be L0 to L4: {self.level!r}")
 

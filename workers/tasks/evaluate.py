@@ -119,7 +119,7 @@ def _off_policy(given: EvaluateInput) -> dict[str, Any]:
     """Of each agent, by version: its score on the runs that really happened, or the reason why there is none."""
     return {
         str(given.versions[one.name]): given.kind.off_policy(
-            given.workload, cast("bytes", one.contenders[0]), given.runs, given.request.seed
+            given.workload, cast("bytes", one.contenders[0]), given.runs
         )
         for one in given.candidates
     }

@@ -241,7 +241,7 @@ JOB = Noun(
                 Column("id", "id", whole=True),
                 Column("type", "type"),
                 Column("workload", "workload"),
-                Column("state", "state"),
+                Column("state", "state", whole=True),
                 Column("priority", "priority"),
                 Column("done", "progress", "share"),
                 AGE,
@@ -272,7 +272,7 @@ RUN = Noun(
             columns=(
                 Column("id", "id", whole=True),
                 Column("workload", "workload"),
-                Column("outcome", "outcome"),
+                Column("outcome", "outcome", whole=True),
                 Column("iterations", "iterations"),
                 Column("agent", "agent"),
                 AGE,

@@ -58,7 +58,7 @@ def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
 def _eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """A chunk per unit of work, and little to tune."""
     monkeypatch.setattr(protocol, "CHUNK_SECONDS", 0.0)
-    quick: dict[str, Any] = {"trials": 2, "tuning_episodes": 4, "demonstrations": 2, "resamples": 50}
+    quick: dict[str, Any] = {"trials": 2, "tuning_episodes": 4, "demonstrations": 2}
     monkeypatch.setattr(task, "Settings", partial(protocol.Settings, **quick))
 
 

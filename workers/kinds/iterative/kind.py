@@ -26,12 +26,14 @@ class Iterative(SimulatedKind):
     reads_runs = True
 
     def fit(self, workload: Workload, seed: int) -> Fitted:
-        """See ``LearnedKind``: how metrics respond to allocations."""
+        """See ``LearnedKind``: how metrics respond to allocations, and which heuristic answers without an agent."""
         from workers.kinds.iterative.estimation.executions import Executions
         from workers.kinds.iterative.estimation.fit import fit_domain_model
+        from workers.kinds.iterative.evaluation.cross_fit import chosen_rule
 
         fitted = fit_domain_model(workload.spec, Executions(tuple(workload.samples)), seed)
-        return Fitted(fitted.table.to_bytes(), fitted.report)
+        table, answers = chosen_rule(workload.spec, workload.samples, fitted.table, seed=seed)
+        return Fitted(table.to_bytes(), fitted.report | {"answers": answers})
 
     def simulator(self, workload: Workload, conditions: Conditions) -> Simulator:
         """See ``LearnedKind``; for learners options are the fields of ``Ranges``, and ``expected``."""
@@ -97,7 +99,7 @@ class Iterative(SimulatedKind):
         tables = () if other is None else (other,)
         return Evaluation(IterativeProblem(spec, table, tables, report["reason"] or NOTHING_HELD_OUT), report)
 
-    def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun], seed: int) -> dict[str, Any]:
+    def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun]) -> dict[str, Any]:
         """See ``LearnedKind``: by replay under the domain model, and by importance sampling."""
         from app.kinds.contract.inputs import InvalidInput
         from app.kinds.iterative.layout import Layout
@@ -112,7 +114,7 @@ class Iterative(SimulatedKind):
             except InvalidInput:  # the spec has changed since
                 continue
         try:
-            return score(layout, _table(workload), load(artifact), logs, seed=seed)
+            return score(layout, _table(workload), load(artifact), logs)
         except TooFewRuns as error:
             return {"reason": str(error)}
 

@@ -75,7 +75,7 @@ class InferenceWorld(Disturbed):
         models: domain models: its own, which policies believe in, and those of held-out samples.
         conditions: how many episodes, their seed, and for whom: for learners each begins anew as it ends.
             Its option ``service``, where it is ``exponential``, makes the seconds of batches memoryless.
-        recorded: requests to be met in place of the model's.
+        recorded: requests to be met in place of the model's; an evaluation's episodes begin evenly apart in them.
         believed: the domain model that policies and the service go by, where it isn't the one that is followed.
     """
 
@@ -132,6 +132,11 @@ class InferenceWorld(Disturbed):
         return float(
             sum(np.bincount(((own - log.first) // window).astype(int)).max(initial=0) for own in log.times) / window * 2
         )
+
+    @property
+    def clusters(self) -> NDArray[np.intp] | None:
+        """See ``World``: those that begin at the same moment of what was recorded."""
+        return None if self.recorded is None else np.unique(self.load.origin, return_inverse=True)[1]
 
     @property
     def situation(self) -> Situation:
@@ -333,7 +338,8 @@ class InferenceWorld(Disturbed):
         self.given.member[rows] = first + (self._uniform(count) * size).astype(np.int64).clip(0, members - 1)
         origin = self._uniform(count)
         if self.recorded is not None:
-            self.load.origin[rows], self._late[rows] = self.recorded.drawn(origin)
+            share = origin if self.renews or self.same else (rows + 0.5) / self.batch
+            self.load.origin[rows], self._late[rows] = self.recorded.at(share)
         else:
             self.load.origin[rows] = origin * DAY_SECONDS
 

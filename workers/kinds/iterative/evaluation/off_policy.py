@@ -5,10 +5,10 @@ Two ways, which err differently. *Replay* runs the candidate through the domain 
 *Importance sampling* needs no model but must know or estimate with which probability the logged steps were chosen:
 per-decision (Precup, Sutton and Singh 2000), weighted, and weighted doubly robust (Thomas and Brunskill 2016, eq. 8)
 with the model's outlook as its control variate. The effective sample size (Kish 1965) says how many runs such an
-estimate really rests on.
+estimate really rests on; its interval has as many degrees of freedom, less one.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -26,13 +26,12 @@ from app.kinds.iterative.reward import reward, terms
 from app.kinds.iterative.state import State, advance, begin, expect
 from app.kinds.iterative.step import step
 from app.policies.artifact import Artifact
-from workers.evaluation.statistics import bootstrap_interval
+from workers.evaluation.statistics import jackknife, mean_interval
 
 Array = NDArray[np.float64]
 FEWEST_RUNS = 2
 TRUSTED_SAMPLES = 10.0  # effective runs below which importance sampling says little
 SOFTNESS = 0.05  # share of the candidate's steps that is drawn evenly: a greedy policy has no overlap with a log
-RESAMPLES = 2_000
 SMOOTHING = 1.0  # steps of each kind that are added where the behaviour's probabilities are estimated
 
 
@@ -67,9 +66,7 @@ class Trace:
     mean_value: Array
 
 
-def score(
-    layout: Layout, table: ModelTable, artifact: Artifact, logs: Sequence[Log], *, seed: int = 0
-) -> dict[str, Any]:
+def score(layout: Layout, table: ModelTable, artifact: Artifact, logs: Sequence[Log]) -> dict[str, Any]:
     """Score a candidate on logged runs; those that did not come to their end are left out, and counted.
 
     Returns:
@@ -85,16 +82,16 @@ def score(
         raise TooFewRuns(
             f"needs {FEWEST_RUNS} or more finished runs of {layout.iterations} iterations, has {len(whole)}"
         )
-    projector, rng = Projector(layout, table), np.random.default_rng(seed)
+    projector = Projector(layout, table)
     trace = follow(projector, artifact, whole)
     logged = trace.rewards.sum(axis=1)
     replayed = replay(projector, artifact, whole)
     return {
         "runs": len(whole),
         "incomplete": len(logs) - len(whole),
-        "logged": _interval(logged, rng),
-        "replay": {"return": _interval(replayed, rng), "advantage": _interval(replayed - logged, rng)},
-        "importance": importance(trace, len(layout.deltas), rng),
+        "logged": mean_interval(logged),
+        "replay": {"return": mean_interval(replayed), "advantage": mean_interval(replayed - logged)},
+        "importance": importance(trace, len(layout.deltas)),
         "agreement": float((trace.actions == trace.chosen).mean()),
     }
 
@@ -179,7 +176,7 @@ def replay(projector: Projector, artifact: Artifact, logs: Sequence[Log]) -> Arr
     return total
 
 
-def importance(trace: Trace, actions: int, rng: np.random.Generator) -> dict[str, Any]:
+def importance(trace: Trace, actions: int) -> dict[str, Any]:
     """The importance-sampling estimates of the candidate's return, made soft by `SOFTNESS`."""
     known = not np.isnan(trace.chance).any()
     behaviour = trace.chance if known else estimated_behaviour(trace, actions)
@@ -188,11 +185,11 @@ def importance(trace: Trace, actions: int, rng: np.random.Generator) -> dict[str
     ratios = cumulative(target / behaviour)
     values = SOFTNESS * trace.mean_value + (1.0 - SOFTNESS) * trace.chosen_value
     size = effective_sample_size(ratios[:, -1])
-    runs = len(ratios)
-    draws = rng.integers(0, runs, (RESAMPLES, runs))
+    rows = np.arange(len(ratios))
 
-    def interval(estimate: Any) -> dict[str, float]:
-        return bootstrap_interval(estimate(np.arange(runs)), np.array([estimate(draw) for draw in draws]))
+    def interval(estimated: Callable[[NDArray[np.intp]], float]) -> dict[str, float]:
+        left_out = np.array([estimated(np.delete(rows, run)) for run in rows])
+        return jackknife(left_out, estimated(rows), max(size - 1, 1.0)).interval().as_dict()
 
     return {
         "per_decision": interval(lambda rows: per_decision(ratios[rows], trace.rewards[rows])),
@@ -261,9 +258,3 @@ def doubly_robust(ratios: Array, rewards: Array, taken: Array, expected: Array) 
     weights = normalised(ratios)
     correction = weights[:, 1:] * taken - weights[:, :-1] * expected
     return float((weights * rewards).sum() - correction.sum())
-
-
-def _interval(values: Array, rng: np.random.Generator) -> dict[str, float]:
-    """Mean of one number per run, [L], with its bootstrap interval."""
-    means = values[rng.integers(0, len(values), (RESAMPLES, len(values)))].mean(axis=1)
-    return bootstrap_interval(float(values.mean()), means)
