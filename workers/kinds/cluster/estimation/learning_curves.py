@@ -141,8 +141,9 @@ def _tested(known: Sequence[Curve], curves: Sequence[Curve], asked: Integers) ->
     are known.
     """
     which, ages = np.repeat(asked, len(AGES)), np.tile(np.arange(len(AGES)), len(asked))
-    seen, until = _cut([curves[at] for at in which], [AGES[age] for age in ages])
-    end = np.array([curves[at].value[-1] for at in which])
+    own = [curves[at] for at in which.tolist()]
+    seen, until = _cut(own, [*AGES] * len(asked))
+    end = np.array([one.value[-1] for one in own])
     lone = parametric(seen, until)
     others = Ahead(*np.full((len(Ahead._fields), len(which)), np.nan))
     if len(known):
@@ -206,7 +207,7 @@ def _alone(curves: Sequence[Curve], tested: Tested, count: int) -> Fitted:
 
 def _report(tested: Tested, family: int, curves: int) -> dict[str, Any]:
     """Errors of the end of curves, over ``AGES``, beside that of what they have by then."""
-    there = np.isfinite(tested.error).any(axis=1)
+    there = np.asarray(np.isfinite(tested.error).any(axis=1), np.bool_)
     told = np.isfinite(tested.error[there]).all(axis=0)
     if not told.any():
         return {"family": FAMILIES[family], "curves": curves, "error": None, "naive_error": None, "coverage": None}
