@@ -14,7 +14,7 @@ verdict calls detectable.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,8 +42,6 @@ from workers.evaluation.statistics import (
     wins,
 )
 from workers.evaluation.summary import LevelScores
-from workers.evaluation.wrappers import wrapped
-from workers.inputs import Conditions, Workload
 from workers.kinds.inference.kind import KIND
 from workers.kinds.inference.simulator.recorded import Recorded
 from workers.kinds.inference.windows.seen import Batches, Stretch
@@ -54,7 +52,8 @@ Floats = NDArray[np.float64]
 Random = np.random.Generator
 Bounds = tuple[float, float]
 Row = dict[str, Any]
-REPEATS, SEQUENCES, LOOKS = 2_000, 400, 10
+REPEATS, SEQUENCES, LOOKS = 1_000, 100, 10
+BOOTSTRAPPED = 100  # of the repeats, for the peer
 LOWEST, HIGHEST = 0.90, 0.98
 SEEDS, EPISODES, RESAMPLES = 5, 256, 200
 WINDOW_SECONDS, RUNS, RATE = 300, 2, 8.0
@@ -135,19 +134,22 @@ def verdicts() -> Iterator[Row]:
 
 
 def _plain() -> Iterator[Case]:
-    for count in (5, 30, 256):
-        for draw in (normal, skewed):
-            bounds = lambda random, count=count, draw=draw: [of(mean_interval(draw(random, count)))]  # noqa: E731
-            yield Case(f"mean of {count} {draw.__name__} episodes", bounds, 0.0)
-    yield Case("shadow runs' gain, 5 runs", lambda random: [of(shadow_interval([*normal(random, 5)]))], 0.0)
+    def mean(random: Random, draw: Any, count: int) -> list[Bounds]:
+        return [of(mean_interval(draw(random, count)))]
+
+    def share(random: Random, chance: float) -> list[Bounds]:
+        return [of(share_interval((random.random(256) < chance).astype(np.float64)))]
 
     def realised(random: Random) -> list[Bounds]:
         return [of(compared([*normal(random, 8)], [*(2 * normal(random, 4))]).difference)]
 
+    for count in (5, 30, 256):
+        for draw in (normal, skewed):
+            yield Case(f"mean of {count} {draw.__name__} episodes", partial(mean, draw=draw, count=count), 0.0)
+    yield Case("shadow runs' gain, 5 runs", lambda random: [of(shadow_interval([*normal(random, 5)]))], 0.0)
     yield Case("reached by an agent less what was reached before, 4 and 8 blocks", realised, 0.0)
-    for share in (0.5, 0.02):
-        bounds = lambda random, share=share: [of(share_interval(1.0 * (random.random(256) < share)))]  # noqa: E731
-        yield Case(f"share of {share:.0%} of 256 episodes", bounds, share)
+    for chance in (0.5, 0.02):
+        yield Case(f"share of {chance:.0%} of 256 episodes", partial(share, chance=chance), chance)
 
 
 def _clustered() -> Iterator[Case]:
@@ -209,15 +211,17 @@ def _reported(told: str, draw: Any, between: float, ahead: float, large: Floats)
         "probability_of_improvement": float((large > 0).mean()),
     }
     wanted = truths if ahead < 1 else {"probability_of_improvement": truths["probability_of_improvement"]}
-    held = []
-    for seed in range(REPEATS // 2):
+    own, peers = [], []
+    for seed in range(REPEATS):
         random = np.random.default_rng([seed, 3])
         values = ahead + between * normal(random, SEEDS, 1) + draw(random, SEEDS, EPISODES)
-        own, peer = figures(values), bootstrapped(values, random)
-        held.append([[low <= truths[name] <= high for low, high in (of(own[name]), peer[name])] for name in wanted])
-    for name, (ours, theirs) in zip(wanted, np.mean(held, axis=0), strict=True):
-        said = f"{name.replace('_', ' ')} of {truths[name]:.3f}, {told}"
-        yield row(said, float(ours), BOOTSTRAP, float(theirs))
+        own.append(figures(values))
+        if seed < BOOTSTRAPPED:
+            peers.append(bootstrapped(values, random))
+    for name in wanted:
+        ours = float(np.mean([_holds(one[name], truths[name]) for one in own]))
+        theirs = float(np.mean([one[name][0] <= truths[name] <= one[name][1] for one in peers]))
+        yield row(f"{name.replace('_', ' ')} of {truths[name]:.3f}, {told}", ours, BOOTSTRAP, theirs)
 
 
 def figures(values: Floats) -> dict[str, Any]:
@@ -291,10 +295,9 @@ def system() -> tuple[Layout, ServiceModel]:
 def windows() -> Iterator[Row]:
     """Rows of single windows, and of ten in a row."""
     layout, model = system()
-    workload = Workload(layout.spec, model.to_bytes())
     for lasting in (3.0, 15.0):
         looks = [
-            [_judged(workload, model, np.random.default_rng([sequence, look, 4]), lasting) for look in range(LOOKS)]
+            [_judged(layout, model, np.random.default_rng([sequence, look, 4]), lasting) for look in range(LOOKS)]
             for sequence in range(SEQUENCES)
         ]
         truth, told = true_gain(lasting), f"a rate that forgets in {lasting:g} s"
@@ -311,24 +314,21 @@ def windows() -> Iterator[Row]:
         yield row(said, float(np.mean(together)), "95 % at each look", float(np.mean(each)))
 
 
-def _judged(workload: Workload, model: ServiceModel, random: Random, lasting: float) -> tuple[Floats, Clusters]:
+def _judged(layout: Layout, model: ServiceModel, random: Random, lasting: float) -> tuple[Floats, Clusters]:
     """Gains of the judged episodes of a window, and which of them vary together, as verdicts on windows have them."""
-    layout, came, stretches = KIND.layout(workload.spec), [], []
+    came, stretches = [], []
     none = Batches(*(np.zeros(0, np.int64),) * 3, np.zeros(0))
     for _ in range(RUNS):
         each = counts(random, WINDOW_SECONDS, lasting)
         times = np.sort(np.repeat(np.arange(len(each)), each) + random.random(each.sum()))
         came.append(each)
         stretches.append(Stretch([times], 0.0, float(WINDOW_SECONDS), none))
-    window = rebuilt(layout, model, stretches)
-    conditions = Conditions(KIND.window_episodes, 0, options={"window": window.to_bytes()})
-    world = KIND.world(workload, conditions)
-    wrapped(world, Level.SEEDS, 0).reset()
-    run, begins = np.divmod(world.load.origin, WINDOW_SECONDS + 2 * window.episode_seconds)  # they lie so far apart
+    window, several = rebuilt(layout, model, stretches), KIND.window_episodes
+    origin, _ = window.judged.at((np.arange(several) + 0.5) / several)  # as episodes of worlds begin
+    run, begins = np.divmod(origin, WINDOW_SECONDS + 2 * window.episode_seconds)  # runs lie so far apart
     gains = [within(each, begins, window.episode_seconds) for each in came]
-    values = np.where(run == 0, *gains) + 0.3 * normal(random, len(begins))
-    assert world.clusters is not None  # noqa: S101  (narrows the type)
-    return values, world.clusters
+    values = np.where(run == 0, *gains) + 0.3 * normal(random, several)
+    return values, np.unique(origin, return_inverse=True)[1]
 
 
 def _holds(found: Any, truth: float) -> bool:
@@ -353,13 +353,13 @@ def logged() -> Iterator[Row]:
 
         said = f"gain on minutes of half an hour of requests, a rate that forgets in {lasting:g} s"
         yield from covered(iter([Case(said, minutes, true_gain(lasting), "32 minutes anywhere")]))
-    for runs in (15, 50, 200):
+    for runs in (15, 50, 100):
         yield from _estimated(runs)
 
 
 def _estimated(runs: int) -> Iterator[Row]:
     names, truth = ("per_decision", "weighted", "doubly_robust"), target_return()
-    found = [importance(trace(np.random.default_rng([seed, 5]), runs), 3) for seed in range(REPEATS // 2)]
+    found = [importance(trace(np.random.default_rng([seed, 5]), runs), 3) for seed in range(REPEATS)]
     size = np.mean([one["effective_sample_size"] for one in found])
     for name in names:
         held = float(np.mean([_holds(one[name], truth) for one in found]))

@@ -7,7 +7,8 @@ intervals, larger being better. Under a margin m, a share of the reference's mea
 - *better*: the whole interval lies above m. A gain of nothing promotes nobody, nor does one whose interval touches 0;
 - *worse*: the whole interval lies below −m.
 
-What is none of these is level, or not known well enough. (Equivalence and non-inferiority testing: Lakens 2017, "Equivalence tests".)
+What is none of these is level, or not known well enough. (Equivalence and non-inferiority testing: Lakens 2017,
+"Equivalence tests".)
 """
 
 from collections.abc import Mapping

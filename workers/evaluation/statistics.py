@@ -60,19 +60,22 @@ class Estimate(NamedTuple):
 def estimate(values: Floats, clusters: Clusters | None = None) -> Estimate:
     """Mean of ``values`` [E], of which those of equal ``clusters`` [E] vary together; None: each by itself.
 
-    With ``clusters`` [E, 2] they vary together in two ways, as results of several models on several days do: the
-    variances of the ways add up, less that of what they share (Cameron, Gelbach and Miller 2011, "Robust inference with
-    multiway clustering"), and never less than that of one way. The degrees of freedom are those of the way with fewer.
+    With ``clusters`` [E, 2] they vary together in two ways, as results of several models on several days do. The
+    variances of both ways add up, with Satterthwaite's degrees of freedom (1946, "An approximate distribution of
+    estimates of variance components"): what varies in neither way counts twice, so that the interval is rather too wide
+    (MacKinnon, Nielsen and Webb 2021, "Wild bootstrap and asymptotic inference with multiway clustering").
     """
     if clusters is None:
         return _clustered(values, np.arange(len(values)))
     if clusters.ndim == 1:
         return _clustered(values, np.unique(clusters, return_inverse=True)[1])
     ways = [estimate(values, way) for way in clusters.T]
-    shared = estimate(values, np.unique(clusters, axis=0, return_inverse=True)[1].reshape(-1))
-    variance = sum(way.error**2 for way in ways) - shared.error**2
-    largest = max(way.error**2 for way in ways)
-    return Estimate(ways[0].mean, max(variance, largest) ** 0.5, min(way.freedom for way in ways))
+    variance = sum(way.error**2 for way in ways)
+    fewest = min(way.freedom for way in ways)
+    if not fewest or not variance:
+        return ways[0]._replace(error=variance**0.5, freedom=fewest)
+    freedom = variance**2 / sum(way.error**4 / way.freedom for way in ways)
+    return Estimate(ways[0].mean, variance**0.5, freedom)
 
 
 def _clustered(values: Floats, clusters: Clusters) -> Estimate:
@@ -124,9 +127,9 @@ def interquartile(values: Floats, clusters: Clusters | None = None) -> Estimate:
 def share_interval(values: Floats, clusters: Clusters | None = None, confidence: float = 0.95) -> Interval:
     """Mean of ``values`` [E], each from 0 to 1, and its interval within 0 to 1; see ``estimate``.
 
-    That of Clopper and Pearson for as many independent draws as would have the standard error that was found (Korn and
-    Graubard 1998, "Confidence intervals for proportions with small expected number of positive counts estimated from
-    survey data"): it has a width also where all are 0, or all 1.
+    Jeffreys's (Brown, Cai and DasGupta 2001, "Interval estimation for a binomial proportion") for as many independent
+    draws as would have the standard error that was found (Korn and Graubard 1998, "Confidence intervals for proportions
+    with small expected number of positive counts estimated from survey data"): also where all are 0, or all 1.
     """
     found, tail = estimate(values, clusters), (1 - confidence) / 2
     share = min(max(found.mean, 0.0), 1.0)
@@ -136,8 +139,8 @@ def share_interval(values: Floats, clusters: Clusters | None = None, confidence:
     if len(values) > 1:
         draws *= float(stdtrit(len(values) - 1, tail) / stdtrit(found.freedom, tail)) ** 2
     won = share * draws
-    low = float(betaincinv(won, draws - won + 1, tail)) if share > 0 else 0.0
-    high = float(betaincinv(won + 1, draws - won, 1 - tail)) if share < 1 else 1.0
+    low, high = betaincinv(won + 0.5, draws - won + 0.5, [tail, 1 - tail])
+    low, high = float(low) if share > 0 else 0.0, float(high) if share < 1 else 1.0
     return Interval(share, min(low, share), max(high, share))
 
 

@@ -13,7 +13,7 @@ def interval(low: float, high: float) -> dict[str, float]:
 @pytest.mark.parametrize(
     ("low", "high", "as_good", "better", "worse"),
     [
-        (0.03, 0.05, True, True, False, False),
+        (0.03, 0.05, True, True, False),
         (0.01, 0.05, True, False, False),  # better than nothing, but perhaps within the margin of .02
         (0.00004, 0.00012, True, False, False),
         (0.0, 0.05, True, False, False),

@@ -8,7 +8,7 @@ without a break. A level that can't be judged ends the way up, and says why."""
 
 FIGURES = """\
 Intervals are Student's t of the seeds, each with its episodes (of the contenders, where several take turns); those of
-shares are Korn and Graubard's. Differences are paired by episode. IQM is the mean of the middle half of the episodes;
+shares are Jeffreys's. Differences are paired by episode. IQM is the mean of the middle half of the episodes;
 probability of improvement is the share of episodes in which a policy does better than the best heuristic, ties counting
 half; a performance profile is the share of episodes above each score (Agarwal
 et al., 2021, Deep reinforcement learning at the edge of the statistical precipice). A normalised score is 0 for random

@@ -109,8 +109,8 @@ def _cut(one: Stretch, episode: float, control: float) -> tuple[Recorded, tuple[
     count = min(int(fitting + 1e-9), MOST_JUDGED)
     part = (whole - control - count * episode) / (count + 1)
     begins = control + (part + episode) * np.arange(count + 1)
-    learning = begins[:, None] + np.linspace(0.0, part - episode, BEGINS)
-    return log, (learning.ravel(), begins[:-1] + part)
+    learning = (begins[:, None] + np.linspace(0.0, part - episode, BEGINS)).ravel()
+    return log, (learning.astype(np.float64), (begins[:-1] + part).astype(np.float64))
 
 
 def slower(layout: Layout, model: ServiceModel, batches: Batches) -> Floats:
