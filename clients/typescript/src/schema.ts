@@ -1454,12 +1454,14 @@ export interface components {
         /**
          * Convergence
          * @description When a job that reports its loss or metric has little left to gain; its GPUs are then halved by window.
+         *
+         *     No job is limited before nine others of its application have ended and are in the domain model.
          */
         Convergence: {
             /**
              * Tolerance
              * @description share of the level reached below which the remaining gain is little
-             * @default 0.015
+             * @default 0.01
              */
             tolerance?: number;
             /**
@@ -5599,6 +5601,11 @@ export interface components {
             level: number;
             /** @description Improvement from now to the end. */
             gain: components["schemas"]["Interval"];
+            /**
+             * Measured
+             * @description Whether enough jobs of the application have ended to tell how far such predictions are off; if not, the interval is as wide as other applications need, and `convergence` limits no job.
+             */
+            measured: boolean;
         };
         /**
          * StepPrediction
