@@ -9,8 +9,11 @@ from typing import NamedTuple
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from app.database.tables import Agent, Promotion
+from app.database.tables import Agent, Evaluation, Promotion
 from app.http.pagination import PageRequest, Slice, paginate
+
+LARGEST_SEARCH = 100
+"""Evaluations of a workload, the newest, among which verdicts are looked for."""
 
 
 class Artifact(NamedTuple):
@@ -91,3 +94,10 @@ def last_promotion_of(session: Session, workload_id: str, role: str, version: in
         Promotion.workload_id == workload_id, Promotion.role == role, Promotion.agent_version == version
     )
     return session.scalar(statement.order_by(Promotion.created_at.desc(), Promotion.id.desc()).limit(1))
+
+
+def evaluated(session: Session, workload_id: str, judge: int) -> frozenset[int]:
+    """Versions on which an evaluation by that version of the judge, or a later one, has a verdict."""
+    newest = select(Evaluation.verdicts).where(Evaluation.workload_id == workload_id)
+    rows = session.scalars(newest.order_by(Evaluation.created_at.desc()).limit(LARGEST_SEARCH))
+    return frozenset(one["agent"] for verdicts in rows for one in verdicts if one.get("judge", 1) >= judge)

@@ -21,10 +21,14 @@ class Outcomes(NamedTuple):
     rows: Sequence[Sequence[str]]
 
 
-def level(read: Sequence[EvaluationRead], version: int) -> str:
-    """An agent's class by the newest evaluation that judged it, of those that are newest first."""
-    found = (str(verdict.level or "none") for one in read for verdict in one.verdicts if verdict.agent == version)
-    return next(found, "")
+def level(read: Sequence[EvaluationRead], agent: AgentRead) -> str:
+    """An agent's class by the newest evaluation that judged it, of those that are newest first.
+
+    Empty where there is none: verdicts of the past are left out, and so is all that was said of an outdated agent.
+    """
+    every = (verdict for one in read for verdict in one.verdicts if verdict.agent == agent.version)
+    found = (str(verdict.level or "none") for verdict in every if verdict.current)
+    return "" if agent.standing == "outdated" else next(found, "")
 
 
 def status(agent: AgentRead) -> str:
@@ -34,9 +38,14 @@ def status(agent: AgentRead) -> str:
     return f"was champion until {moment(agent.champion_until)}" if agent.champion_until else "never promoted"
 
 
+STANDINGS = {"current": "", "re_evaluate": "re-evaluate", "outdated": "outdated: retrain"}
+"""What is said of an agent whose verdicts do not hold now."""
+
+
 def facts(agent: AgentRead, judged: str) -> list[Fact]:
-    """What it is, and how good."""
-    report, found = agent.report, [Fact("algorithm", f"{agent.algorithm.replace('_', ' ')}", f"seed {agent.seed}")]
+    """What it is, and how good, as far as verdicts hold now."""
+    report = agent.report if agent.standing == "current" else {}
+    found = [Fact("algorithm", f"{agent.algorithm.replace('_', ' ')}", f"seed {agent.seed}")]
     own, gained, gap = report.get("return"), report.get("gain"), report.get("gap_to_optimum")
     if isinstance(own, Mapping):
         found.append(Fact("return", cell(own["mean"]), _interval(own)))
@@ -46,7 +55,8 @@ def facts(agent: AgentRead, judged: str) -> list[Fact]:
         )
     if gap is not None:
         found.append(Fact("below the optimum", percent(gap)))
-    found.append(Fact("class", judged or "–", "" if judged else "no evaluation has judged it"))
+    unjudged = STANDINGS[agent.standing] or "no evaluation has judged it"
+    found.append(Fact("class", judged or "–", "" if judged else unjudged))
     return [*found, Fact("model", str(agent.model_version or "–"), "the domain model of its training")]
 
 

@@ -80,6 +80,7 @@ class Demo:
         """From starting the service to the picture."""
         with ExitStack() as stack:
             self.show.step("Start the service and load the training")
+            self.show.say("on a busy machine this takes minutes")
             steward = stack.enter_context(own_service())
             own = stack.enter_context(trainer(simulated=self.options.simulated))
             self.show.say(f"{steward.url}, on its embedded default; {own.how}")

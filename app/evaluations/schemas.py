@@ -103,6 +103,8 @@ class Verdict(BaseModel):
     agent: int = Field(description="Version of the agent.")
     level: Level | None = Field(description="Highest level that it passed; null: not even L0.")
     reason: str = Field(description="Why the level is not higher.")
+    judge: int = Field(default=1, description="Version of the judge that made it.")
+    current: bool = Field(default=True, description="Whether that is the present judge; else evaluate the agent again.")
 
 
 class EvaluationRead(BaseModel):

@@ -30,11 +30,13 @@ class Candidate:
         contenders: artifacts, which decide behind the guard, or bare policies; several are one algorithm trained under
             several seeds, and take turns over the evaluation's seeds.
         curve: of its training: environment steps and return.
+        outdated: why it must be trained anew, which is its verdict: nothing of it is played; empty: it is evaluated.
     """
 
     name: str
     contenders: Sequence[bytes | Policy]
     curve: Sequence[tuple[int, float]] = ()
+    outdated: str = ""
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ class Listed(NamedTuple):
 
 
 def listed(problem: Problem, candidates: Sequence[Candidate]) -> list[Listed]:
-    """Everybody, in the order in which to show them.
+    """Everybody who plays, in the order in which to show them; nobody where all candidates are outdated.
 
     Raises:
         ValueError: two of one name, a candidate without contenders, or none at all.
@@ -100,13 +102,14 @@ def listed(problem: Problem, candidates: Sequence[Candidate]) -> list[Listed]:
     for candidate in candidates:
         if not candidate.contenders:
             raise ValueError(f"{candidate.name!r} has neither an artifact nor a policy")
+    playing = [candidate for candidate in candidates if not candidate.outdated]
     everybody = [
-        *(Listed(c.name, "candidate", problem.title(c.contenders[0])) for c in candidates),
+        *(Listed(c.name, "candidate", problem.title(c.contenders[0])) for c in playing),
         *(Listed(name, "heuristic", name) for name in problem.heuristics),
         *(Listed(name, name, title) for name, title in REFERENCES.items()),
     ]
-    names = [PLAN, *(one.name for one in everybody)]
+    names = [PLAN, *(one.name for one in everybody), *(c.name for c in candidates if c.outdated)]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ValueError(f"names must be unique, and none a baseline's: {', '.join(twice)}")
-    return everybody
+    return everybody if playing else []

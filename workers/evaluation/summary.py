@@ -25,6 +25,9 @@ Floats = NDArray[np.float64]
 Played = Mapping[Level, Mapping[str, Sequence[Record]]]
 SCHEMA = "steward.evaluation/1"
 PROFILE_POINTS = 41
+MOST_GUARDED = 0.5
+"""Share of an agent's decisions on the training distribution above which the guard, and not the agent, is judged."""
+NOTHING_PLAYED = "nothing is assessed: every agent is outdated"
 PROFILED = (Level.SEEDS, Level.PARAMETERS, Level.COMPOSITION, Level.ENVIRONMENT)
 
 
@@ -44,7 +47,8 @@ class Evaluation:
       ``terms`` (mean per episode), ``guarded`` (share of decisions), ``normalised`` (0: random, 1: best heuristic);
     - ``policies``: ``name``, ``role`` (candidate, heuristic, optimum, plan, tuner, random) and ``title``, in the
       order in which to show them;
-    - ``candidates``: ``name``, ``class`` (none, L0 … L4), ``verdict``, ``levels`` (``level``, ``passed``, ``reason``,
+    - ``candidates``: ``name``, ``class`` (none, L0 … L4), ``verdict``, ``outdated`` (why nothing of it was assessed;
+      null where it was), ``levels`` (none where it was not; ``level``, ``passed``, ``reason``,
       ``advantage``, ``probability_of_improvement``, ``gap`` of ``return`` and ``advantage`` from training to the level,
       ``gap_to_optimum``), ``heat_map`` (see ``heat.shown``), ``aliasing`` (see ``aliasing.check``), ``curve``;
     - ``profiles``: by level ``tau`` and for each policy ``share``, ``low``, ``high`` of the episodes whose normalised
@@ -196,7 +200,7 @@ class Summary:
 
     Args:
         problem, candidates, everybody, settings: of the evaluation.
-        played: what was played, by level and policy; one record for each seed.
+        played: what was played, by level and policy; one record for each seed. Nothing where all are outdated.
     """
 
     def __init__(
@@ -239,7 +243,7 @@ class Summary:
             "term_weights": dict(zip(problem.terms, map(float, problem.weights), strict=True)),
             "levels": [self._level(level) for level in Level],
             "policies": [one._asdict() for one in self.everybody],
-            "candidates": [self._candidate(one, checked[one.name]) for one in self.candidates],
+            "candidates": [self._candidate(one, checked.get(one.name)) for one in self.candidates],
             "profiles": [drawn for drawn in profiles if drawn is not None],
             "pictures": self._pictures(),
             "tuner": tuned,
@@ -248,7 +252,9 @@ class Summary:
 
     def _pictures(self) -> dict[str, Any] | None:
         """What the candidates, the best heuristic of the fixed episode and the optimum do."""
-        shown: dict[str, bytes | Policy] = {one.name: one.contenders[0] for one in self.candidates}
+        if not self.level_scores:
+            return None
+        shown: dict[str, bytes | Policy] = {one.name: one.contenders[0] for one in self.candidates if not one.outdated}
         fixed = self.level_scores[Level.FIXED]
         shown[fixed.best] = self.problem.heuristics[fixed.best]
         best = self.optima[Level.FIXED].policy
@@ -257,7 +263,8 @@ class Summary:
 
     def _unavailable(self, level: Level) -> str | None:
         """Why a level was not played."""
-        return self.settings.skipped(level) or self.problem.unavailable(level)
+        none = None if self.level_scores else NOTHING_PLAYED
+        return self.settings.skipped(level) or self.problem.unavailable(level) or none
 
     def _level(self, level: Level) -> dict[str, Any]:
         title = TITLES[level][0]
@@ -277,7 +284,20 @@ class Summary:
             else {name: scored.figures(name, self.problem.terms, self.problem.outcomes) for name in scored.scores},
         }
 
+    def _outdated(self, candidate: Candidate) -> str:
+        """Why a candidate must be trained anew; empty where it need not."""
+        if candidate.outdated:
+            return candidate.outdated
+        played = self.level_scores[Level.TRAIN].records[candidate.name]
+        shares = [record.details["guarded"] for record in played]
+        guarded = 0.0 if None in shares else float(np.mean(shares))
+        return "" if guarded <= MOST_GUARDED else f"the guard answered in its place in {percent(guarded)} of decisions"
+
     def _candidate(self, candidate: Candidate, aliasing: Any) -> dict[str, Any]:
+        if outdated := self._outdated(candidate):
+            told = f"{candidate.name} is outdated: retrain ({outdated}). Nothing of it is assessed."
+            known = {"name": candidate.name, "class": "none", "verdict": told, "outdated": outdated, "levels": []}
+            return known | {"heat_map": None, "aliasing": {"checked": False, "reason": "it is outdated"}, "curve": None}
         verdicts: dict[Level, Verdict] = {level: self._verdict(candidate.name, level) for level in CLASSES}
         reached = _class(verdicts)
         seeds = self.level_scores.get(Level.SEEDS)
@@ -286,6 +306,7 @@ class Summary:
             "name": candidate.name,
             "class": "none" if reached is None else reached.label,
             "verdict": _verdict_text(candidate.name, reached, verdicts),
+            "outdated": None,
             "levels": [self._passed(candidate.name, level, verdicts[level]) for level in CLASSES],
             "heat_map": shown(self.problem, np.sum(heat, axis=0)) if heat else None,
             "aliasing": aliasing,

@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 from app.agents import service as agents
 from app.agents.algorithms import ONLINE
 from app.agents.schemas import OnlineSettings
+from app.agents.standing import TRAINED_FOR, trained_for
 from app.charts.text import confidence, fixed
 from app.database.clock import database_time
 from app.database.tables import Workload
@@ -176,7 +177,13 @@ def _publish(session: Session, workload_id: str, given: TrainInput, verdict: Ver
         model_version=given.model_version,
         algorithm=found.algorithm,
         seed=seed,
-        report={**named, **verdict.report, **found.report, "window": window},
+        report={
+            **named,
+            **verdict.report,
+            **found.report,
+            "window": window,
+            TRAINED_FOR: trained_for(given.workload.spec),
+        },
         artifact=found.artifact,
         promote=True,
         reason=verdict.reason,

@@ -23,7 +23,7 @@ class Column(NamedTuple):
         head: above it.
         member: of an item, with dots where it lies deeper.
         form: how its values are written.
-        whole: whether it is never cut: what is typed again.
+        whole: whether it is never cut: what is typed again, and the state, for which lists are searched.
     """
 
     head: str

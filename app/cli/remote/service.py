@@ -117,7 +117,9 @@ class Service:
                 ended = self.call("GET", f"/jobs/{job}")
             except (httpx.TransportError, UnreachableError) as error:
                 if time.monotonic() - answered > PATIENCE_SECONDS:
-                    raise UnreachableError(f"{self.url} does not answer any more; job {job} goes on without") from error
+                    raise UnreachableError(
+                        f"{self.url} does not answer any more; it keeps job {job}: `steward job watch {job}`"
+                    ) from error
                 time.sleep(1.0)
                 continue
             answered = time.monotonic()

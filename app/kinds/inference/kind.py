@@ -1,9 +1,11 @@
 """Kind ``inference`` as the service knows it: requests of users, on model variants, in batches, on servers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from app.kinds.contract.kind import Description, Parameter, Prediction, TrainingOptions
 from app.kinds.contract.run_outcome import Ended, Judgement
+from app.kinds.contract.terms import Terms, priced
 from app.kinds.contract.views import Views
 from app.kinds.forecasting.forecaster import Forecaster, read
 from app.kinds.inference import outcome
@@ -73,6 +75,12 @@ class InferenceKind:
     def check(self, made: Artifact, layout: Layout) -> None:
         """See ``Kind``."""
         check(made, layout)
+
+    def terms(self, spec: InferenceSpec, experience: Mapping[str, Any] | None = None) -> Terms:
+        """See ``Kind``; artifacts do not say what they were made for."""
+        if experience is not None:
+            return {}
+        return priced({server.name: server.price_per_hour for server in spec.servers}, spec.weights.model_dump())
 
     def describe(self, spec: InferenceSpec) -> Description:
         """See ``Kind``."""

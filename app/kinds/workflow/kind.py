@@ -1,10 +1,12 @@
 """Kind ``workflow`` as the service knows it: batch jobs and workflow DAGs on priced nodes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.kind import Description, Parameter, Prediction, RunStart, TrainingOptions
 from app.kinds.contract.run_outcome import Ended, Judgement
+from app.kinds.contract.terms import Terms, priced
 from app.kinds.contract.views import Views
 from app.kinds.forecasting.forecaster import Forecaster
 from app.kinds.workflow import outcome
@@ -71,6 +73,12 @@ class WorkflowKind:
     def check(self, made: Artifact, layout: Layout) -> None:
         """See ``Kind``."""
         artifact.check(made, layout)
+
+    def terms(self, spec: WorkflowSpec, experience: Mapping[str, Any] | None = None) -> Terms:
+        """See ``Kind``; artifacts do not say what they were made for."""
+        if experience is not None:
+            return {}
+        return priced({node.name: node.price_per_hour for node in spec.nodes}, spec.weights.model_dump())
 
     def describe(self, spec: WorkflowSpec) -> Description:
         """See ``Kind``."""

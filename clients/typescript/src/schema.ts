@@ -111,7 +111,9 @@ export interface paths {
         head?: never;
         /**
          * Update a workload
-         * @description Change what needs no retraining; decisions follow within a second, and `spec_version` is incremented.
+         * @description Change prices, weights, targets and the like; decisions follow within a second.
+         *
+         *     `spec_version` is incremented. Agents that were trained for something else are `outdated` then.
          */
         patch: operations["change_workload"];
         trace?: never;
@@ -922,6 +924,22 @@ export interface components {
              * @description When it ceased to be the champion; null while it is, and if it was never promoted.
              */
             champion_until: string | null;
+            /**
+             * Standing
+             * @description What its verdicts are worth now. `current`: they hold. `re_evaluate`: an earlier version of the judge made them. `outdated`: the workload has targets, prices or weights that it was not trained for; train anew, evaluations assess nothing of it.
+             * @enum {string}
+             */
+            standing: "current" | "re_evaluate" | "outdated";
+            /**
+             * Standing Reason
+             * @description Why its verdicts do not hold; empty if they do.
+             */
+            standing_reason: string;
+            /**
+             * Instead
+             * @description What serves decisions in its place now, and why that is as good; empty for the champion.
+             */
+            instead: string;
             /**
              * Report
              * @description The evaluation at the end of its training (`created_at`), which later promotions do not change: return with interval and by term, the same for every heuristic, the exact optimum if known, and in `reason` why it was promoted then or not. For some kinds also `pictures` of its behaviour; omitted in lists.
@@ -5050,6 +5068,18 @@ export interface components {
              * @description Why the level is not higher.
              */
             reason: string;
+            /**
+             * Judge
+             * @description Version of the judge that made it.
+             * @default 1
+             */
+            judge?: number;
+            /**
+             * Current
+             * @description Whether that is the present judge; else evaluate the agent again.
+             * @default true
+             */
+            current?: boolean;
         };
         /**
          * Weights
@@ -5360,7 +5390,7 @@ export interface components {
         };
         /**
          * ClusterPatch
-         * @description Changes that need no retraining; omitted fields stay as they are.
+         * @description Changes that apply at once; omitted fields stay as they are.
          *
          *     Capacity is not part of it: runs report their nodes.
          */
@@ -5409,7 +5439,7 @@ export interface components {
         };
         /**
          * InferencePatch
-         * @description Changes that need no retraining; omitted fields stay as they are.
+         * @description Changes that apply at once; omitted fields stay as they are.
          */
         InferencePatch: {
             /**
@@ -5456,7 +5486,7 @@ export interface components {
         };
         /**
          * IterativePatch
-         * @description Changes that need no retraining; omitted fields stay as they are.
+         * @description Changes that apply at once; omitted fields stay as they are.
          * @example {
          *       "prices": {
          *         "gpus": 3.1
@@ -5517,7 +5547,7 @@ export interface components {
         };
         /**
          * WorkflowPatch
-         * @description Changes that need no retraining; omitted fields stay as they are.
+         * @description Changes that apply at once; omitted fields stay as they are.
          */
         WorkflowPatch: {
             /**

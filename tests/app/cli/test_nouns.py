@@ -88,7 +88,7 @@ def client(
     module_patch.setattr(queue, "enqueue", lambda _task, _identifier: None)
     module_patch.setattr(client, "close", lambda: None)
     module_patch.setattr("app.cli.remote.service.httpx.Client", lambda **_: client)
-    module_patch.delenv("COLUMNS", raising=False)
+    module_patch.setenv("COLUMNS", "80")
     _fill(client, database)
     return client
 
@@ -130,8 +130,24 @@ def test_every_list_fits_80_columns_and_names_what_can_be_typed_again(
     if rows:
         listed = documents(*command)
         assert len(rows) == len(listed)
-        (key,) = [column.member for column in action.columns if column.whole]
+        key, *states = [column.member for column in action.columns if column.whole]
         assert all(row.startswith(f"{item[key]} ") for row, item in zip(rows, listed, strict=True))
+        assert all(f" {item[state]} " in row for row, item in zip(rows, listed, strict=True) for state in states)
+
+
+def test_a_list_that_is_piped_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert LONG not in done("run", "list")  # 80 columns have no room for it
+    monkeypatch.delenv("COLUMNS")
+    head, *rows = done("run", "list").splitlines()
+    assert head.split()[:3] == ["id", "workload", "outcome"]
+    assert [row.split()[:2] for row in rows] == [[run["id"], run["workload"]] for run in documents("run", "list")]
+
+
+def test_an_unknown_name_is_told_without_its_value() -> None:
+    failed = steward("workload", "decide", "resnet18", "iteration=1", "allocation.gpu=4", "metric.iteration_seconds=2")
+    assert failed.exit_code == 1
+    assert "/allocation/gpu: unknown name; known: gpus;" in failed.stderr
+    assert "not 4" not in failed.stderr
 
 
 def test_nouns_have_the_same_verbs() -> None:

@@ -348,3 +348,31 @@ def test_what_is_refused(problem: IterativeProblem) -> None:
     foreign = save(HeuristicPolicy({"heuristic": "hold"}), IterativeProblem(other, planted_table(other)).layout)
     with pytest.raises(IncompatibleArtifact):
         EvaluationRun(problem, [Candidate("a", [foreign])], SETTINGS)
+
+
+def test_an_agent_that_the_guard_replaces_is_of_no_class() -> None:
+    """The heuristics would be judged under its name, and are as good as themselves."""
+    dearer = SPEC.model_copy(update={"resources": (SPEC.resources[0].model_copy(update={"price_per_hour": 1.3}),)})
+    policy = HeuristicPolicy({"heuristic": "model_predictive"})
+    made = [Candidate("present", [save(policy, Layout(SPEC))]), Candidate("past", [save(policy, Layout(dearer))])]
+    settings = replace(SETTINGS, episodes=16, level="L1")
+    found = evaluate(IterativeProblem(SPEC, TABLE), made, settings).as_dict()["candidates"]
+    present, past = found
+    assert (present["class"], present["outdated"]) == ("L1", None)
+    assert (past["class"], past["outdated"]) == ("none", "the guard answered in its place in 100.0 % of decisions")
+    assert past["verdict"].startswith("past is outdated: retrain (")
+    assert past["levels"] == []
+
+
+def test_candidates_that_are_outdated_do_not_play() -> None:
+    policy = HEURISTICS["model_predictive"]
+    made = [Candidate("past", [policy], outdated="it is old"), Candidate("other", [policy], outdated="so is it")]
+    run = EvaluationRun(IterativeProblem(SPEC, TABLE), made, replace(SETTINGS, level="L1"))
+    assert run.units == []
+    run.advance()
+    document = run.result().as_dict()
+    assert [(one["class"], one["outdated"]) for one in document["candidates"]] == [
+        ("none", "it is old"),
+        ("none", "so is it"),
+    ]
+    assert not any(level["available"] for level in document["levels"])

@@ -25,7 +25,8 @@ from app.jobs import service as jobs
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.policies.artifact import save
 from app.kinds.iterative.policies.heuristic import HeuristicPolicy
-from app.kinds.iterative.spec import Spec
+from app.kinds.iterative.spec import Feature, Spec
+from app.kinds.registry import read_spec
 from app.settings import Settings
 from app.workloads import service as workloads
 from tests.planted import planted_spec, planted_table
@@ -265,7 +266,8 @@ def test_named_executions_are_held_out(database: Database) -> None:
 
 def test_an_agent_of_another_layout_fails_the_job_with_its_reason(database: Database) -> None:
     prepare(database)
-    other = planted_spec(name="other")
+    other = planted_spec(name="other", metrics=[metric.model_dump() for metric in SPEC.metrics], iterations=5)
+    other = other.model_copy(update={"features": (Feature(name="size", minimum=0.0, maximum=1.0),)})
     with database.session() as session:
         workload = workloads.require(session, TENANT, "tiny")
         artifact = save(HeuristicPolicy({"heuristic": "hold"}), Layout(other))
@@ -277,6 +279,54 @@ def test_an_agent_of_another_layout_fails_the_job_with_its_reason(database: Data
         "/problems/incompatible-agent",
         422,
     )
+
+
+def price(database: Database, executors: float, name: str = "tiny") -> None:
+    """Change what executors cost."""
+    workloads.change(database, TENANT, name, {"prices": {"executors": executors}})
+
+
+def verdicts_of(database: Database, job: Job) -> dict[int, tuple[str | None, str]]:
+    """Class and reason of each agent."""
+    assert job.state == "succeeded", job.error
+    assert job.result is not None
+    found = evaluations.get(database, TENANT, job.result["evaluation"]).verdicts
+    return {verdict.agent: (verdict.level, verdict.reason) for verdict in found}
+
+
+def test_nothing_is_assessed_of_an_agent_that_was_trained_for_another_price(any_database: Database) -> None:
+    prepare(any_database)
+    prepare(any_database, SPEC.model_copy(update={"name": "other"}))
+    price(any_database, 1.3)
+    with any_database.session() as session:
+        workload = workloads.require(session, TENANT, "tiny")
+        anew = save(HeuristicPolicy({"heuristic": "model_predictive"}), Layout(read_spec(workload.spec)))
+        agents.publish(session, workload.id, Trained(2, 1, "anew", 0, {}, anew, False, "for the present price"))
+    alone = do(any_database, ask(any_database, agents=[1, 2], level="L3"), settings=QUIET)
+    told = "is outdated: retrain (the price of executors is 1.3, and it was trained for 1)"
+    assert verdicts_of(any_database, alone) == {
+        version: (None, f"agent {version} {told}. Nothing of it is assessed.") for version in (1, 2)
+    }
+    report = report_of(any_database, alone)
+    assert (report["policies"], report["off_policy"]) == ([], {})
+    assert {level["reason"] for level in report["levels"]} >= {"nothing is assessed: every agent is outdated"}
+    assert not any(level["available"] for level in report["levels"])
+    assert alone.result is not None
+    assert told in evaluations.page(any_database, TENANT, alone.result["evaluation"]).decode()
+    both = verdicts_of(any_database, do(any_database, ask(any_database, agents=[1, 3]), settings=QUIET))
+    assert (both[1][0], both[3][0]) == (None, "L1")
+    other = do(any_database, ask(any_database, workload="other", agents=[1]), settings=QUIET)
+    assert verdicts_of(any_database, other)[1][0] == "L1"
+
+
+@undrawn
+def test_an_agent_is_outdated_by_what_the_workload_is_when_a_worker_begins(database: Database) -> None:
+    prepare(database)
+    first, second = ask(database), ask(database)
+    price(database, 0.5)
+    assert verdicts_of(database, do(database, first, settings=QUIET))[1][0] is None
+    price(database, 1.05)  # within what it was trained for
+    assert verdicts_of(database, do(database, second, settings=QUIET))[1][0] == "L1"
 
 
 def test_a_deleted_workload_ends_its_evaluation_quietly(database: Database) -> None:

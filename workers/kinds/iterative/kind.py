@@ -26,12 +26,14 @@ class Iterative(SimulatedKind):
     reads_runs = True
 
     def fit(self, workload: Workload, seed: int) -> Fitted:
-        """See ``LearnedKind``: how metrics respond to allocations."""
+        """See ``LearnedKind``: how metrics respond to allocations, and which heuristic answers without an agent."""
         from workers.kinds.iterative.estimation.executions import Executions
         from workers.kinds.iterative.estimation.fit import fit_domain_model
+        from workers.kinds.iterative.evaluation.cross_fit import chosen_rule
 
         fitted = fit_domain_model(workload.spec, Executions(tuple(workload.samples)), seed)
-        return Fitted(fitted.table.to_bytes(), fitted.report)
+        table, answers = chosen_rule(workload.spec, workload.samples, fitted.table, seed=seed)
+        return Fitted(table.to_bytes(), fitted.report | {"answers": answers})
 
     def simulator(self, workload: Workload, conditions: Conditions) -> Simulator:
         """See ``LearnedKind``; for learners options are the fields of ``Ranges``, and ``expected``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -23,6 +24,8 @@ from app.cli.remote.nouns.tree import tree
 from app.cli.remote.service import Json, RefusedError, Service
 
 PAGE = 500
+PIPED = 10_000
+"""Columns where nobody said how many there are: more than any row of a table has."""
 WATCH_SECONDS = 1.0
 
 
@@ -33,7 +36,7 @@ def perform(action: Action, said: Json, output: Console | None = None, notes: Co
         RefusedError, UnreachableError: see there.
         typer.BadParameter: what is to be sent can't be read.
     """
-    output, notes = output or Console(), notes or Console(stderr=True)
+    output, notes = output or _standard_output(), notes or Console(stderr=True)
     content = content_of(action, said)
     with Service(said["url"]) as service:
         path = path_of(service, action, said)
@@ -51,6 +54,14 @@ def perform(action: Action, said: Json, output: Console | None = None, notes: Co
             _tell(_result(service, action, answer, said, notes), said, output)
         else:
             _watched(said, output, lambda: _shown(service.call(action.method, path, **content), said))
+
+
+def _standard_output() -> Console:
+    """As wide as the terminal or `COLUMNS`; without a limit elsewhere, for `grep` does not find what was cut."""
+    output = Console()
+    if not output.is_terminal and "COLUMNS" not in os.environ:
+        output.width = PIPED
+    return output
 
 
 def _listed(service: Service, action: Action, path: str, content: Json, said: Json) -> Iterator[Any]:

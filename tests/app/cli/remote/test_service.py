@@ -79,7 +79,7 @@ def test_a_job_that_failed_says_why() -> None:
 
 
 def test_a_service_that_stays_away_is_not_waited_for_for_ever() -> None:
-    with of(away) as calls, pytest.raises(UnreachableError, match="does not answer any more"):
+    with of(away) as calls, pytest.raises(UnreachableError, match="it keeps job j: `steward job watch j`"):
         list(calls.follow("j"))
 
 

@@ -273,9 +273,9 @@ def _metric_report(fit: MetricFit, groups: Integers) -> dict[str, Any]:
     return {
         "family": selection.family,
         "iterations": selection.form,
-        "mape": selection.chosen.mape,
+        "mape": selection.nested.mape,
         "naive_mape": selection.naive_mape,
-        "log_error": selection.chosen.log_error,
+        "log_error": selection.nested.log_error,
         "mape_run_known": mean_by_execution(np.abs(np.expm1(-fit.spreads.within)), groups),
         "coverage": unknown.coverage,
         "coverage_run_known": known.coverage,

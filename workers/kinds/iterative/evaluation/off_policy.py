@@ -32,7 +32,7 @@ Array = NDArray[np.float64]
 FEWEST_RUNS = 2
 TRUSTED_SAMPLES = 10.0  # effective runs below which importance sampling says little
 SOFTNESS = 0.05  # share of the candidate's steps that is drawn evenly: a greedy policy has no overlap with a log
-SMOOTHING = 1.0  # steps of each kind that are added where the behaviour's probabilities are estimated
+SMOOTHING = 1.0  # steps of each legal kind that are added where the behaviour's probabilities are estimated
 
 
 class TooFewRuns(ValueError):
@@ -46,7 +46,7 @@ class Trace:
     Attributes:
         actions: taken, [L, T − 1]; −1 where the change was none of the workload's actions.
         chosen: what the candidate would have taken, [L, T − 1].
-        legal: number of legal actions, [L, T − 1].
+        legal: which of the N actions were legal, [L, T − 1, N].
         advised: the action with the best outlook, [L, T − 1].
         chance: with which the logged action was taken, [L, T − 1]; not a number where it is not known.
         rewards: of each iteration, [L, T].
@@ -57,7 +57,7 @@ class Trace:
 
     actions: NDArray[np.int64]
     chosen: NDArray[np.int64]
-    legal: NDArray[np.int64]
+    legal: NDArray[np.bool_]
     advised: NDArray[np.int64]
     chance: Array
     rewards: Array
@@ -134,7 +134,7 @@ def follow(projector: Projector, artifact: Artifact, logs: Sequence[Log]) -> Tra
         chosen, memory = decided.action, decided.memory
         columns["actions"].append(action)
         columns["chosen"].append(chosen)
-        columns["legal"].append(seen.mask.sum(axis=1))
+        columns["legal"].append(seen.mask)
         columns["advised"].append(seen.outlook.argmax(axis=1))
         columns["chance"].append([np.nan if log.chances is None else log.chances[moment.number] for log in logs])
         known = np.where(action >= 0, action, projector.layout.noop)
@@ -180,7 +180,7 @@ def importance(trace: Trace, actions: int) -> dict[str, Any]:
     """The importance-sampling estimates of the candidate's return, made soft by `SOFTNESS`."""
     known = not np.isnan(trace.chance).any()
     behaviour = trace.chance if known else estimated_behaviour(trace, actions)
-    target = SOFTNESS / trace.legal + (1.0 - SOFTNESS) * (trace.actions == trace.chosen)
+    target = SOFTNESS / trace.legal.sum(axis=2) + (1.0 - SOFTNESS) * (trace.actions == trace.chosen)
     target = np.where(trace.actions < 0, 0.0, target)
     ratios = cumulative(target / behaviour)
     values = SOFTNESS * trace.mean_value + (1.0 - SOFTNESS) * trace.chosen_value
@@ -207,14 +207,18 @@ def importance(trace: Trace, actions: int) -> dict[str, Any]:
 def estimated_behaviour(trace: Trace, actions: int) -> Array:
     """Probability of each logged action, [L, T − 1], from how often it was taken where the model advised the same.
 
-    Smoothed by one step of each kind (Laplace), so that no probability is 0.
+    Smoothed by one step of each kind that was legal at that decision (Laplace), so that no legal action has probability
+    0, and none is spent on actions that could not be taken. It is 1 where no action was taken.
     """
     counts = np.full((actions, actions), SMOOTHING)
     inside = trace.actions >= 0
     np.add.at(counts, (trace.advised[inside], trace.actions[inside]), 1.0)
-    chances = counts / counts.sum(axis=1, keepdims=True)
-    found: Array = chances[trace.advised, np.maximum(trace.actions, 0)]
-    return found
+    legal = np.ones(trace.actions.shape)  # steps of all legal kinds where the same was advised
+    for advised in range(actions):
+        rows = trace.advised == advised
+        legal[rows] = trace.legal[rows] @ counts[advised]
+    taken = counts[trace.advised, np.maximum(trace.actions, 0)]
+    return np.where(inside, taken / legal, 1.0)
 
 
 def cumulative(ratios: Array) -> Array:
