@@ -196,11 +196,12 @@ def test_each_window_in_which_the_same_is_judged_asks_for_more_confidence(databa
     for window in range(4):
         if window:
             due(database, job)
-        if window == 2:
-            with database.session() as session:
-                session.execute(update(Iteration).values(reported_at=utc_now() - timedelta(days=2)))
-        else:
+        if window != 2:
             reported(database, 240)
+            if window:  # each window ends a day after the one before it
+                at = utc_now() + timedelta(days=window, hours=-1)
+                with database.session() as session:
+                    session.execute(update(Iteration).values(reported_at=at))
         if window == 3:
             answering(database, off)
         perform(database, SETTINGS, job, train)
