@@ -287,7 +287,7 @@ def apply(rule: Heuristic, situation: Situation) -> Choice:
 
     The rule's choices there count as convincing: it does not say what it expects of them.
     """
-    choice, required = rule.act(situation), asked(situation.state).any(axis=1)
+    choice, required = rule.act(situation), np.atleast_1d(asked(situation.state).any(axis=1))
     if rule.name == MODEL_PREDICTIVE or not (required.any() and situation.projector.table.informed):
         return choice
     assured = HEURISTICS[MODEL_PREDICTIVE].act(situation)

@@ -75,10 +75,10 @@ class Compiled:
 
     def heuristics(self, state: State) -> list[str]:
         """Names of the heuristics that answer for B runs where no agent does."""
-        required = asked(state).any(axis=1) & self.projector.table.informed
-        if not required.any():
+        required = asked(state)
+        if not (self.projector.table.informed and required.any()):
             return [self.heuristic] * len(required)
-        return [MODEL_PREDICTIVE if one else self.heuristic for one in required.tolist()]
+        return [MODEL_PREDICTIVE if any(one) else self.heuristic for one in required.tolist()]
 
     def encode(
         self, allocation: Mapping[str, float], metrics: Mapping[str, float], features: Mapping[str, float]

@@ -17,8 +17,8 @@ from app.kinds.cluster.allocation.convergence import UNLIMITED
 from app.kinds.cluster.decisions.compiled import Compiled
 from app.kinds.cluster.decisions.engine import ClusterEngine
 from app.kinds.cluster.layout import Layout
+from app.kinds.cluster.learning_curves import POINTS
 from app.kinds.cluster.live import learning, records
-from app.kinds.cluster.live.learning import POINTS
 from app.kinds.cluster.live.report import EncodedSubmitted
 from app.kinds.cluster.live.state import ClusterState
 from app.kinds.cluster.model import ClusterModel
