@@ -117,7 +117,8 @@ def require_start(session: Session, workload: Workload, version: int) -> Agent:
 
 def read(session: Session, workload: Workload, found: Sequence[Agent], *, whole: bool = False) -> list[AgentRead]:
     """Agents as answered; with the pictures of their reports, which are large, where `whole`."""
-    served, present = repository.served(session, workload.id, [a.version for a in found]), Present(session, workload)
+    served = repository.served(session, workload.id, [agent.version for agent in found])
+    present = Present(session, workload, found)
     return [_read(agent, present, served.get(agent.version), whole=whole) for agent in found]
 
 

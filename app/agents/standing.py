@@ -7,20 +7,21 @@ must be trained anew, or has to be *evaluated again*.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from sqlalchemy.orm import Session
 
 from app.agents import repository
-from app.charts.text import fixed, moment
+from app.charts.text import confidence, fixed, moment
 from app.database.tables import Agent, Workload
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.stored import BrokenRow
-from app.kinds.contract.terms import Terms, left
+from app.kinds.contract.terms import Term, Terms, left
 from app.kinds.registry import KINDS, MissingKind, read_spec
-from app.policies.artifact import parts
+from app.policies.artifact import header
 from app.policies.base import IncompatibleArtifact
 
 JUDGE = 2
@@ -29,6 +30,8 @@ FIRST_JUDGE = 1
 """The one of reports that name none."""
 TRAINED_FOR, REEVALUATION = "trained_for", "reevaluation"
 """Parts of an agent's report: the terms of its training, and which job evaluates it again, for which judge."""
+OUTDATED, RETRAIN = "outdated", "outdated: retrain"
+"""How the reasons of outdated agents begin; the latter's, where training anew helps."""
 MOST_NAMED = 3
 
 State = Literal["current", "re_evaluate", "outdated"]
@@ -43,7 +46,13 @@ class Standing(NamedTuple):
 
 def trained_for(spec: Any) -> dict[str, list[float]]:
     """The terms of a training's spec, as its agent's report keeps them."""
-    return {name: list(term) for name, term in KINDS[spec.kind].terms(spec).items()}
+    return {name: [term.value, term.low, term.high] for name, term in _terms(spec).items()}
+
+
+def _terms(spec: Any) -> Terms:
+    """The terms of a spec; none of a kind that was installed before kinds told them."""
+    told: Callable[[Any], Terms] | None = getattr(KINDS[spec.kind], "terms", None)
+    return {} if told is None else told(spec)
 
 
 def judge_of(report: Mapping[str, Any]) -> int:
@@ -52,50 +61,78 @@ def judge_of(report: Mapping[str, Any]) -> int:
 
 
 class Present:
-    """A workload as it stands, which verdicts of its agents are held against; of one transaction."""
+    """A workload as it stands, which verdicts of its agents are held against; of one transaction.
 
-    def __init__(self, session: Session, workload: Workload) -> None:
-        self.session, self.workload = session, workload
+    Args:
+        session: in which they are read.
+        workload: whose agents they are.
+        agents: all that will be asked about.
+    """
+
+    def __init__(self, session: Session, workload: Workload, agents: Sequence[Agent]) -> None:
+        self.session, self.workload, self.agents = session, workload, agents
+
+    @cached_property
+    def _spec(self) -> Any:
+        """None where the workload can't be read here: then nothing is known to have changed."""
+        try:
+            return read_spec(self.workload.spec)
+        except (MissingKind, BrokenRow):
+            return None
 
     @cached_property
     def _terms(self) -> Terms:
-        """None where the workload can't be read here: then nothing is known to have changed."""
-        try:
-            spec = read_spec(self.workload.spec)
-            return KINDS[spec.kind].terms(spec)
-        except (MissingKind, BrokenRow):
-            return {}
+        return {} if self._spec is None else _terms(self._spec)
 
     @cached_property
     def _judged(self) -> frozenset[int]:
         """Versions that the present judge has evaluated."""
         return repository.evaluated(self.session, self.workload.id, JUDGE)
 
+    @cached_property
+    def _untrainable(self) -> str:
+        """What answers where no agent can, and what to do about it; empty where agents can."""
+        return next((term.untrainable for term in self._terms.values() if term.untrainable), "")
+
     def outdated(self, agent: Agent) -> str:
-        """Why an agent must be trained anew; empty where it need not."""
-        known = agent.report.get(TRAINED_FOR) or self._made_for(agent)
+        """That an agent is outdated, what to do and why; empty where it is not."""
+        if self._untrainable:
+            return f"{OUTDATED}: {self._untrainable}"
+        told = agent.report.get(TRAINED_FOR) or {}
+        known = {name: Term(*term) for name, term in told.items()} or self._made_for.get(agent.version)
         changes = left(known, self._terms) if known and self._terms else []
         more = f" and {len(changes) - MOST_NAMED} more" if len(changes) > MOST_NAMED else ""
-        return "; ".join(changes[:MOST_NAMED]) + more
+        return f"{RETRAIN} ({'; '.join(changes[:MOST_NAMED])}{more})" if changes else ""
 
-    def _made_for(self, agent: Agent) -> Mapping[str, Sequence[float]]:
-        """What its artifact says, of an agent whose report does not; empty where neither does."""
-        try:
-            found = parts(agent.artifact).header.get("experience")
-            return {} if not found else KINDS[self.workload.kind].terms(read_spec(self.workload.spec), found)
-        except (IncompatibleArtifact, MissingKind, BrokenRow, TypeError, ValueError):
-            return {}  # nobody can tell
+    @cached_property
+    def _made_for(self) -> dict[int, Terms]:
+        """What artifacts say, of the agents whose reports do not; of kinds whose artifacts do."""
+        told = getattr(KINDS.get(self.workload.kind), "terms_made_for", None)
+        silent = [agent.version for agent in self.agents if not agent.report.get(TRAINED_FOR)]
+        if told is None or self._spec is None or not silent:
+            return {}
+        found: dict[int, Terms] = {}
+        for version, data in repository.beginnings(self.session, self.workload.id, silent).items():
+            with suppress(IncompatibleArtifact, TypeError, ValueError):  # nobody can tell
+                experience = header(data).get("experience")
+                found[version] = told(self._spec, experience) if experience else {}
+        return found
+
+    @cached_property
+    def _going_on(self) -> frozenset[str]:
+        """Jobs that evaluate agents of the workload."""
+        return repository.evaluating(self.session, self.workload.id)
 
     def standing(self, agent: Agent) -> Standing:
         """What an agent's verdicts are worth now."""
         outdated = self.outdated(agent)
         if outdated:
-            return Standing("outdated", f"outdated: retrain ({outdated})")
+            return Standing("outdated", outdated)
         if judge_of(agent.report) >= JUDGE or agent.version in self._judged:
             return Standing("current")
-        queued = agent.report.get(REEVALUATION) or {}
-        job = f"; job {queued['job']} evaluates it" if queued.get("judge") == JUDGE else ""
-        return Standing("re_evaluate", f"re-evaluate: an earlier version of the judge made its verdict{job}")
+        job = (agent.report.get(REEVALUATION) or {}).get("job")
+        told = f"; job {job} evaluates it" if job is not None and job in self._going_on else ""
+        return Standing("re_evaluate", f"re-evaluate: an earlier version of the judge made its verdict{told}")
 
     @cached_property
     def _champion(self) -> str:
@@ -109,9 +146,11 @@ class Present:
         return f"agent {version}" + ("" if found is None else f", since {moment(found.created_at)}: {found.reason}")
 
     def instead(self, agent: Agent) -> str:
-        """What serves decisions in place of an agent, and why that is as good; empty for a champion."""
+        """What serves decisions in place of an agent, and how that compares with it; empty for a champion."""
         if any(agent.version == one.version for one in self.workload.champions.values()):
             return ""
+        if self._untrainable:
+            return f"no agent; {self._untrainable}"
         if self._champion:
             return self._champion
         report = agent.report
@@ -119,13 +158,17 @@ class Present:
         best = rules.get(report.get("best_heuristic"))
         if rival not in rules or not isinstance(gain, Mapping) or best is None:
             return "a heuristic"
+        answered = f"a heuristic, which was {rival} when the agent was trained"
         if judge_of(report) < JUDGE or self.standing(agent).state == "outdated":
-            return f"the heuristic {rival}; no verdict that holds now says that the agent is better"
+            return f"{answered}; no verdict that holds now says that the agent is better"
         margin = float(report.get("equivalence_margin", 0.0)) * abs(float(best["mean"]))
         mean, low, high = (fixed(float(gain[part]), 5, signed=True) for part in ("mean", "low", "high"))
-        better = float(gain["low"]) > margin
+        compared = "the agent is not shown to be better"
+        if float(gain["low"]) > margin:
+            compared = "the agent is better"
+        elif float(gain["high"]) <= margin:
+            compared = f"{rival} is as good"
         return (
-            f"the heuristic {rival}, {'though the agent is better' if better else 'which is as good'}: on the same "
-            f"episodes the agent's return differs by {mean} (95 % interval {low} to {high}), "
-            f"{'' if better else 'not '}more than the margin of {fixed(margin, 5)}"
+            f"{answered}; {compared}: on the same episodes the agent's return differs by {mean} "
+            f"({confidence(float(report.get('confidence', 0.95)))} interval {low} to {high}; margin {fixed(margin, 5)})"
         )

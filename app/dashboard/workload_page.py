@@ -13,7 +13,7 @@ from app.charts.figure import Figure
 from app.charts.text import duration, percent
 from app.dashboard import repository, shown
 from app.dashboard.chosen import JobTable, job_table, of_jobs, of_runs
-from app.dashboard.judged import STANDINGS, compared, level, status
+from app.dashboard.judged import compared, figures, level, standing, status
 from app.dashboard.shown import CompiledOf
 from app.database.engine import Database
 from app.database.tables import Workload
@@ -41,7 +41,7 @@ class AgentLine(NamedTuple):
 
     Attributes:
         status: what it is now.
-        standing: what is to be done where its verdicts do not hold now; else empty.
+        standing: what is said of it where its verdicts do not hold now; else empty.
         level: its class by the newest evaluation that judged it.
         reason: its verdict when its training ended.
     """
@@ -107,7 +107,7 @@ def page(database: Database, tenant: str, name: str, compiled_of: CompiledOf, ru
         charts,
         _forecasts(database, tenant, row.name, counts.model) if read.problem is None else [],
         answers,
-        compared(versions[0]) if versions and versions[0].standing == "current" else None,
+        compared(versions[0]) if versions else None,
         [agent_line(one, level(found, one)) for one in versions],
         next((one.instead for one in versions if one.instead), ""),
         [agents.read_promotion(one) for one in agents.promotions(database, tenant, row.name, PageRequest(JOBS)).rows],
@@ -171,7 +171,6 @@ def _learnt(database: Database, row: Workload, compiled: Any) -> Learnt:
 
 def agent_line(agent: AgentRead, judged: str) -> AgentLine:
     """An agent in a list."""
-    standing = STANDINGS[agent.standing]
-    mean = None if standing else agent.report.get("return", {}).get("mean")
-    made = agent.version, agent.algorithm, agent.champion, status(agent), standing
+    mean = figures(agent).get("return", {}).get("mean")
+    made = agent.version, agent.algorithm, agent.champion, status(agent), standing(agent)
     return AgentLine(*made, mean, judged, str(agent.report.get("reason", "")), agent.created_at)

@@ -72,6 +72,11 @@ def occupied(session: Session) -> bool:
     return session.scalar(select(Job.id).where(or_(Job.state == "queued", going_on)).limit(1)) is not None
 
 
+def job_state(session: Session, job_id: str) -> str | None:
+    """The state of a job; None where there is none any more."""
+    return session.scalar(select(Job.state).where(Job.id == job_id))
+
+
 class ChampionAgent(NamedTuple):
     """An agent that serves decisions in some role: its id and version, its workload and the version of its spec."""
 

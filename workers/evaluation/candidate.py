@@ -30,7 +30,8 @@ class Candidate:
         contenders: artifacts, which decide behind the guard, or bare policies; several are one algorithm trained under
             several seeds, and take turns over the evaluation's seeds.
         curve: of its training: environment steps and return.
-        outdated: why it must be trained anew, which is its verdict: nothing of it is played; empty: it is evaluated.
+        outdated: that it is outdated, what to do and why, which is its verdict: nothing of it is played; empty: it is
+            evaluated.
     """
 
     name: str

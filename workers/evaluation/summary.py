@@ -285,17 +285,18 @@ class Summary:
         }
 
     def _outdated(self, candidate: Candidate) -> str:
-        """Why a candidate must be trained anew; empty where it need not."""
+        """That a candidate is outdated, what to do and why; empty where it is not."""
         if candidate.outdated:
             return candidate.outdated
         played = self.level_scores[Level.TRAIN].records[candidate.name]
         shares = [record.details["guarded"] for record in played]
         guarded = 0.0 if None in shares else float(np.mean(shares))
-        return "" if guarded <= MOST_GUARDED else f"the guard answered in its place in {percent(guarded)} of decisions"
+        told = f"outdated: retrain (the guard answered in its place in {percent(guarded)} of decisions)"
+        return told if guarded > MOST_GUARDED else ""
 
     def _candidate(self, candidate: Candidate, aliasing: Any) -> dict[str, Any]:
         if outdated := self._outdated(candidate):
-            told = f"{candidate.name} is outdated: retrain ({outdated}). Nothing of it is assessed."
+            told = f"{candidate.name} is {outdated}. Nothing of it is assessed."
             known = {"name": candidate.name, "class": "none", "verdict": told, "outdated": outdated, "levels": []}
             return known | {"heat_map": None, "aliasing": {"checked": False, "reason": "it is outdated"}, "curve": None}
         verdicts: dict[Level, Verdict] = {level: self._verdict(candidate.name, level) for level in CLASSES}

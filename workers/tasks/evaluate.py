@@ -11,7 +11,7 @@ import msgspec
 from sqlalchemy.orm import Session
 
 from app.agents import repository as agents
-from app.agents.standing import Present
+from app.agents.standing import FIRST_JUDGE, JUDGE, Present
 from app.database import tables
 from app.evaluations import service as evaluations
 from app.evaluations.schemas import EvaluationRequest, Verdict
@@ -48,10 +48,11 @@ class EvaluateInput(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """A checkpoint: it holds for the spec that it was made under."""
+    """A checkpoint: it holds for the spec that it was made under, and for the judge by which."""
 
     spec_version: int
     run: bytes
+    judge: int = FIRST_JUDGE
 
 
 def load(job: RunningJob) -> EvaluateInput:
@@ -95,7 +96,7 @@ def _agent(session: Session, row: tables.Workload, version: int) -> _Agent:
     if agent is None:
         raise LookupError(f"agent {version} is not there any more")
     curve = tuple((int(steps), float(value)) for steps, value in agent.report.get("curve") or ())
-    candidate = Candidate(f"agent {version}", (agent.artifact,), curve, Present(session, row).outdated(agent))
+    candidate = Candidate(f"agent {version}", (agent.artifact,), curve, Present(session, row, [agent]).outdated(agent))
     return _Agent(candidate, agent.model_version, agent.created_at)
 
 
@@ -142,15 +143,15 @@ def _settings(request: EvaluationRequest) -> Settings:
 
 
 def _resumed(job: RunningJob, given: EvaluateInput) -> bytes | None:
-    """What to go on from; nothing where the spec was changed meanwhile."""
+    """What to go on from; nothing where the spec or the judge was changed meanwhile."""
     if not job.lease.checkpoint:
         return None
     kept = msgspec.msgpack.decode(job.lease.checkpoint, type=Kept)
-    return kept.run if kept.spec_version == given.spec_version else None
+    return kept.run if (kept.spec_version, kept.judge) == (given.spec_version, JUDGE) else None
 
 
 def _kept(given: EvaluateInput, run: EvaluationRun) -> bytes:
-    return msgspec.msgpack.encode(Kept(given.spec_version, run.checkpoint()))
+    return msgspec.msgpack.encode(Kept(given.spec_version, run.checkpoint(), JUDGE))
 
 
 def _evaluated(job: RunningJob, given: EvaluateInput, report: dict[str, Any]) -> Evaluated:
@@ -173,6 +174,7 @@ def verdicts(report: dict[str, Any], versions: dict[str, int]) -> list[Verdict]:
             agent=versions[candidate["name"]],
             level=None if candidate["class"] == "none" else candidate["class"],
             reason=candidate["verdict"],
+            outdated=candidate["outdated"] is not None,
         )
         for candidate in report["candidates"]
     ]

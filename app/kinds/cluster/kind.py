@@ -1,7 +1,6 @@
 """Kind ``cluster`` as the service knows it: training jobs of several priorities, on the GPUs of some nodes."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from app.kinds.cluster import outcome
 from app.kinds.cluster.change import ClusterPatch, changed
@@ -77,10 +76,8 @@ class ClusterKind:
         """See ``Kind``."""
         made.check(self.name, layout.entries, layout.actions)
 
-    def terms(self, spec: ClusterSpec, experience: Mapping[str, Any] | None = None) -> Terms:
+    def terms(self, spec: ClusterSpec) -> Terms:
         """See ``Kind``; artifacts do not say what they were made for."""
-        if experience is not None:
-            return {}
         return priced({node.name: node.price_per_hour for node in spec.nodes}, spec.weights.model_dump())
 
     def describe(self, spec: ClusterSpec) -> Description:

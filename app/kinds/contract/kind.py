@@ -216,13 +216,11 @@ class Kind(Protocol):
         """
         ...
 
-    def terms(self, spec: Any, experience: Mapping[str, Any] | None = None) -> Terms:
+    def terms(self, spec: Any) -> Terms:
         """The targets, weights and prices that agents of a spec are trained for; outside of them one is outdated.
 
-        Args:
-            spec: of the workload.
-            experience: of an artifact (``Artifact.experience``) that was made for another version of the spec: then
-                the terms are those that it was made for, and none where artifacts of the kind do not say.
+        A kind whose artifacts say what they were made for has ``terms_made_for(spec, experience)`` beside it: the terms
+        of an artifact (its ``Artifact.experience``) that was made for another version of the spec.
         """
         ...
 

@@ -1,6 +1,6 @@
 """Terms: the targets, weights and prices that an agent was trained for, and between which bounds its verdict holds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from app.charts.text import number
@@ -10,11 +10,17 @@ RATIOS = (0.9, 1.1)
 
 
 class Term(NamedTuple):
-    """A number that agents are trained for, and the lowest and the highest that they are judged on."""
+    """A number that agents are trained for, and the lowest and the highest that they are judged on.
+
+    Attributes:
+        untrainable: what answers while a workload has this term, for which no agent can be trained, and what to do to
+            have agents again; empty where agents can be trained for it.
+    """
 
     value: float
     low: float
     high: float
+    untrainable: str = ""
 
 
 Terms = Mapping[str, Term]
@@ -32,21 +38,20 @@ def priced(prices: Mapping[str, float], weights: Mapping[str, float]) -> Terms:
     return priced | {f"weight of {name}": around(value) for name, value in weights.items()}
 
 
-def left(trained: Mapping[str, Sequence[float]], present: Terms) -> list[str]:
+def left(trained: Terms, present: Terms) -> list[str]:
     """What has left the bounds of a training, in words.
 
     Args:
-        trained: value, low and high of each term, by name, as they were in the training.
+        trained: as they were in the training.
         present: as they are now.
     """
     gone = [f"it was trained for a {name}, which is gone" for name in trained if name not in present]
     return [*gone, *(text for name, term in present.items() if (text := _left(name, trained.get(name), term)))]
 
 
-def _left(name: str, known: Sequence[float] | None, term: Term) -> str:
+def _left(name: str, known: Term | None, term: Term) -> str:
     if known is None:
         return f"the {name} is {number(term.value, 4)}, and it was trained for none"
-    value, low, high = known
-    if low <= term.value <= high:
+    if known.low <= term.value <= known.high:
         return ""
-    return f"the {name} is {number(term.value, 4)}, and it was trained for {number(value, 4)}"
+    return f"the {name} is {number(term.value, 4)}, and it was trained for {number(known.value, 4)}"

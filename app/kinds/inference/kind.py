@@ -1,7 +1,6 @@
 """Kind ``inference`` as the service knows it: requests of users, on model variants, in batches, on servers."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from app.kinds.contract.kind import Description, Parameter, Prediction, TrainingOptions
 from app.kinds.contract.run_outcome import Ended, Judgement
@@ -76,10 +75,8 @@ class InferenceKind:
         """See ``Kind``."""
         check(made, layout)
 
-    def terms(self, spec: InferenceSpec, experience: Mapping[str, Any] | None = None) -> Terms:
+    def terms(self, spec: InferenceSpec) -> Terms:
         """See ``Kind``; artifacts do not say what they were made for."""
-        if experience is not None:
-            return {}
         return priced({server.name: server.price_per_hour for server in spec.servers}, spec.weights.model_dump())
 
     def describe(self, spec: InferenceSpec) -> Description:

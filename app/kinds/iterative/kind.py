@@ -82,8 +82,12 @@ class IterativeKind:
         """See ``Kind``."""
         artifact.check(made, layout)
 
-    def terms(self, spec: IterativeSpec, experience: Mapping[str, Any] | None = None) -> Terms:
+    def terms(self, spec: IterativeSpec) -> Terms:
         """See ``Kind``: those outside of which the guard answers in a policy's place."""
+        return artifact.terms(spec)
+
+    def terms_made_for(self, spec: IterativeSpec, experience: Mapping[str, Any]) -> Terms:
+        """See ``Kind.terms``."""
         return artifact.terms(spec, experience)
 
     def describe(self, spec: IterativeSpec) -> Description:

@@ -7,7 +7,7 @@ A kind inherits ``NumberedKind``, sets the attributes that have no value here, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -78,7 +78,7 @@ class NumberedKind:
         """See ``Kind``: it can be none."""
         return None
 
-    def terms(self, spec: Any, experience: Mapping[str, Any] | None = None) -> Terms:  # noqa: ARG002
+    def terms(self, spec: Any) -> Terms:  # noqa: ARG002
         """See ``Kind``: none, unless the kind's own method says what its agents are trained for."""
         return {}
 

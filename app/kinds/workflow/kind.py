@@ -1,7 +1,6 @@
 """Kind ``workflow`` as the service knows it: batch jobs and workflow DAGs on priced nodes."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.kind import Description, Parameter, Prediction, RunStart, TrainingOptions
@@ -74,10 +73,8 @@ class WorkflowKind:
         """See ``Kind``."""
         artifact.check(made, layout)
 
-    def terms(self, spec: WorkflowSpec, experience: Mapping[str, Any] | None = None) -> Terms:
+    def terms(self, spec: WorkflowSpec) -> Terms:
         """See ``Kind``; artifacts do not say what they were made for."""
-        if experience is not None:
-            return {}
         return priced({node.name: node.price_per_hour for node in spec.nodes}, spec.weights.model_dump())
 
     def describe(self, spec: WorkflowSpec) -> Description:

@@ -926,7 +926,7 @@ export interface components {
             champion_until: string | null;
             /**
              * Standing
-             * @description What its verdicts are worth now. `current`: they hold. `re_evaluate`: an earlier version of the judge made them. `outdated`: the workload has targets, prices or weights that it was not trained for; train anew, evaluations assess nothing of it.
+             * @description What its verdicts are worth now. `current`: they hold. `re_evaluate`: an earlier version of the judge made them. `outdated`: the workload has targets, prices or weights that it was not trained for, and `standing_reason` says whether to train anew; evaluations assess nothing of it.
              * @enum {string}
              */
             standing: "current" | "re_evaluate" | "outdated";
@@ -937,7 +937,7 @@ export interface components {
             standing_reason: string;
             /**
              * Instead
-             * @description What serves decisions in its place now, and why that is as good; empty for the champion.
+             * @description What serves decisions in its place now, and how the agent compared with what did when it was trained; empty for the champion.
              */
             instead: string;
             /**
@@ -5076,6 +5076,12 @@ export interface components {
              * @default 1
              */
             judge?: number;
+            /**
+             * Outdated
+             * @description Whether nothing of it was assessed, as it was outdated then.
+             * @default false
+             */
+            outdated?: boolean;
             /**
              * Current
              * @description Whether that is the present judge; else evaluate the agent again.

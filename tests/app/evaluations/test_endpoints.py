@@ -149,7 +149,7 @@ def test_an_evaluation_is_read_by_programs_and_by_people(client: TestClient, tra
     made = publish_evaluation(backend, trained, 3)
     found = client.get(f"/evaluations/{made}").json()
     assert (found["id"], found["workload"], found["model_version"]) == (made, trained, 1)
-    present = {"judge": JUDGE, "current": True}
+    present = {"judge": JUDGE, "outdated": False, "current": True}
     assert found["verdicts"] == [{"agent": 3, "level": "L2", "reason": "L3 can't be judged", **present}]
     assert found["report"] == REPORT
     page = client.get(f"/evaluations/{made}/report")

@@ -8,6 +8,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -245,6 +246,20 @@ def test_a_checkpoint_of_another_spec_is_not_gone_on_from(database: Database) ->
 
 
 @undrawn
+def test_a_checkpoint_of_an_earlier_judge_is_not_gone_on_from(database: Database) -> None:
+    prepare(database)
+    job_id = ask(database)
+    do(database, job_id, stopping_after(20))
+    with database.session() as session:
+        row = session.get_one(Job, job_id)
+        row.checkpoint = msgspec.msgpack.encode((1, b"what it could not read"))
+    before = len(events(database, job_id))
+    done = do(database, job_id)
+    again = [event["units"] for event in events(database, job_id)[before:] if "units" in event]
+    assert (done.state, again[0]) == ("succeeded", 1)
+
+
+@undrawn
 def test_too_few_executions_are_why_l3_cannot_be_judged(database: Database) -> None:
     prepare(database, executions=2)
     report = report_of(database, do(database, ask(database, level="L3", held_out={"share": 0.5}), settings=QUIET))
@@ -294,6 +309,12 @@ def verdicts_of(database: Database, job: Job) -> dict[int, tuple[str | None, str
     return {verdict.agent: (verdict.level, verdict.reason) for verdict in found}
 
 
+def outdated(database: Database, job: Job) -> list[bool]:
+    """Of each agent whether nothing of it was assessed."""
+    assert job.result is not None
+    return [one.outdated for one in evaluations.get(database, TENANT, job.result["evaluation"]).verdicts]
+
+
 def test_nothing_is_assessed_of_an_agent_that_was_trained_for_another_price(any_database: Database) -> None:
     prepare(any_database)
     prepare(any_database, SPEC.model_copy(update={"name": "other"}))
@@ -307,14 +328,17 @@ def test_nothing_is_assessed_of_an_agent_that_was_trained_for_another_price(any_
     assert verdicts_of(any_database, alone) == {
         version: (None, f"agent {version} {told}. Nothing of it is assessed.") for version in (1, 2)
     }
+    assert outdated(any_database, alone) == [True, True]
     report = report_of(any_database, alone)
     assert (report["policies"], report["off_policy"]) == ([], {})
     assert {level["reason"] for level in report["levels"]} >= {"nothing is assessed: every agent is outdated"}
     assert not any(level["available"] for level in report["levels"])
     assert alone.result is not None
     assert told in evaluations.page(any_database, TENANT, alone.result["evaluation"]).decode()
-    both = verdicts_of(any_database, do(any_database, ask(any_database, agents=[1, 3]), settings=QUIET))
+    job = do(any_database, ask(any_database, agents=[1, 3]), settings=QUIET)
+    both = verdicts_of(any_database, job)
     assert (both[1][0], both[3][0]) == (None, "L1")
+    assert outdated(any_database, job) == [True, False]
     other = do(any_database, ask(any_database, workload="other", agents=[1]), settings=QUIET)
     assert verdicts_of(any_database, other)[1][0] == "L1"
 

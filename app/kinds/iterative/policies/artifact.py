@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from app.kinds.contract.terms import Terms, around
+from app.kinds.contract.terms import Term, Terms, around
+from app.kinds.iterative.heuristics import MODEL_PREDICTIVE
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.policies.heuristic import HeuristicPolicy
 from app.kinds.iterative.policies.planner import PlannerPolicy
@@ -15,6 +16,7 @@ from app.policies.base import Published
 
 KIND = "iterative"
 FAMILIES: Families = {**SHARED, "planner": PlannerPolicy, "heuristic": HeuristicPolicy}
+UNTRAINABLE = f"{MODEL_PREDICTIVE} answers while a probability is required; set it to null to have agents"
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ def terms(spec: Spec, made_for: Mapping[str, Any] | None = None) -> Terms:
     return {
         **{f"target of {name}": around(value, made.target_ratio) for name, value in made.targets.items()},
         **{name: around(value, made.weight_ratio) for name, value in (weights | prices).items()},
-        **{f"required probability of {name}": around(value) for name, value in sure.items()},
+        **{f"required probability of {name}": Term(value, value, value, UNTRAINABLE) for name, value in sure.items()},
     }
 
 

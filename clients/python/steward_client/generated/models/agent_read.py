@@ -42,12 +42,13 @@ class AgentRead:
     """ When it ceased to be the champion; null while it is, and if it was never promoted. """
     standing: AgentReadStanding
     """ What its verdicts are worth now. `current`: they hold. `re_evaluate`: an earlier version of the judge made
-    them. `outdated`: the workload has targets, prices or weights that it was not trained for; train anew,
-    evaluations assess nothing of it. """
+    them. `outdated`: the workload has targets, prices or weights that it was not trained for, and `standing_reason`
+    says whether to train anew; evaluations assess nothing of it. """
     standing_reason: str
     """ Why its verdicts do not hold; empty if they do. """
     instead: str
-    """ What serves decisions in its place now, and why that is as good; empty for the champion. """
+    """ What serves decisions in its place now, and how the agent compared with what did when it was trained; empty
+    for the champion. """
     report: AgentReadReport
     """ The evaluation at the end of its training (`created_at`), which later promotions do not change: return with
     interval and by term, the same for every heuristic, the exact optimum if known, and in `reason` why it was

@@ -24,6 +24,8 @@ class Verdict:
     """ Why the level is not higher. """
     judge: int | Unset = 1
     """ Version of the judge that made it. """
+    outdated: bool | Unset = False
+    """ Whether nothing of it was assessed, as it was outdated then. """
     current: bool | Unset = True
     """ Whether that is the present judge; else evaluate the agent again. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
@@ -41,6 +43,8 @@ class Verdict:
 
         judge = self.judge
 
+        outdated = self.outdated
+
         current = self.current
 
         field_dict: dict[str, Any] = {}
@@ -54,6 +58,8 @@ class Verdict:
         )
         if judge is not UNSET:
             field_dict["judge"] = judge
+        if outdated is not UNSET:
+            field_dict["outdated"] = outdated
         if current is not UNSET:
             field_dict["current"] = current
 
@@ -83,6 +89,8 @@ class Verdict:
 
         judge = d.pop("judge", UNSET)
 
+        outdated = d.pop("outdated", UNSET)
+
         current = d.pop("current", UNSET)
 
         verdict = cls(
@@ -90,6 +98,7 @@ class Verdict:
             level=level,
             reason=reason,
             judge=judge,
+            outdated=outdated,
             current=current,
         )
 
