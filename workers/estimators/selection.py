@@ -340,9 +340,22 @@ def _nested(task: _Task, split: _Split, choices: Sequence[_Choice], parts: Integ
         members = choice.members(choice.family(able), able)
         for fold in np.unique(split.folds[parts == part]).tolist():
             judged, known = (split.folds == fold) & (parts == part), choice.searched[0]
-            found = [_predicted(split, known, name, choice.form, fold, judged, task.reading) for name in members]
-            held_out[judged] = np.mean(found, axis=0)
+            found = [_attempted(split, known, name, choice.form, fold, judged, task.reading) for name in members]
+            made = [one for one in found if one is not None]
+            if not made:
+                made = [_predicted(split, known, MEAN, choice.form, fold, judged, directly)]
+            held_out[judged] = np.mean(made, axis=0)
     return held_out
+
+
+def _attempted(
+    split: _Split, searched: _Searched, name: str, form: Form, fold: int, judged: Flags, reading: Reading
+) -> Floats | None:
+    """As ``_predicted``; None where the family can't be fitted to these rows."""
+    try:
+        return _predicted(split, searched, name, form, fold, judged, reading)
+    except (np.linalg.LinAlgError, FloatingPointError):
+        return None
 
 
 def _judged(name: str, held_out: Floats, logs: Floats) -> Candidate:

@@ -121,8 +121,9 @@ class Iterative(SimulatedKind):
 
 def _table(workload: Workload) -> ModelTable:
     from app.kinds.iterative.model import ModelTable
+    from app.kinds.iterative.policies.artifact import in_force
 
-    return ModelTable.from_bytes(workload.model)
+    return in_force(ModelTable.from_bytes(workload.model), workload.spec)
 
 
 KIND = Iterative()

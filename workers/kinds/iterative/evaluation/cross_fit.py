@@ -5,7 +5,8 @@ models while runs follow the other's members, and the other way round: so nothin
 rests on has seen what it is judged on. What a network learned of all executions stays in its weights.
 
 Everybody decides as the service would let it: artifacts and heuristics behind the guard. What varies between worlds is
-the model that is followed, which thousands of episodes repeat: so intervals are over models, not over episodes.
+the model that is followed, which thousands of episodes repeat: so intervals are over models, not over episodes. The
+models of one half are draws that its executions leave open; the luck of the one deal into halves is in no interval.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,11 +17,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.charts.text import fixed
+from app.charts.text import confidence, fixed
 from app.kinds.contract.policy import Policy
 from app.kinds.iterative.heuristics import HEURISTICS, MODEL_PREDICTIVE, default_heuristic
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
+from app.kinds.iterative.policies.artifact import terms
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.spec import Spec
 from workers.estimators.base import EstimationError
@@ -36,7 +38,8 @@ from workers.kinds.iterative.evaluation.problem import IterativeProblem
 from workers.kinds.iterative.evaluation.world import IterativeWorld
 
 MEMBERS = 4  # of each half's belief
-EPISODES = 128  # of each model that is followed
+EPISODES, FEWEST_EPISODES, STEPS = 128, 16, 4_096  # of each model that is followed, and their iterations together
+UNCHOSEN = "static_best"  # what ``hold`` comes to in the end, at the cost of a plan at each report
 
 
 class Half(NamedTuple):
@@ -77,7 +80,7 @@ class CrossFit:
         samples: its executions.
         seed: of the halves and of the episodes.
         rule: the heuristic that answers without an agent; None: the default one.
-        episodes: of each model that is followed.
+        episodes: of each model that is followed; None: fewer where they are longer.
 
     Attributes:
         executions: number of samples.
@@ -88,8 +91,9 @@ class CrossFit:
     """
 
     def __init__(
-        self, spec: Spec, samples: Samples, seed: int, rule: str | None = None, episodes: int = EPISODES
+        self, spec: Spec, samples: Samples, seed: int, rule: str | None = None, episodes: int | None = None
     ) -> None:
+        episodes = episodes or int(np.clip(STEPS // spec.iterations, FEWEST_EPISODES, EPISODES))
         self.executions = len(samples)
         both = [half._replace(believed=replace(half.believed, rule=rule)) for half in halves(spec, samples, seed)]
         self._arenas = [_Arena(spec, half, seed + i, episodes) for i, half in enumerate(both)]
@@ -130,7 +134,7 @@ def chosen_rule(spec: Spec, samples: Samples, table: ModelTable, *, seed: int) -
     """A domain model with the heuristic that is to answer without an agent, and why that one.
 
     The best heuristic under cross-fit answers in place of model-predictive control if it is better by more than the
-    margin of practical equivalence with 95 % confidence.
+    margin of practical equivalence, with 95 % confidence for all that might have been the best (Bonferroni).
 
     Returns:
         The table, and ``rule``, ``reason``, and by heuristic the intervals of their ``returns``.
@@ -143,19 +147,23 @@ def chosen_rule(spec: Spec, samples: Samples, table: ModelTable, *, seed: int) -
     except TooFewHalves as error:
         return table, {"rule": default, "reason": f"not compared with other heuristics: {error}", "returns": {}}
     usual = arena.rules[MODEL_PREDICTIVE]
-    best = max(arena.rules, key=lambda name: float(arena.rules[name].mean()))
-    verdict = Judgement(arena.rules[best], {MODEL_PREDICTIVE: usual}, clusters=arena.clusters)
+    names = [name for name in arena.rules if name != UNCHOSEN]
+    best = max(names, key=lambda name: float(arena.rules[name].mean()))
+    sure = 1 - 0.05 / (len(names) - 1)
+    verdict = Judgement(arena.rules[best], {MODEL_PREDICTIVE: usual}, clusters=arena.clusters, confidence=sure)
     returns = Judgement(usual, arena.rules, clusters=arena.clusters).report()["heuristics"]
-    ahead = (fixed(verdict.gain[part], 5, signed=True) for part in ("mean", "low", "high"))
-    mean, low, high = ahead
+    mean, low, high = (fixed(verdict.gain[part], 5, signed=True) for part in ("mean", "low", "high"))
+    ours, theirs = fixed(arena.rules[best].mean(), 5), fixed(usual.mean(), 5)
     evidence = (
-        f"on executions that its models had not seen it returns {fixed(arena.rules[best].mean(), 5)} against "
-        f"{fixed(usual.mean(), 5)} of {MODEL_PREDICTIVE} (difference {mean}, 95 % interval {low} to {high})"
+        f"on executions that its models had not seen it returns {ours} against {theirs} of {MODEL_PREDICTIVE} "
+        f"(difference {mean}, {confidence(sure)} interval {low} to {high})"
     )
     if not verdict.better:
         beside = "none is ahead of it" if best == MODEL_PREDICTIVE else f"{best} is not better beyond the margin"
         return table, {"rule": default, "reason": f"{beside}: {evidence}", "returns": returns}
-    return replace(table, rule=best, evidence=evidence), {"rule": best, "reason": evidence, "returns": returns}
+    under = {name: list(term) for name, term in terms(spec).items()}
+    table = replace(table, rule=best, evidence=evidence, terms=under)
+    return table, {"rule": best, "reason": evidence, "returns": returns}
 
 
 class _EachInTurn(Wrapper):

@@ -126,6 +126,8 @@ def test_the_rule_that_is_better_on_unseen_executions_answers(monkeypatch: pytes
     assert answers["rule"] == table.rule != "model_predictive"
     assert answers["returns"][table.rule]["mean"] > answers["returns"]["model_predictive"]["mean"]
     assert table.evidence == answers["reason"]
+    assert "98.3 % interval" in table.evidence  # the best of four is tested as such
+    assert table.terms["target of iteration_seconds"] == [110.0, 55.0, 220.0]
     assert "of model_predictive (difference +" in table.evidence
     arena = CrossFit(SPEC, (), seed=1, rule=table.rule)
     report = arena.judged(save(HeuristicPolicy({"heuristic": "model_predictive"}), Layout(SPEC)))
