@@ -39,6 +39,7 @@ from workers.kinds.iterative.evaluation.world import IterativeWorld
 
 MEMBERS = 4  # of each half's belief
 EPISODES, FEWEST_EPISODES, STEPS = 128, 16, 4_096  # of each model that is followed, and their iterations together
+FEWEST_TO_CHOOSE, TRIED_EPISODES = 12, 32  # executions, and episodes of each model, by which a heuristic is chosen
 UNCHOSEN = "static_best"  # what ``hold`` comes to in the end, at the cost of a plan at each report
 
 
@@ -66,7 +67,7 @@ def halves(spec: Spec, samples: Samples, seed: int) -> tuple[Half, Half]:
     try:
         for part in parts:
             check_judge(Layout(spec), part.flat(Layout(spec)))
-        one, other = (fit_domain_model(spec, part, seed).table.thinned(MEMBERS) for part in parts)
+        one, other = (fit_domain_model(spec, part, seed, reported=False).table.thinned(MEMBERS) for part in parts)
     except EstimationError as error:
         raise TooFewHalves(f"half of the {len(samples)} executions can't carry a model: {error}") from error
     return Half(one, other), Half(other, one)
@@ -142,25 +143,31 @@ def chosen_rule(spec: Spec, samples: Samples, table: ModelTable, *, seed: int) -
     default = default_heuristic(Projector(Layout(spec), table)).name
     if default != MODEL_PREDICTIVE or any(metric.probability is not None for metric in spec.metrics):
         return table, {"rule": default, "reason": "no other heuristic knows of probabilities", "returns": {}}
+    if len(samples) < FEWEST_TO_CHOOSE:
+        few = f"not compared with other heuristics: needs {FEWEST_TO_CHOOSE} executions, has {len(samples)}"
+        return table, {"rule": default, "reason": few, "returns": {}}
     try:
-        arena = CrossFit(spec, samples, seed)
+        arena = CrossFit(spec, samples, seed, episodes=TRIED_EPISODES)
     except TooFewHalves as error:
         return table, {"rule": default, "reason": f"not compared with other heuristics: {error}", "returns": {}}
-    usual = arena.rules[MODEL_PREDICTIVE]
-    names = [name for name in arena.rules if name != UNCHOSEN]
-    best = max(names, key=lambda name: float(arena.rules[name].mean()))
-    sure = 1 - 0.05 / (len(names) - 1)
-    verdict = Judgement(arena.rules[best], {MODEL_PREDICTIVE: usual}, clusters=arena.clusters, confidence=sure)
-    returns = Judgement(usual, arena.rules, clusters=arena.clusters).report()["heuristics"]
+    played = {name: arena.returns(rule) for name, rule in HEURISTICS.items() if name != UNCHOSEN}
+    usual = played[MODEL_PREDICTIVE]
+    best = max(played, key=lambda name: float(played[name].mean()))
+    sure = 1 - 0.05 / (len(played) - 1)
+    verdict = Judgement(played[best], {MODEL_PREDICTIVE: usual}, clusters=arena.clusters, confidence=sure)
+    returns = Judgement(usual, played, clusters=arena.clusters).report()["heuristics"]
     mean, low, high = (fixed(verdict.gain[part], 5, signed=True) for part in ("mean", "low", "high"))
-    ours, theirs = fixed(arena.rules[best].mean(), 5), fixed(usual.mean(), 5)
+    ours, theirs = fixed(played[best].mean(), 5), fixed(usual.mean(), 5)
     evidence = (
         f"on executions that its models had not seen it returns {ours} against {theirs} of {MODEL_PREDICTIVE} "
         f"(difference {mean}, {confidence(sure)} interval {low} to {high})"
     )
+    if best == MODEL_PREDICTIVE:
+        reason = "on executions that its models had not seen no other heuristic returns more"
+        return table, {"rule": default, "reason": reason, "returns": returns}
     if not verdict.better:
-        beside = "none is ahead of it" if best == MODEL_PREDICTIVE else f"{best} is not better beyond the margin"
-        return table, {"rule": default, "reason": f"{beside}: {evidence}", "returns": returns}
+        reason = f"{best} is not better beyond the margin: {evidence}"
+        return table, {"rule": default, "reason": reason, "returns": returns}
     under = {name: list(term) for name, term in terms(spec).items()}
     table = replace(table, rule=best, evidence=evidence, terms=under)
     return table, {"rule": best, "reason": evidence, "returns": returns}
