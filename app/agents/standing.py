@@ -19,7 +19,7 @@ from app.charts.text import confidence, fixed, moment
 from app.database.tables import Agent, Workload
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.stored import BrokenRow
-from app.kinds.contract.terms import Term, Terms, left
+from app.kinds.contract.terms import Terms, left
 from app.kinds.registry import KINDS, MissingKind, read_spec
 from app.policies.artifact import header
 from app.policies.base import IncompatibleArtifact
@@ -98,8 +98,7 @@ class Present:
         """That an agent is outdated, what to do and why; empty where it is not."""
         if self._untrainable:
             return f"{OUTDATED}: {self._untrainable}"
-        told = agent.report.get(TRAINED_FOR) or {}
-        known = {name: Term(*term) for name, term in told.items()} or self._made_for.get(agent.version)
+        known = agent.report.get(TRAINED_FOR) or self._made_for.get(agent.version)
         changes = left(known, self._terms) if known and self._terms else []
         more = f" and {len(changes) - MOST_NAMED} more" if len(changes) > MOST_NAMED else ""
         return f"{RETRAIN} ({'; '.join(changes[:MOST_NAMED])}{more})" if changes else ""

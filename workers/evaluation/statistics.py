@@ -18,6 +18,7 @@ from scipy.special import betaincinv, stdtrit
 
 Floats = NDArray[np.float64]
 Clusters = NDArray[np.intp]
+LOOKS = 12  # after which verdicts on the same question allow for no more errors than before
 POWER = 0.8  # of the effect that a verdict is said to be able to see
 
 
@@ -97,12 +98,14 @@ def mean_interval(values: Floats, clusters: Clusters | None = None) -> dict[str,
 
 
 def confidence_at(look: int, confidence: float = 0.95) -> float:
-    """What the interval of look 1, 2, … must have, so that with ``confidence`` those of all looks hold what is true.
+    """What the interval of look 1, 2, … must have, so that with ``confidence`` those of ``LOOKS`` hold the truth.
 
     Errors are allowed 1 / (look · (look + 1)) of what there is of them, all looks together 1 (union bound; confidence
-    sequences: Darling and Robbins 1967, "Confidence sequences for mean, variance, and median").
+    sequences: Darling and Robbins 1967, "Confidence sequences for mean, variance, and median"). Looks after ``LOOKS``
+    have its confidence: else what changes later would never be seen.
     """
-    return 1 - (1 - confidence) / (look * (look + 1))
+    counted = min(look, LOOKS)
+    return 1 - (1 - confidence) / (counted * (counted + 1))
 
 
 def interquartile_mean(values: NDArray[np.floating]) -> float:
@@ -135,8 +138,11 @@ def share_interval(values: Floats, clusters: Clusters | None = None, confidence:
     share = min(max(found.mean, 0.0), 1.0)
     if not found.freedom:
         return Interval(share, 0.0, 1.0)
-    draws: float = len(values) if share in (0.0, 1.0) else share * (1 - share) / max(found.error, 1e-9) ** 2
-    if len(values) > 1:
+    same = share in (0.0, 1.0)
+    draws: float = len(values) if same else share * (1 - share) / max(found.error, 1e-9) ** 2
+    if same and clusters is not None:
+        draws = found.freedom + 1  # how much of it varies together can't be seen
+    elif len(values) > 1:
         draws *= float(stdtrit(len(values) - 1, tail) / stdtrit(found.freedom, tail)) ** 2
     won = share * draws
     low, high = betaincinv(won + 0.5, draws - won + 0.5, [tail, 1 - tail])

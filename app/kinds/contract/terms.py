@@ -1,7 +1,7 @@
 """Terms: the targets, weights and prices that an agent was trained for, and between which bounds its verdict holds."""
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from app.charts.text import number
 
@@ -38,20 +38,21 @@ def priced(prices: Mapping[str, float], weights: Mapping[str, float]) -> Terms:
     return priced | {f"weight of {name}": around(value) for name, value in weights.items()}
 
 
-def left(trained: Terms, present: Terms) -> list[str]:
+def left(trained: Mapping[str, Sequence[Any]], present: Terms) -> list[str]:
     """What has left the bounds of a training, in words.
 
     Args:
-        trained: as they were in the training.
+        trained: terms as they were in the training, or value, low and high of each, by name.
         present: as they are now.
     """
     gone = [f"it was trained for a {name}, which is gone" for name in trained if name not in present]
     return [*gone, *(text for name, term in present.items() if (text := _left(name, trained.get(name), term)))]
 
 
-def _left(name: str, known: Term | None, term: Term) -> str:
+def _left(name: str, known: Sequence[Any] | None, term: Term) -> str:
     if known is None:
         return f"the {name} is {number(term.value, 4)}, and it was trained for none"
-    if known.low <= term.value <= known.high:
+    value, low, high = known[:3]
+    if low <= term.value <= high:
         return ""
-    return f"the {name} is {number(term.value, 4)}, and it was trained for {number(known.value, 4)}"
+    return f"the {name} is {number(term.value, 4)}, and it was trained for {number(value, 4)}"

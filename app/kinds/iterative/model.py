@@ -1,7 +1,7 @@
 """The exported domain model of an ``iterative`` workload: a table, which needs no estimator to be read."""
 
 import json
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Self
 
@@ -44,6 +44,7 @@ class ModelTable:
         noise_by_bin: ``noise_sd`` by iteration bin, [M, I]; None: the same in all.
         rule: name of the heuristic that answers without an agent; None: model-predictive control.
         evidence: why that one does, in words; empty for None.
+        terms: value, low and high of the targets, weights and prices under which it was chosen, by name.
         courses: features over the iterations of X past executions, [X, G, F], where iteration i is at i · G //
             iterations; not a number for a feature that no execution changed. None: no execution changed any.
     """
@@ -70,6 +71,7 @@ class ModelTable:
     courses: NDArray[np.float32] | None = None
     rule: str | None = None
     evidence: str = ""
+    terms: dict[str, list[float]] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
         """The table as safetensors."""
@@ -126,7 +128,7 @@ class ModelTable:
         return locate(self.feature_nodes, features)
 
 
-_HEADER = ("level", "informed", "rule", "evidence")
+_HEADER = ("level", "informed", "rule", "evidence", "terms")
 _NOT_ARRAYS = {"feature_nodes", *_HEADER}
 
 

@@ -1,7 +1,7 @@
 """Which family is chosen, and on what grounds: folds, forms, simplicity, caution."""
 
 from functools import partial
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pytest
@@ -178,6 +178,27 @@ def test_a_family_that_cannot_be_fitted_is_told_and_never_chosen() -> None:
     assert found.family == "mean"
     told = next(c for c in found.candidates if c.family == "broken").report("mean")
     assert told == {"family": "broken", "chosen": False, "mape": None, "reason": "could not be fitted: singular"}
+
+
+def test_what_cannot_be_fitted_without_a_part_of_the_rows_costs_the_report_and_not_the_fit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Chosen on parts of the rows, it fails where the error that is reported is measured."""
+    calls: list[str] = []
+    real = selection._predicted
+
+    def failing(*given: Any) -> Floats:
+        if given[2] == "log_linear" and calls:
+            raise np.linalg.LinAlgError("singular")
+        return real(*given)
+
+    nested = selection._nested
+    monkeypatch.setattr(selection, "_predicted", failing)
+    monkeypatch.setattr(selection, "_nested", lambda *given: (calls.append("begun"), nested(*given))[1])
+    found = select(GPUS, *planted(), families={name: SIMPLE[name] for name in ("mean", "log_linear")})
+    assert found.family == "log_linear"
+    assert np.isfinite(found.nested.log_error)
+    assert found.nested.log_error > found.chosen.log_error
 
 
 def test_a_family_is_tried_from_as_many_inputs_on_as_it_needs() -> None:

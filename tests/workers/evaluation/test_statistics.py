@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from workers.evaluation.statistics import (
+    LOOKS,
+    confidence_at,
     estimate,
     interquartile,
     interquartile_mean,
@@ -96,6 +98,20 @@ def test_a_share_of_independent_draws_has_jeffreys_s_interval(won: int) -> None:
     assert (found.low, found.mean) == pytest.approx((low if won else 0, won / 40), abs=0.01)
     assert found.high == pytest.approx(high if won < 40 else 1, abs=0.01)
     assert 0 <= found.low <= found.mean <= found.high <= 1
+
+
+def test_ten_seeds_that_won_throughout_say_as_much_as_ten_draws() -> None:
+    """Not as much as their episodes: how much a seed's episodes vary together can't be seen."""
+    for value in (0.0, 1.0):
+        whole = share_interval(np.full(640, value), np.repeat(np.arange(10), 64))
+        seeds = share_interval(np.full(10, value))
+        assert whole == pytest.approx(seeds, abs=1e-9)
+
+
+def test_later_looks_are_as_sure_as_the_last_that_is_counted() -> None:
+    looks = [confidence_at(look) for look in (1, 2, LOOKS, LOOKS + 1, 1_000)]
+    assert looks[:2] == pytest.approx([0.975, 1 - 0.05 / 6])
+    assert looks[2] == looks[3] == looks[4] > looks[1]
 
 
 def test_what_is_always_level_has_no_interval() -> None:

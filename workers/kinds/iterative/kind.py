@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from workers.learning.training.request import Request
 
 
+logger = logging.getLogger(__name__)
+
+
 class Iterative(SimulatedKind):
     """See ``LearnedKind``."""
 
@@ -32,7 +36,12 @@ class Iterative(SimulatedKind):
         from workers.kinds.iterative.evaluation.cross_fit import chosen_rule
 
         fitted = fit_domain_model(workload.spec, Executions(tuple(workload.samples)), seed)
-        table, answers = chosen_rule(workload.spec, workload.samples, fitted.table, seed=seed)
+        try:
+            table, answers = chosen_rule(workload.spec, workload.samples, fitted.table, seed=seed)
+        except Exception as error:
+            logger.exception("workload %s: heuristics could not be compared", workload.spec.name)
+            reason = f"the comparison of heuristics failed: {type(error).__name__}: {error}"
+            table, answers = fitted.table, {"rule": "model_predictive", "reason": reason, "returns": {}}
         return Fitted(table.to_bytes(), fitted.report | {"answers": answers})
 
     def simulator(self, workload: Workload, conditions: Conditions) -> Simulator:
@@ -121,8 +130,9 @@ class Iterative(SimulatedKind):
 
 def _table(workload: Workload) -> ModelTable:
     from app.kinds.iterative.model import ModelTable
+    from app.kinds.iterative.policies.artifact import in_force
 
-    return ModelTable.from_bytes(workload.model)
+    return in_force(ModelTable.from_bytes(workload.model), workload.spec)
 
 
 KIND = Iterative()

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.engine import Snapshot
 from app.kinds.contract.inputs import LARGEST_NUMBER
-from app.kinds.iterative.chance import asked
 from app.kinds.iterative.decisions.reasons import AllocationText, in_words, wording
-from app.kinds.iterative.heuristics import MODEL_PREDICTIVE, default_heuristic
+from app.kinds.iterative.heuristics import MODEL_PREDICTIVE, default_heuristic, own_terms
 from app.kinds.iterative.model import uninformed
+from app.kinds.iterative.policies.artifact import in_force
 from app.kinds.iterative.preferences import Preferences, preferences_of
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.spec import Resource
@@ -38,7 +38,8 @@ class Compiled:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot, self.layout = snapshot, snapshot.layout
-        self.projector = Projector(self.layout, snapshot.model or uninformed(self.layout))
+        model = in_force(snapshot.model, self.layout.spec) if snapshot.model else uninformed(self.layout)
+        self.projector = Projector(self.layout, model)
         self.heuristic = default_heuristic(self.projector).name
         self.artifact: Artifact | None = snapshot.artifact
         self.source, self.code = self._responder()
@@ -70,15 +71,16 @@ class Compiled:
             return f"{snapshot.problem}; {name} answers"
         if snapshot.model is None:
             return f"no domain model yet, {name} answers"
-        evidence = f": {snapshot.model.evidence}" if name == snapshot.model.rule else ""
+        table = self.projector.table
+        evidence = f": {table.evidence}" if name == table.rule else ""
         return f"no agent is promoted, {name} answers{evidence}"
 
     def heuristics(self, state: State) -> list[str]:
         """Names of the heuristics that answer for B runs where no agent does."""
-        required = asked(state)
-        if not (self.projector.table.informed and required.any()):
-            return [self.heuristic] * len(required)
-        return [MODEL_PREDICTIVE if any(one) else self.heuristic for one in required.tolist()]
+        own = own_terms(self.projector, state)
+        if self.heuristic == MODEL_PREDICTIVE or not own.any():
+            return [self.heuristic] * len(own)
+        return [MODEL_PREDICTIVE if one else self.heuristic for one in own.tolist()]
 
     def encode(
         self, allocation: Mapping[str, float], metrics: Mapping[str, float], features: Mapping[str, float]

@@ -121,8 +121,10 @@ def _answered(
     failure: str = "",
 ) -> list[Answer]:
     rules, steps = compiled.heuristics(state), _steps(compiled, state, subjects, artifact)
-    if artifact is None and compiled.heuristic != MODEL_PREDICTIVE:  # no other rule chooses for one iteration alone
-        steps = steps._replace(then=np.where(np.array(rules) == MODEL_PREDICTIVE, steps.then, -1))
+    if compiled.heuristic != MODEL_PREDICTIVE:  # no other rule chooses for one iteration alone
+        answers = steps.decided.verdict == Verdict.OUTSIDE_EXPERIENCE if artifact else np.ones(len(rules), np.bool_)
+        passing = ~answers | (np.array(rules) == MODEL_PREDICTIVE)
+        steps = steps._replace(then=np.where(passing, steps.then, -1))
     policies = [artifact.policy.name] * len(rules) if artifact else rules
     if failure:
         prefaces = [f"{failure}; {name} answers" for name in rules]

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from app.kinds.contract.terms import Term, Terms, around
+from app.kinds.contract.terms import Term, Terms, around, left
 from app.kinds.iterative.heuristics import MODEL_PREDICTIVE
 from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.policies.heuristic import HeuristicPolicy
 from app.kinds.iterative.policies.planner import PlannerPolicy
 from app.kinds.iterative.spec import Spec
@@ -72,6 +73,13 @@ def terms(spec: Spec, made_for: Mapping[str, Any] | None = None) -> Terms:
         **{name: around(value, made.weight_ratio) for name, value in (weights | prices).items()},
         **{f"required probability of {name}": Term(value, value, value, UNTRAINABLE) for name, value in sure.items()},
     }
+
+
+def in_force(table: ModelTable, spec: Spec) -> ModelTable:
+    """A domain model, without the heuristic that it names where the spec has left the terms of that choice."""
+    if table.rule is None or not left(table.terms, terms(spec)):
+        return table
+    return replace(table, rule=None, evidence="")
 
 
 def save(policy: Published, layout: Layout, experience: Experience | None = None) -> bytes:

@@ -116,3 +116,15 @@ def test_of_a_long_curve_the_service_keeps_its_last_points_and_ever_fewer_of_tho
     assert kept(25).tolist() == [*range(0, 24, 2), 24]
     assert kept(1000)[-1] == 999
     assert len(kept(1000)) <= 24
+
+
+@pytest.mark.parametrize("count", [3, 12])
+def test_curves_that_report_late_leave_their_errors_unknown(count: int) -> None:
+    """At no age do they have the points that a curve needs; an unknown error is none, not a number that is none."""
+    late = np.array([1.0, 2.0, 90.0, 95.0, 100.0])
+    curves = [Curve(late, 0.1 * n + np.array([0.1, 0.2, 0.7, 0.75, 0.8])) for n in range(count)]
+    report = fit_class(curves, 0).report
+    found = [report["error"], report["naive_error"], report["coverage"]]
+    assert all(one is None or np.isfinite(one) for one in found)
+    assert (found == [None, None, None]) is (count == 3)
+    assert report["curves"] == count

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from app.kinds.contract.policy import Situation
 from app.kinds.iterative.decisions.decide import Subject, decide
@@ -13,6 +14,7 @@ from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable, uninformed
 from app.kinds.iterative.observation import view
 from app.kinds.iterative.policies import guard
+from app.kinds.iterative.policies.artifact import in_force, terms
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.state import State, begin
 from tests.app.kinds.iterative.decisions.deciding import NOW, Scripted, compiled, plain, reported
@@ -20,7 +22,8 @@ from tests.planted import planted_spec, planted_table
 
 WHY = "on executions that its models had not seen it returns −0.07 against −0.08 of model_predictive"
 SPEC = planted_spec()
-HOLDS = replace(planted_table(SPEC), rule="hold", evidence=WHY)
+UNDER = {name: list(term) for name, term in terms(SPEC).items()}
+HOLDS = replace(planted_table(SPEC), rule="hold", evidence=WHY, terms=UNDER)
 SURE = planted_spec(
     metrics=[{"name": "iteration_seconds", "unit": "s", "target": 330.0, "scope": "run", "probability": 0.9}]
 )
@@ -71,12 +74,39 @@ def test_a_probability_of_one_run_has_that_rule_for_this_run_alone() -> None:
     assert WHY not in sure["reason"]["text"]
 
 
+def test_a_run_with_a_target_far_from_the_workload_s_has_model_predictive_control() -> None:
+    on = compiled(SPEC, HOLDS)
+    state = reported(on, [8, 8], slower=2.0)._replace(targets=np.array([[330.0 / 2.1], [330.0 / 1.9]]))
+    far, near = map(plain, decide(on, state, subjects("a", "b"), NOW))
+    assert (far["policy"], near["policy"], near["noop"]) == ("model_predictive", "hold", True)
+
+
+@pytest.mark.parametrize(
+    ("change", "policy"),
+    [
+        ({"price_per_hour": 1.05}, "hold"),  # within a tenth
+        ({"price_per_hour": 2.0}, "model_predictive"),
+        ({"price_per_hour": 1.0}, "hold"),
+    ],
+)
+def test_a_rule_that_was_chosen_under_other_terms_does_not_answer(change: dict[str, float], policy: str) -> None:
+    """Prices change at once, and the next fit may be far off."""
+    resources = [{**SPEC.model_dump()["resources"][0], **change}]
+    patched = planted_spec(resources=resources)
+    on = compiled(patched, HOLDS)
+    answer = plain(decide(on, reported(on, [8], slower=2.0), subjects("a"), NOW)[0])
+    assert answer["policy"] == policy
+    assert (WHY in answer["reason"]["text"]) is (policy == "hold")
+    table = in_force(HOLDS, patched)
+    assert (table.rule, table.evidence) == (("hold", WHY) if policy == "hold" else (None, ""))
+
+
 def seen(projector: Projector, state: State) -> Situation:
     return Situation(projector, state, view(projector, state))
 
 
 def test_other_rules_keep_their_choice_beside_a_run_with_a_probability() -> None:
-    table = replace(planted_table(SPEC), rule="threshold", evidence=WHY)
+    table = replace(planted_table(SPEC), rule="threshold", evidence=WHY, terms=UNDER)
     on = compiled(SPEC, table)
     both = reported(on, [8, 8], slower=2.0)._replace(probabilities=np.array([[0.5], [np.nan]]))
     alone = HEURISTICS["threshold"].act(seen(on.projector, both)).action
@@ -86,6 +116,6 @@ def test_other_rules_keep_their_choice_beside_a_run_with_a_probability() -> None
 
 def test_the_rule_survives_the_file_and_an_earlier_file_has_none() -> None:
     again = ModelTable.from_bytes(HOLDS.to_bytes())
-    assert (again.rule, again.evidence) == ("hold", WHY)
+    assert (again.rule, again.evidence, again.terms) == ("hold", WHY, UNDER)
     assert ModelTable.from_bytes(planted_table(SPEC).to_bytes()).rule is None
     assert begin(Projector(Layout(SPEC), again), np.array([[3]])).iteration[0] == 0

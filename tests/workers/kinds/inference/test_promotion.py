@@ -52,6 +52,7 @@ def constant(made: Layout, action: int, instead: int) -> bytes:
     return KIND.save(policy, made.spec)
 
 
+@pytest.mark.slow
 def test_an_agent_that_learned_to_be_fair_is_promoted_and_only_where_that_counts() -> None:
     weighed, request = workload(1.0), Request("ppo", BUDGET, seed=1)
     training = Training(Brief().trainer(weighed, request, None))

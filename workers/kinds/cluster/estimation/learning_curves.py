@@ -87,7 +87,8 @@ def fit_class(curves: Sequence[Curve], seed: int) -> Fitted:
         for held in range(FOLDS)
     ]
     tested = Tested(*(np.concatenate(columns, axis=-1) for columns in zip(*parts, strict=True)))
-    family = int(_errors(tested).argmin())
+    errors = _errors(tested)
+    family = ALIKE if np.isnan(errors).any() else int(errors.argmin())
     grid, mean, basis, noise = alike(whole)
     return Fitted(grid, mean, basis, noise, family, _factors(tested), _report(tested, family, len(curves)))
 
@@ -172,7 +173,10 @@ _kept = cache(kept)
 
 def _errors(tested: Tested) -> Floats:
     """Mean absolute error of each family over what all of them foretell, [2]; NaN: one foretells nothing."""
-    return np.asarray(np.abs(tested.error[:, np.isfinite(tested.error).all(axis=0)]).mean(axis=1), np.float64)
+    told = np.isfinite(tested.error).all(axis=0)
+    if not told.any():
+        return np.full(len(tested.error), np.nan)
+    return np.asarray(np.abs(tested.error[:, told]).mean(axis=1), np.float64)
 
 
 def _factors(tested: Tested) -> Floats:
@@ -208,10 +212,10 @@ def _alone(curves: Sequence[Curve], tested: Tested, count: int) -> Fitted:
 def _report(tested: Tested, family: int, curves: int) -> dict[str, Any]:
     """Errors of the end of curves, over ``AGES``, beside that of what they have by then."""
     there = np.asarray(np.isfinite(tested.error).any(axis=1), np.bool_)
-    told = np.isfinite(tested.error[there]).all(axis=0)
+    told = np.isfinite(tested.error[there]).all(axis=0) & there.any()
     if not told.any():
         return {"family": FAMILIES[family], "curves": curves, "error": None, "naive_error": None, "coverage": None}
-    errors = np.abs(tested.error[:, told]).mean(axis=1).tolist()
+    errors, gains = np.abs(tested.error[:, told]).mean(axis=1).tolist(), np.abs(tested.gain[told])
     candidates = [
         {"family": name, "error": error, "chosen": place == family}
         for place, (name, error) in enumerate(zip(FAMILIES, errors, strict=True))
@@ -222,7 +226,7 @@ def _report(tested: Tested, family: int, curves: int) -> dict[str, Any]:
         "curves": curves,
         "candidates": candidates,
         "error": errors[family],
-        "naive_error": float(np.abs(tested.gain[told]).mean()),
+        "naive_error": float(gains.mean()) if np.isfinite(gains).all() else None,
         "coverage": _coverage(tested, family),
         "level": LEVEL,
     }

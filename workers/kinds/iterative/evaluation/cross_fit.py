@@ -5,7 +5,8 @@ models while runs follow the other's members, and the other way round: so nothin
 rests on has seen what it is judged on. What a network learned of all executions stays in its weights.
 
 Everybody decides as the service would let it: artifacts and heuristics behind the guard. What varies between worlds is
-the model that is followed, which thousands of episodes repeat: so intervals are over models, not over episodes.
+the model that is followed, which thousands of episodes repeat: so intervals are over models, not over episodes. The
+models of one half are draws that its executions leave open; the luck of the one deal into halves is in no interval.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,11 +17,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.charts.text import fixed
+from app.charts.text import confidence, fixed
 from app.kinds.contract.policy import Policy
 from app.kinds.iterative.heuristics import HEURISTICS, MODEL_PREDICTIVE, default_heuristic
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
+from app.kinds.iterative.policies.artifact import terms
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.spec import Spec
 from workers.estimators.base import EstimationError
@@ -36,7 +38,9 @@ from workers.kinds.iterative.evaluation.problem import IterativeProblem
 from workers.kinds.iterative.evaluation.world import IterativeWorld
 
 MEMBERS = 4  # of each half's belief
-EPISODES = 128  # of each model that is followed
+EPISODES, FEWEST_EPISODES, STEPS = 128, 16, 4_096  # of each model that is followed, and their iterations together
+FEWEST_TO_CHOOSE, TRIED_EPISODES = 12, 32  # executions, and episodes of each model, by which a heuristic is chosen
+UNCHOSEN = "static_best"  # what ``hold`` comes to in the end, at the cost of a plan at each report
 
 
 class Half(NamedTuple):
@@ -63,7 +67,7 @@ def halves(spec: Spec, samples: Samples, seed: int) -> tuple[Half, Half]:
     try:
         for part in parts:
             check_judge(Layout(spec), part.flat(Layout(spec)))
-        one, other = (fit_domain_model(spec, part, seed).table.thinned(MEMBERS) for part in parts)
+        one, other = (fit_domain_model(spec, part, seed, reported=False).table.thinned(MEMBERS) for part in parts)
     except EstimationError as error:
         raise TooFewHalves(f"half of the {len(samples)} executions can't carry a model: {error}") from error
     return Half(one, other), Half(other, one)
@@ -77,7 +81,7 @@ class CrossFit:
         samples: its executions.
         seed: of the halves and of the episodes.
         rule: the heuristic that answers without an agent; None: the default one.
-        episodes: of each model that is followed.
+        episodes: of each model that is followed; None: fewer where they are longer.
 
     Attributes:
         executions: number of samples.
@@ -88,8 +92,9 @@ class CrossFit:
     """
 
     def __init__(
-        self, spec: Spec, samples: Samples, seed: int, rule: str | None = None, episodes: int = EPISODES
+        self, spec: Spec, samples: Samples, seed: int, rule: str | None = None, episodes: int | None = None
     ) -> None:
+        episodes = episodes or int(np.clip(STEPS // spec.iterations, FEWEST_EPISODES, EPISODES))
         self.executions = len(samples)
         both = [half._replace(believed=replace(half.believed, rule=rule)) for half in halves(spec, samples, seed)]
         self._arenas = [_Arena(spec, half, seed + i, episodes) for i, half in enumerate(both)]
@@ -130,7 +135,7 @@ def chosen_rule(spec: Spec, samples: Samples, table: ModelTable, *, seed: int) -
     """A domain model with the heuristic that is to answer without an agent, and why that one.
 
     The best heuristic under cross-fit answers in place of model-predictive control if it is better by more than the
-    margin of practical equivalence with 95 % confidence.
+    margin of practical equivalence, with 95 % confidence for all that might have been the best (Bonferroni).
 
     Returns:
         The table, and ``rule``, ``reason``, and by heuristic the intervals of their ``returns``.
@@ -138,24 +143,34 @@ def chosen_rule(spec: Spec, samples: Samples, table: ModelTable, *, seed: int) -
     default = default_heuristic(Projector(Layout(spec), table)).name
     if default != MODEL_PREDICTIVE or any(metric.probability is not None for metric in spec.metrics):
         return table, {"rule": default, "reason": "no other heuristic knows of probabilities", "returns": {}}
+    if len(samples) < FEWEST_TO_CHOOSE:
+        few = f"not compared with other heuristics: needs {FEWEST_TO_CHOOSE} executions, has {len(samples)}"
+        return table, {"rule": default, "reason": few, "returns": {}}
     try:
-        arena = CrossFit(spec, samples, seed)
+        arena = CrossFit(spec, samples, seed, episodes=TRIED_EPISODES)
     except TooFewHalves as error:
         return table, {"rule": default, "reason": f"not compared with other heuristics: {error}", "returns": {}}
-    usual = arena.rules[MODEL_PREDICTIVE]
-    best = max(arena.rules, key=lambda name: float(arena.rules[name].mean()))
-    verdict = Judgement(arena.rules[best], {MODEL_PREDICTIVE: usual}, clusters=arena.clusters)
-    returns = Judgement(usual, arena.rules, clusters=arena.clusters).report()["heuristics"]
-    ahead = (fixed(verdict.gain[part], 5, signed=True) for part in ("mean", "low", "high"))
-    mean, low, high = ahead
+    played = {name: arena.returns(rule) for name, rule in HEURISTICS.items() if name != UNCHOSEN}
+    usual = played[MODEL_PREDICTIVE]
+    best = max(played, key=lambda name: float(played[name].mean()))
+    sure = 1 - 0.05 / (len(played) - 1)
+    verdict = Judgement(played[best], {MODEL_PREDICTIVE: usual}, clusters=arena.clusters, confidence=sure)
+    returns = Judgement(usual, played, clusters=arena.clusters).report()["heuristics"]
+    mean, low, high = (fixed(verdict.gain[part], 5, signed=True) for part in ("mean", "low", "high"))
+    ours, theirs = fixed(played[best].mean(), 5), fixed(usual.mean(), 5)
     evidence = (
-        f"on executions that its models had not seen it returns {fixed(arena.rules[best].mean(), 5)} against "
-        f"{fixed(usual.mean(), 5)} of {MODEL_PREDICTIVE} (difference {mean}, 95 % interval {low} to {high})"
+        f"on executions that its models had not seen it returns {ours} against {theirs} of {MODEL_PREDICTIVE} "
+        f"(difference {mean}, {confidence(sure)} interval {low} to {high})"
     )
+    if best == MODEL_PREDICTIVE:
+        reason = "on executions that its models had not seen no other heuristic returns more"
+        return table, {"rule": default, "reason": reason, "returns": returns}
     if not verdict.better:
-        beside = "none is ahead of it" if best == MODEL_PREDICTIVE else f"{best} is not better beyond the margin"
-        return table, {"rule": default, "reason": f"{beside}: {evidence}", "returns": returns}
-    return replace(table, rule=best, evidence=evidence), {"rule": best, "reason": evidence, "returns": returns}
+        reason = f"{best} is not better beyond the margin: {evidence}"
+        return table, {"rule": default, "reason": reason, "returns": returns}
+    under = {name: list(term[:3]) for name, term in terms(spec).items()}
+    table = replace(table, rule=best, evidence=evidence, terms=under)
+    return table, {"rule": best, "reason": evidence, "returns": returns}
 
 
 class _EachInTurn(Wrapper):
