@@ -28,7 +28,6 @@ BENCHMARKS = (
     "time_to_optimum",
     "agent_quality",
     "phases",
-    "planted_judgings",
     "held_out",
     "algorithms",
     "workflow_dags",
@@ -70,7 +69,6 @@ BENCHMARKS = (
     "cluster_neighbours",
     "cluster_speed",
     "drift_detection",
-    "coverage",
 )
 Row = dict[str, Any]
 

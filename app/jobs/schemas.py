@@ -10,11 +10,10 @@ from pydantic import BaseModel, Field
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 JobType = Literal["fit", "train", "trial", "evaluate"]
 FINAL_STATES = ("succeeded", "failed", "cancelled")
-LOWEST_PRIORITY = -10
 Priority = Annotated[
     int,
     Field(
-        ge=LOWEST_PRIORITY,
+        ge=-10,
         le=10,
         description="A tenant's waiting jobs start in order of priority, highest first; the order among tenants "
         "ignores it.",

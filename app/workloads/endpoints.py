@@ -60,10 +60,7 @@ def read(workload: WorkloadName, database: FromDatabase, tenant: Tenant) -> Work
     responses=problems(404, 413, 415),
 )
 def change(workload: WorkloadName, patch: JsonObject, database: FromDatabase, tenant: Tenant) -> WorkloadRead:
-    """Change prices, weights, targets and the like; decisions follow within a second.
-
-    `spec_version` is incremented. Agents that were trained for something else are `outdated` then.
-    """
+    """Change what needs no retraining; decisions follow within a second, and `spec_version` is incremented."""
     return service.change(database, tenant, workload, patch)
 
 

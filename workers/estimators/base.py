@@ -11,8 +11,7 @@ A family learns how one positive metric depends on the allocation and on the fea
 ``median(X)``
     The first part of it, without the cost of the bounds.
 ``frozen()``
-    An unfitted copy that keeps the hyper-parameters found by ``fit``, so that cross-validation need not search in
-    every fold.
+    An unfitted copy that keeps the hyper-parameters found by ``fit``, so that cross-validation need not search again.
 
 A constructor takes the :class:`Inputs` and hyper-parameters, never data; fitted names end in ``_``. Every member of
 ``registry.FAMILIES`` is run through ``tests/contracts/estimator.py``.

@@ -125,9 +125,8 @@ def sync_detailed(
 ) -> Response[Problem | WorkloadRead]:
     """Update a workload
 
-     Change prices, weights, targets and the like; decisions follow within a second.
-
-    `spec_version` is incremented. Agents that were trained for something else are `outdated` then.
+     Change what needs no retraining; decisions follow within a second, and `spec_version` is
+    incremented.
 
     Args:
         workload (str): Name (or id) of the workload.
@@ -161,9 +160,8 @@ def sync(
 ) -> Problem | WorkloadRead | None:
     """Update a workload
 
-     Change prices, weights, targets and the like; decisions follow within a second.
-
-    `spec_version` is incremented. Agents that were trained for something else are `outdated` then.
+     Change what needs no retraining; decisions follow within a second, and `spec_version` is
+    incremented.
 
     Args:
         workload (str): Name (or id) of the workload.
@@ -192,9 +190,8 @@ async def asyncio_detailed(
 ) -> Response[Problem | WorkloadRead]:
     """Update a workload
 
-     Change prices, weights, targets and the like; decisions follow within a second.
-
-    `spec_version` is incremented. Agents that were trained for something else are `outdated` then.
+     Change what needs no retraining; decisions follow within a second, and `spec_version` is
+    incremented.
 
     Args:
         workload (str): Name (or id) of the workload.
@@ -226,9 +223,8 @@ async def asyncio(
 ) -> Problem | WorkloadRead | None:
     """Update a workload
 
-     Change prices, weights, targets and the like; decisions follow within a second.
-
-    `spec_version` is incremented. Agents that were trained for something else are `outdated` then.
+     Change what needs no retraining; decisions follow within a second, and `spec_version` is
+    incremented.
 
     Args:
         workload (str): Name (or id) of the workload.
