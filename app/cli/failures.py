@@ -83,6 +83,6 @@ def _field(field: Json) -> str:
     """``/resources/0/minimum: must be 0 or greater, not -1``; what is long is told by its place alone."""
     value, place = field.get("value"), field.get("pointer") or "/"
     if field["message"].startswith("unknown name;") and not isinstance(value, str):
-        value = None  # names are texts: this is what was given under the name, which the place ends with
+        value = None  # it was given under the name, and says nothing about it
     shown = f", not {value!r}" if isinstance(value, str | int | float) and len(repr(value)) <= 60 else ""
     return f"{place}: {field['message']}{shown}"

@@ -165,7 +165,7 @@ class Demo:
         return [careful, best, largest]
 
     def static(self, own: Trainer, run_plan: RunPlan, name: str, label: str, percent: int) -> Run:
-        """One static run."""
+        """Run the training once at ``percent`` of the CPU, whatever happens."""
         with self.show.bar(label) as progress:
 
             def advance(row: Row) -> None:
@@ -174,7 +174,7 @@ class Demo:
             return drive(name, label, Static(percent), own, run_plan, advance)
 
     def conclude(self, runs: Sequence[Run], *, simulated: bool) -> None:
-        """Picture, figures and summary."""
+        """Save the picture and the figures, and show the summary."""
         from app.demo import plot
 
         self.show.step("Summary" if simulated else "Summary: every figure was measured in this demo")
@@ -196,7 +196,7 @@ def _measured(runs: Sequence[Run]) -> plan.Profile:
 
 
 def _record(runs: Sequence[Run], *, simulated: bool) -> Json:
-    """What ``--json`` prints."""
+    """The object that ``--json`` prints: the deadline, and each allocation with its outcome and cost."""
     allocations = [
         {
             "name": run.name,

@@ -25,7 +25,7 @@ class Cutting(ThreadingHTTPServer):
         seen: methods and paths of the requests, in order.
     """
 
-    daemon_threads = True
+    daemon_threads = False  # a job that a request does would go on in the tests after its own
 
     def __init__(self, handler: Handler, plan: Plan) -> None:
         super().__init__(("127.0.0.1", 0), _Connection)

@@ -23,7 +23,7 @@ class Column(NamedTuple):
         head: above it.
         member: of an item, with dots where it lies deeper.
         form: how its values are written.
-        whole: whether it is never cut: what is typed again, and the state, for which lists are searched.
+        whole: whether it is never cut, as ids, which are typed again, and states, which are searched for.
     """
 
     head: str
@@ -76,12 +76,12 @@ class Action:
 
     @property
     def method(self) -> str:
-        """Of the call."""
+        """HTTP method of the call, such as ``GET``."""
         return self.call.partition(" ")[0]
 
     @property
     def path(self) -> str:
-        """Of the call."""
+        """Path of the call, with its parameters in braces."""
         return self.call.partition(" ")[2]
 
     @property

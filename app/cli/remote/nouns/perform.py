@@ -24,8 +24,8 @@ from app.cli.remote.nouns.tree import tree
 from app.cli.remote.service import Json, RefusedError, Service
 
 PAGE = 500
-PIPED = 10_000
-"""Columns where nobody said how many there are: more than any row of a table has."""
+PIPED_COLUMNS = 10_000
+"""Width of tables that are not written to a terminal: more than any row needs."""
 WATCH_SECONDS = 1.0
 
 
@@ -57,10 +57,10 @@ def perform(action: Action, said: Json, output: Console | None = None, notes: Co
 
 
 def _standard_output() -> Console:
-    """As wide as the terminal or `COLUMNS`; without a limit elsewhere, for `grep` does not find what was cut."""
+    """As wide as the terminal or `COLUMNS`. In a pipe nothing is cut: `grep` would not find it."""
     output = Console()
     if not output.is_terminal and "COLUMNS" not in os.environ:
-        output.width = PIPED
+        output.width = PIPED_COLUMNS
     return output
 
 
