@@ -48,6 +48,9 @@ def serve(forwarded: Handler, client: TestClient) -> Iterator[Serve]:
             return stack.enter_context(Cutting(handler, lambda _: None).running())
 
         yield start
+        for job in client.get("/jobs?limit=200").json()["items"]:  # requests train in their threads
+            if job["state"] in ("queued", "running"):
+                client.post(f"/jobs/{job['id']}/cancel")
 
 
 @pytest.fixture(autouse=True)
