@@ -28,6 +28,7 @@ BENCHMARKS = (
     "time_to_optimum",
     "agent_quality",
     "phases",
+    "planted_judgings",
     "held_out",
     "algorithms",
     "workflow_dags",
@@ -69,6 +70,7 @@ BENCHMARKS = (
     "cluster_neighbours",
     "cluster_speed",
     "drift_detection",
+    "coverage",
 )
 Row = dict[str, Any]
 

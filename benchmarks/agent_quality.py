@@ -3,8 +3,8 @@
 ``STEWARD_DATA=… python -m benchmarks agent_quality`` (an hour and a half on a core; ``agent_quality:PROBLEM`` runs and
 records one problem, two to eight minutes). Every training is that of ``POST …/agents`` with
 ``{"algorithm": "ppo"}``: 2,000,000 environment steps, the same ones for the same seed on any machine. No plan competes,
-nothing is imitated, and no projection of a model is part of a network's values. Bare policies are scored, nothing
-guards them; all on the same 4,096 fresh episodes (1,024 under a belief).
+nothing is imitated, and no projection of a model is part of a network's values. Networks and heuristics decide
+as the service would let them, behind the guard; all on the same 4,096 fresh episodes (1,024 under a belief).
 
 *Exact*: the problems of ``EXACT`` under one model, against the exact optimum. *Without a table*: those of
 ``WITHOUT_TABLE``, against every heuristic (model-predictive control is one) and, where one can be had, the coarse plan;
@@ -67,7 +67,7 @@ def exact(chosen: Problem) -> list[Row]:
     gaps, spent = [], []
     for seed in SEEDS:
         artifact, seconds = trained(chosen, seed)
-        found = float(evaluator.score(load(artifact).policy).returns.mean())
+        found = float(evaluator.score_artifact(load(artifact)).returns.mean())
         gaps.append((optimum - found) / abs(optimum))
         spent.append(seconds)
     each = ", ".join(f"{gap:.2%}" for gap in gaps)
@@ -86,7 +86,7 @@ def untabled(chosen: Problem) -> list[Row]:
     learned = []
     for seed in SEEDS:
         artifact, seconds = trained(chosen, seed)
-        learned.append(evaluator.score(load(artifact).policy).returns)
+        learned.append(evaluator.score_artifact(load(artifact)).returns)
         spent.append(seconds)
     best = max(peers, key=lambda name: float(peers[name].mean()))
     return [_ahead(chosen, learned, best, peers[best]), _seconds(chosen, spent)]

@@ -25,7 +25,6 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from app.kinds.cluster.jobs import Floats
-from app.kinds.cluster.learning_curves import Seen, ahead
 from benchmarks import cluster_convergence
 from benchmarks.problems import data
 from workers.estimators.base import NORMAL_90
@@ -101,8 +100,7 @@ def _curves() -> list[Row]:
         known, (count, epochs) = cluster_convergence.learned(model), asked.shape
         for part in (0.2, 0.4, 0.6, 0.8):
             seen = int(part * epochs)
-            here = Seen(np.tile(np.arange(1, seen + 1.0), (count, 1)), asked[:, :seen])
-            found = ahead(known, np.zeros(count, np.int64), here, np.full(count, float(epochs)))
+            found = cluster_convergence.foretold(asked, np.full(count, seen), known)
             error = np.abs(found.level + found.gain - asked[:, -1])
             held, inside = mean_interval(error), (error <= found.half).mean()
             bounds = f"{held['low']:.4f}–{held['high']:.4f}; 90 % hold {inside:.3f}"

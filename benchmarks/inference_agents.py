@@ -2,15 +2,16 @@
 
 ``STEWARD_DATA=… python -m benchmarks.inference_agents [--seeds N] [--steps N] [--loads L …]``
 
-Three ResNets on one to three servers of four cores. Capacities and accuracies are InfAdapter's and
-torchvision's; that a batch of b takes 0.4 + 0.6·b times as long as one is planted. Requests of two users: Twitter's;
-Poisson; in bursts; those of an hour of a language model of Azure's that writes code, on servers of one core. Everything
-is tuned, and every agent trained and chosen, on the first days, or the first half; figures are of what comes later, in
-windows of a minute that all players share, with 95 % intervals of paired differences over windows, of the rule that
-looks ahead and answers by default against each. For quality at equal cost, and cost at equal quality, all are chosen,
-or behave, under five weights of cost (``inference_frontier``). Beside each stands the bound of hindsight, which knows
-the requests (see ``evaluation.hindsight``; batches take as long as expected there and here). A load is three parts,
-each recorded by itself: rules (``azure``), the learner (``azure-ppo``), weights of cost (``azure-frontier``).
+Three ResNets on one to three servers of four cores. Capacities and accuracies are InfAdapter's and torchvision's; that
+a batch of b takes 0.4 + 0.6·b times as long as one is planted. Requests of two users: Twitter's; Poisson; in bursts;
+those of an hour of a language model of Azure's that writes code, on servers of one core. Everything is tuned, and
+every agent trained and chosen, on the first days, or the first half; figures are of what comes later, in windows of a
+minute that all players share and that don't overlap, with 95 % intervals of paired differences over windows, of the
+rule that looks ahead and answers by default against each. For quality at equal cost, and cost at equal quality, all
+are chosen, or behave, under five weights of cost (``inference_frontier``). Beside each stands the bound of hindsight,
+which knows the requests (see ``evaluation.hindsight``; batches take as long as expected there and here). A load is
+three parts, each recorded by itself: rules (``azure``), the learner (``azure-ppo``), weights of cost
+(``azure-frontier``).
 """
 
 import argparse
@@ -38,16 +39,18 @@ from workers.evaluation.arena import Bare, Scores, play
 from workers.evaluation.levels import Level
 from workers.evaluation.statistics import mean_interval
 from workers.evaluation.wrappers import wrapped
-from workers.inputs import Conditions
+from workers.inputs import Conditions, Workload
 from workers.kinds.inference.estimation.arrivals import Series, fit_arrivals
 from workers.kinds.inference.evaluation.hindsight import bounded
+from workers.kinds.inference.kind import KIND
 from workers.kinds.inference.simulator.recorded import Recorded
 from workers.kinds.inference.simulator.world import InferenceWorld
+from workers.learning.training.trial import environments
 
-ENVIRONMENTS, TEST_SEED = 512, 2_027
+TEST_SEED = 2_027
 GOAL_QUALITY = 0.9
 SHARE = 0.6  # of the requests that are the first user's
-WINDOWS, CHOOSING = 32, 64  # of test days, and of training days that choose: a dozen choose a poor static
+WINDOWS, CHOOSING = 32, 64  # of test days, at most; of training days that choose: a dozen choose a poor static
 CORES, FEW_CORES, SLA = 4, 1, 750
 ACCURACY = {"resnet18": 0.69758, "resnet50": 0.76130, "resnet152": 0.78312}  # torchvision's first weights
 OWN, STATIC = "look ahead", "best static"
@@ -232,18 +235,20 @@ def on_load(name: str, data: Path, seeds: int, steps: int, played: Sequence[str]
 
 
 def learned(known: Players, seeds: int, steps: int) -> Policy:
-    """The best of several trainings on training windows, by these."""
+    """The best of several trainings on training windows, by these; in as many environments as the service takes."""
     layout, model, log = known.layout, known.model, known.load.train
-    agents = []
+    batch, agents = environments(steps, KIND.length(Workload(layout.spec, model.to_bytes()))), []
     for seed in range(seeds):
-        made = partial(InferenceWorld, layout, [model], Conditions(ENVIRONMENTS, seed, "learning"), log)
+        made = partial(InferenceWorld, layout, [model], Conditions(batch, seed, "learning"), log)
         agents.append(trained(made, SERVED, steps, seed))
     tried = _tried(layout, model, log, agents)
     return tried[_best(tried, layout.spec.weights.cost)].policy
 
 
-def _world(layout: Layout, model: ServiceModel, log: Recorded, windows: int = WINDOWS) -> InferenceWorld:
-    return InferenceWorld(layout, [model], Conditions(windows, TEST_SEED), log)
+def _world(layout: Layout, model: ServiceModel, log: Recorded, windows: int = 0) -> InferenceWorld:
+    """Its windows are evenly apart; by default as many as there are without an overlap, at most ``WINDOWS``."""
+    several = windows or min(WINDOWS, log.apart(layout.spec.episode_seconds))
+    return InferenceWorld(layout, [model], Conditions(several, TEST_SEED), log)
 
 
 def _tried(layout: Layout, model: ServiceModel, log: Recorded, policies: Sequence[Policy]) -> list[Tried]:

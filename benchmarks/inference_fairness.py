@@ -1,6 +1,7 @@
-"""Fairness between users of kind `inference`: an agent of each user, beside what is best for all together.
+"""Fairness between users of kind `inference`: one agent for all, and one of each user, beside who serves all best.
 
-``python -m benchmarks.inference_fairness [two_users] [three_users] [--seeds N] [--steps N] [--fairness F]``
+``python -m benchmarks.inference_fairness [two_users] [three_users] [--seeds N] [--steps N] [--fairness F]
+[--players …]``
 
 Planted systems in which one server is asked for more than it can do, by users of unequal rates and patience: who serves
 all together best leaves somebody behind. That is told first: where Jain's index of the best utilitarian is above .95
@@ -8,9 +9,11 @@ anyway, the goal means nothing. Players:
 
 - *best utilitarian*: of all rules, all statics and every seed's PPO that is paid for quality alone, whichever has the
   highest mean quality on the episodes that choose;
-- *global term*: PPO that sees and decides everything, paid quality and F · Jain's index at the end of the episode;
 - *offers of a rule*: each user offers the batch of most quality a second, on its own observation; nothing is learned,
   so this is what the award of servers makes of offers (``app.kinds.inference.awarding``);
+- *one agent*: PPO that sees and decides everything, paid quality and F · Jain's index by the differences of a potential
+  as an episode goes (``workers.kinds.inference.simulator.world``);
+- *one agent, paid at the end*: the same, paid F · Jain's index at the end of the episode;
 - *agents of users*: one for each, on its own observation, trained together by PPO, each paid its own user's quality and
   F · Jain's index. See ``app.kinds.inference.per_user``.
 
@@ -23,17 +26,17 @@ higher (.972, .974; two seeds). Agents that began by imitating the rule's offers
 nothing did (−1.1, −1.0 %).
 
 Mean quality is over all requests, which is what the utilitarian is paid for; who has fewer requests counts less in it.
-Beside it stands the mean over users.
+Beside it stands the mean over users. The objective is mean quality + F · (Jain's index − 1).
 
-All learn for as many steps, and every agent of every seed is counted, none is chosen; the global term, the ablation,
-has fewer seeds. Figures are of other episodes than those that choose, the same for all players: means over seeds, 95 %
-by Student's t over the seeds' means; of the rule, which has no seed, over episodes.
+All learn for as many steps, and every agent of every seed is counted, none is chosen; who is paid at the end, the
+ablation, has fewer seeds. Figures are of other episodes than those that choose, the same for all players: means over
+seeds, 95 % by Student's t over the seeds' means; of the rule, which has no seed, over episodes.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,21 +54,23 @@ from workers.evaluation.levels import Level
 from workers.evaluation.statistics import mean_interval
 from workers.inputs import Conditions
 from workers.kinds.inference.simulator.clients import Clients
-from workers.kinds.inference.simulator.world import InferenceWorld
+from workers.kinds.inference.simulator.world import TERMS, InferenceWorld
 from workers.learning.algorithms.base import Exported
 from workers.learning.execution.base import Plan
 from workers.learning.execution.joint import Joint
 from workers.learning.execution.serial import Serial
+from workers.learning.simulator import Step
 from workers.learning.training.request import Request, configured
 
-PARTS = ("two_users", "three_users")
+ONE, USERS, LATE = "one agent", "agents of users", "one agent, paid at the end"
 ENVIRONMENTS, CHOOSING, EPISODES = 128, 64, 128
 CHOOSING_SEED, TEST_SEED = 1_013, 90_001
 SEEDS, STEPS, FAIRNESS = 10, 300_000, 0.25
 UTILITARIANS = 3  # seeds of PPO that is paid for quality alone
-ABLATIONS = 5  # seeds of the global term
+ABLATIONS = 5  # seeds of who is paid at the end
 GOAL_JAIN, GOAL_LOSS = 0.95, 0.02
 MEAN, JAIN = 0, 5  # columns of what users count
+UNFAIR = TERMS.index("fairness")
 SECONDS = 0.12  # of one request on the fast variant; the accurate one takes twice as long
 Floats = NDArray[np.float64]
 Row = dict[str, Any]
@@ -83,6 +88,21 @@ SYSTEMS: Mapping[str, Sequence[User]] = {
     "two_users": (User(10.0, 0.5, 3.0), User(2.5, 0.4, 2.0)),
     "three_users": (User(7.0, 0.5, 3.0), User(3.5, 0.4, 2.0), User(1.5, 0.4, 2.0)),
 }
+
+
+PLAYERS = {"one": ONE, "users": USERS, "late": LATE}
+PARTS = tuple(f"{name}-{player}" for name in SYSTEMS for player in PLAYERS)
+
+
+class PaidLate(InferenceWorld):
+    """For learners, who are paid for fairness at the end of an episode alone."""
+
+    def step(self, actions: NDArray[np.integer]) -> Step:
+        """See ``InferenceWorld``."""
+        step = super().step(actions)
+        early = self.terms[:, UNFAIR] - step.done * self.after.unfair
+        moved = self.requests * self.weights[UNFAIR] * early
+        return step._replace(reward=(step.reward + moved).astype(np.float32))
 
 
 def system(users: Sequence[User], fairness: float, policies: str) -> tuple[Layout, ServiceModel]:
@@ -118,10 +138,12 @@ def counted(users: Sequence[User], policy: Policy, seed: int, episodes: int, fai
     return play(world, Level.SEEDS, seed, Bare(policy)).outcomes
 
 
-def alone(users: Sequence[User], fairness: float, steps: int, seed: int) -> Policy:
-    """PPO that decides for all."""
+def alone(
+    users: Sequence[User], fairness: float, steps: int, seed: int, of: type[InferenceWorld] = InferenceWorld
+) -> Policy:
+    """PPO that decides for all, in a world ``of`` this sort."""
     layout, model = system(users, fairness, "one")
-    world = InferenceWorld(layout, [model], Conditions(ENVIRONMENTS, seed, "learning"))
+    world = of(layout, [model], Conditions(ENVIRONMENTS, seed, "learning"))
     runner = Serial(configured("ppo", Request(), (), continuing=True), world, Plan(steps, 1 << 17), seed)
     while not runner.done:
         runner.advance()
@@ -144,27 +166,48 @@ def _policy(exported: Exported) -> Policy:
     return policy
 
 
-def compared(name: str, seeds: int, steps: int, fairness: float) -> list[Row]:
-    """The players of one system."""
+def late(users: Sequence[User], fairness: float, steps: int, seed: int) -> Policy:
+    """PPO that decides for all, and is paid for fairness at the end."""
+    return alone(users, fairness, steps, seed, PaidLate)
+
+
+MAKERS: Mapping[str, Callable[[Sequence[User], float, int, int], Policy]] = {ONE: alone, USERS: together, LATE: late}
+
+
+def compared(name: str, player: str, seeds: int, steps: int, fairness: float) -> list[Row]:
+    """A player of one system, beside who serves all best and the rule's offers; these are told with the first."""
     users = SYSTEMS[name]
     rules = {rule.name: rule for rule in (*BASELINES, *statics(system(users, 0.0, "one")[0]).values())}
     paid_alone = {f"ppo, seed {seed}": alone(users, 0.0, steps, seed) for seed in range(min(seeds, UTILITARIANS))}
     best, tested = _best(users, rules | paid_alone)
+    offers = counted(users, offered(users, fairness), TEST_SEED, EPISODES, fairness)
+    rows = _told_first(name, users, rules, best, tested, offers) if player == ONE else []
+    drawn = range(min(seeds, ABLATIONS if player == LATE else seeds))
+    agents = (MAKERS[player](users, fairness, steps, seed) for seed in drawn)
+    each = [counted(users, agent, TEST_SEED, EPISODES, fairness) for agent in agents]
+    title, found = f"{name}: {player} ({len(drawn)} seeds)", np.stack(each)
+    ahead = mean_interval((objective(found, fairness) - objective(offers, fairness)).mean(axis=1))
+    told = f"{title}: objective over that of the rule's offers, {_bounds(ahead)}"
+    return [*rows, *_beside(title, found, tested), _row(told, ahead["mean"], "")]
+
+
+def objective(outcomes: Floats, fairness: float) -> Floats:
+    """Mean quality + F · (Jain's index − 1) of episodes, [..., O] → [...]."""
+    found: Floats = outcomes[..., MEAN] + fairness * (outcomes[..., JAIN] - 1.0)
+    return found
+
+
+def _told_first(
+    name: str, users: Sequence[User], rules: Mapping[str, Policy], best: str, tested: Floats, offers: Floats
+) -> list[Row]:
     _, ruled = _best(users, rules)
-    rows = [
-        _row(
-            f"{name}: Jain's index of the best utilitarian ({best})", float(tested[:, JAIN].mean()), "< .95: as posed"
-        ),
+    jain = float(tested[:, JAIN].mean())
+    return [
+        _row(f"{name}: Jain's index of the best utilitarian ({best})", jain, "< .95: as posed"),
         _row(f"{name}: its mean quality, {_told(tested)}", float(tested[:, MEAN].mean()), ""),
         _row(f"{name}: mean quality of the best rule, {_told(ruled)}", float(ruled[:, MEAN].mean()), ""),
+        *_beside(f"{name}: offers of a rule", offers[:, None], tested),
     ]
-    offers = counted(users, offered(users, fairness), TEST_SEED, EPISODES, fairness)
-    rows += _beside(f"{name}: offers of a rule", offers[:, None], tested)
-    for player, make, most in (("agents of users", together, seeds), ("global term", alone, ABLATIONS)):
-        drawn = range(min(seeds, most))
-        each = [counted(users, make(users, fairness, steps, seed), TEST_SEED, EPISODES, fairness) for seed in drawn]
-        rows += _beside(f"{name}: {player} ({len(drawn)} seeds)", np.stack(each), tested)
-    return rows
 
 
 def offered(users: Sequence[User], fairness: float) -> Policy:
@@ -221,19 +264,22 @@ def _row(name: str, value: float, goal: str) -> Row:
 
 def results(parts: Sequence[str] = PARTS) -> list[Row]:
     """A short run."""
-    return [row for part in parts for row in compared(part, SEEDS, STEPS, FAIRNESS)]
+    each = [part.split("-") for part in parts]
+    return [row for name, player in each for row in compared(name, PLAYERS[player], SEEDS, STEPS, FAIRNESS)]
 
 
 def main() -> None:
     """Run what is asked for."""
     parser = argparse.ArgumentParser(description="Fairness between users of kind inference.")
-    parser.add_argument("parts", nargs="*", default=list(PARTS), help=", ".join(PARTS))
+    parser.add_argument("systems", nargs="*", default=list(SYSTEMS), help=", ".join(SYSTEMS))
+    parser.add_argument("--players", nargs="*", default=list(PLAYERS), help=", ".join(PLAYERS))
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--fairness", type=float, default=FAIRNESS)
     wanted = parser.parse_args()
-    for part in wanted.parts:
-        compared(part, wanted.seeds, wanted.steps, wanted.fairness)
+    for name in wanted.systems:
+        for player in wanted.players:
+            compared(name, PLAYERS[player], wanted.seeds, wanted.steps, wanted.fairness)
 
 
 if __name__ == "__main__":

@@ -213,6 +213,7 @@ class Online:
 
     Attributes:
         alone: what the learner answers with, unjudged, in each window.
+        look: how often what answers has been judged.
         seconds: of processor time that learning from each window took.
     """
 
@@ -221,7 +222,7 @@ class Online:
     def __init__(self, scene: Scene, begun: Learned, request: Request) -> None:
         self.scene, self.request = scene, request
         self.learned, self.answering = begun, begun.artifact
-        self.alone, self.seconds = [self._load(begun.artifact)], list[float]()
+        self.alone, self.seconds, self.look = [self._load(begun.artifact)], list[float](), 0
 
     def _load(self, artifact: bytes) -> Policy:
         return KIND.load(artifact, self.scene.layout.spec)
@@ -235,17 +236,16 @@ class Online:
         """See ``Player``."""
         stretch = Stretch(window.times, 0.0, float(WINDOW_SECONDS), window.batches)
         rebuilt_window = rebuilt(self.scene.layout, self.scene.model, [stretch]).to_bytes()
-        problem = training(self.scene, rebuilt_window, self.request.seed)
+        self.look += 1
+        problem = training(self.scene, rebuilt_window, self.request.seed, self.look)
         begin = time.process_time()
         self.learned = learned(problem, self.request, len(self.alone), self.learned.learner, lambda _: None)
         self.seconds.append(time.process_time() - begin)
         self.alone.append(self._load(self.learned.artifact))
         margin = self.request.equivalence_margin
         verdict = problem.judge(self.learned.artifact, NO_PLAN, self.answering or None, margin)
-        if verdict["promoted"]:
-            self.answering = self.learned.artifact
-        elif not verdict["champion_as_good"]:
-            self.answering = b""
+        if verdict["promoted"] or verdict["champion_worse"]:
+            self.answering, self.look = self.learned.artifact if verdict["promoted"] else b"", 0
 
 
 class Replayed:
@@ -273,9 +273,9 @@ def learnt(scene: Scene, log: Recorded, model: ServiceModel, request: Request) -
     return learned(problem, request, 0, b"", lambda _: None)
 
 
-def training(scene: Scene, window: bytes, seed: int) -> WindowTraining:
+def training(scene: Scene, window: bytes, seed: int, look: int = 1) -> WindowTraining:
     """What is learned in, and judged on."""
-    problem = WindowTraining(KIND, Workload(scene.layout.spec, scene.model.to_bytes()), seed, window)
+    problem = WindowTraining(KIND, Workload(scene.layout.spec, scene.model.to_bytes()), seed, window, look)
     problem.judged_episodes = JUDGED
     return problem
 

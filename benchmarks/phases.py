@@ -1,9 +1,9 @@
 """What the rule gains by choosing the next iteration's allocation apart from those after it, where iterations differ.
 
 ``STEWARD_DATA=… python -m benchmarks phases`` (half a minute). Model-predictive control as it is, against the same rule
-if it holds one allocation for all that is left, on the problems of ``problems`` whose iterations differ. Both are bare,
-without the guard, in the simulator of the domain model: this is no figure of decisions as they are served. Return on
-the same episodes, 4,096 of each seed (1,024 under a belief); the interval is over seeds that nothing was chosen on.
+if it holds one allocation for all that is left, on the problems of ``problems`` whose iterations differ. Both decide as
+the service would let them, behind the guard, in the simulator of the domain model. Return on the same episodes, 4,096
+of each seed (1,024 under a belief); the interval is over seeds that nothing was chosen on.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a worker's main process does on a timer: it says that it is there, and brings lost jobs back."""
+"""What a worker's main process does on a timer: that it is there, lost jobs, and what idle workers do."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from app import queue
 from app.database import seen
 from app.database.engine import Database
 from app.drift import service as drift
+from app.evaluations.renewal import Renewal
 from app.jobs import lease
 from app.processes import child_command, is_gone
 from app.retention import service as retention
@@ -40,6 +41,7 @@ class Housekeeper:
         self._thread = threading.Thread(target=self._run, name="housekeeper", daemon=True)
         self._purge_at = self._prune_at = 0.0
         self._pruning: subprocess.Popen[bytes] | None = None
+        self._renewal = Renewal()
 
     def start(self) -> None:
         """Begin."""
@@ -83,7 +85,7 @@ class Housekeeper:
             self._pruning = subprocess.Popen(child_command("workers.prune"), start_new_session=True)
 
     def _housekeeping(self, database: Database) -> None:
-        for part in (self._beat, self._sweep, drift.step, self._prune, self._purge):
+        for part in (self._beat, self._sweep, drift.step, self._renewal.step, self._prune, self._purge):
             try:
                 part(database)
             except SQLAlchemyError as error:

@@ -23,7 +23,6 @@ FEWEST_RUNS = 5
 MARGIN = 0.01  # of practical equivalence, where an agent's verdict states none
 LARGEST = 1_000  # shadow runs, the newest
 AT_ONCE = 500  # iterations
-LARGEST_SEARCH = 100  # evaluations, the newest
 NORMAL = 1.959964  # standard errors of a 95 % interval of very many values
 FEW = (12.706205, 4.302653, 3.182446, 2.776445, 2.570582, 2.446912, 2.364624, 2.306004, 2.262157)
 """The same by Student's t, of 1 to 9 degrees of freedom."""
@@ -137,7 +136,7 @@ def _missing_off_policy(session: Session, workload: Workload, version: int, marg
         select(Evaluation.report)
         .where(Evaluation.workload_id == workload.id)
         .order_by(Evaluation.created_at.desc())
-        .limit(LARGEST_SEARCH)
+        .limit(agents.LARGEST_SEARCH)
     )
     for report in reports:
         scored = (report.get("off_policy") or {}).get(str(version))

@@ -6,11 +6,17 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import func, select
+from sqlalchemy import LargeBinary, func, select
 from sqlalchemy.orm import Session
 
-from app.database.tables import Agent, Promotion
+from app.database.tables import Agent, Evaluation, Job, Promotion
 from app.http.pagination import PageRequest, Slice, paginate
+from app.jobs.states import OPEN
+
+LARGEST_SEARCH = 100
+"""Evaluations of a workload, the newest, among which verdicts are looked for."""
+LARGEST_HEADER = 32_768
+"""Bytes at the beginning of an artifact, among which its header is looked for."""
 
 
 class Artifact(NamedTuple):
@@ -53,6 +59,13 @@ def artifact(session: Session, workload_id: str, version: int) -> Artifact | Non
     return None if row is None else Artifact(row.id, row.version, row.model_version, row.artifact)
 
 
+def beginnings(session: Session, workload_id: str, versions: Sequence[int]) -> dict[int, bytes]:
+    """The first bytes of each version's artifact, which hold its header, without its arrays."""
+    first = func.substr(Agent.artifact, 1, LARGEST_HEADER, type_=LargeBinary)
+    statement = select(Agent.version, first).where(Agent.workload_id == workload_id, Agent.version.in_(versions))
+    return {version: bytes(data) for version, data in session.execute(statement)}
+
+
 class Served(NamedTuple):
     """A time over which a version was the champion of a role; ``until`` is None while it still is."""
 
@@ -91,3 +104,17 @@ def last_promotion_of(session: Session, workload_id: str, role: str, version: in
         Promotion.workload_id == workload_id, Promotion.role == role, Promotion.agent_version == version
     )
     return session.scalar(statement.order_by(Promotion.created_at.desc(), Promotion.id.desc()).limit(1))
+
+
+def evaluated(session: Session, workload_id: str, judge: int) -> frozenset[int]:
+    """Versions that an evaluation by that version of the judge, or a later one, has assessed."""
+    newest = select(Evaluation.verdicts).where(Evaluation.workload_id == workload_id)
+    rows = session.scalars(newest.order_by(Evaluation.created_at.desc()).limit(LARGEST_SEARCH))
+    found = (one for verdicts in rows for one in verdicts if one.get("judge", 1) >= judge)
+    return frozenset(one["agent"] for one in found if not one.get("outdated", False))
+
+
+def evaluating(session: Session, workload_id: str) -> frozenset[str]:
+    """Ids of a workload's evaluations that wait or go on."""
+    going_on = Job.workload_id == workload_id, Job.type == "evaluate", Job.state.in_(OPEN)
+    return frozenset(session.scalars(select(Job.id).where(*going_on)))

@@ -125,6 +125,7 @@ class TrainRequest(BaseModel):
 
 
 AgentStatus = Literal["champion", "former_champion", "never_promoted"]
+AgentStanding = Literal["current", "re_evaluate", "outdated"]
 
 
 class AgentRead(BaseModel):
@@ -146,6 +147,16 @@ class AgentRead(BaseModel):
     )
     champion_until: datetime | None = Field(
         description="When it ceased to be the champion; null while it is, and if it was never promoted."
+    )
+    standing: AgentStanding = Field(
+        description="What its verdicts are worth now. `current`: they hold. `re_evaluate`: an earlier version of the "
+        "judge made them. `outdated`: the workload has targets, prices or weights that it was not trained for, and "
+        "`standing_reason` says whether to train anew; evaluations assess nothing of it."
+    )
+    standing_reason: str = Field(description="Why its verdicts do not hold; empty if they do.")
+    instead: str = Field(
+        description="What serves decisions in its place now, and how the agent compared with what did when it was "
+        "trained; empty for the champion."
     )
     report: dict[str, Any] = Field(
         description="The evaluation at the end of its training (`created_at`), which later promotions do not change: "

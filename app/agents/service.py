@@ -20,6 +20,7 @@ from app.agents.schemas import (
     ShadowRead,
     TrainRequest,
 )
+from app.agents.standing import JUDGE, Present
 from app.audit import service as audit
 from app.database.engine import Database
 from app.database.tables import Agent, Champion, Promotion, Workload
@@ -117,10 +118,12 @@ def require_start(session: Session, workload: Workload, version: int) -> Agent:
 def read(session: Session, workload: Workload, found: Sequence[Agent], *, whole: bool = False) -> list[AgentRead]:
     """Agents as answered; with the pictures of their reports, which are large, where `whole`."""
     served = repository.served(session, workload.id, [agent.version for agent in found])
-    return [_read(agent, workload, served.get(agent.version), whole=whole) for agent in found]
+    present = Present(session, workload, found)
+    return [_read(agent, present, served.get(agent.version), whole=whole) for agent in found]
 
 
-def _read(agent: Agent, workload: Workload, served: Served | None, *, whole: bool) -> AgentRead:
+def _read(agent: Agent, present: Present, served: Served | None, *, whole: bool) -> AgentRead:
+    workload, standing = present.workload, present.standing(agent)
     champion = any(agent.version == one.version for one in workload.champions.values())
     was: AgentStatus = "never_promoted" if served is None else "former_champion"
     with stored(f"agent {agent.version} of {workload.name!r}"):
@@ -136,6 +139,9 @@ def _read(agent: Agent, workload: Workload, served: Served | None, *, whole: boo
             status="champion" if champion else was,
             champion_since=None if served is None else served.since,
             champion_until=None if served is None or champion else served.until,
+            standing=standing.state,
+            standing_reason=standing.reason,
+            instead=present.instead(agent),
             report={name: part for name, part in agent.report.items() if whole or name != "pictures"},
             created_at=agent.created_at,
         )
@@ -409,7 +415,13 @@ def publish(session: Session, workload_id: str, trained: Trained) -> int:
         model_version=trained.model_version,
         algorithm=trained.algorithm,
         seed=trained.seed,
-        report={**trained.report, "version": version, "promoted": trained.promote, "reason": trained.reason},
+        report={
+            **trained.report,
+            "version": version,
+            "promoted": trained.promote,
+            "reason": trained.reason,
+            "judge": JUDGE,
+        },
         artifact=trained.artifact,
     )
     session.add(agent)

@@ -67,6 +67,12 @@ def percent(share: float, places: int = 1) -> str:
     return f"{fixed(100 * share, places)} %"
 
 
+def confidence(share: float) -> str:
+    """How sure something is, with the digits that tell it from certainty: “95 %”, “99.955 %”."""
+    places = max(1 - math.floor(math.log10(max(100 * (1 - share), 1e-9))), 0)
+    return f"{fixed(100 * share, places).rstrip('0').rstrip('.') if places else fixed(100 * share, 0)} %"
+
+
 def interval(mean: float, low: float, high: float, *, signed: bool = False) -> str:
     """A mean and its interval in brackets, with as many digits as the interval leaves room for."""
     parts, spread = (mean, low, high), high - low

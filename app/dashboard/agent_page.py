@@ -11,7 +11,7 @@ from app.agents import service as agents
 from app.agents.schemas import AgentRead
 from app.charts.figure import Figure
 from app.dashboard import shown
-from app.dashboard.judged import Outcomes, compared, facts, level, outcomes, status
+from app.dashboard.judged import Outcomes, compared, facts, figures, level, outcomes, status
 from app.dashboard.shown import CompiledOf
 from app.database.engine import Database
 from app.evaluations import service as evaluations
@@ -28,7 +28,7 @@ JUDGED = 50
 
 
 class AgentPage(NamedTuple):
-    """Everything on an agent's page."""
+    """Everything on an agent's page; ``holds``: whether its report's figures do now."""
 
     workload: WorkloadListed
     agent: AgentRead
@@ -36,6 +36,7 @@ class AgentPage(NamedTuple):
     why: str
     facts: Sequence[Fact]
     outcomes: Outcomes | None
+    holds: bool
     ranking: Figure | None
     does: Sequence[Figure]
     now: Sequence[Figure]
@@ -70,8 +71,9 @@ def page(database: Database, tenant: str, name: str, version: int, compiled_of: 
         agent,
         status(agent),
         str(agent.report.get("reason", "")),
-        list(facts(agent, level(read, version))),
+        list(facts(agent, level(read, agent))),
         outcomes(agent.report),
+        bool(figures(agent)),
         compared(agent),
         does,
         now,

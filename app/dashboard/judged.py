@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from app.agents.schemas import AgentRead
+from app.agents.standing import JUDGE, OUTDATED, RETRAIN, judge_of
 from app.charts.figure import Figure
 from app.charts.ranking import Ranked, ranking
 from app.charts.text import amount, moment, number, percent
@@ -21,10 +22,15 @@ class Outcomes(NamedTuple):
     rows: Sequence[Sequence[str]]
 
 
-def level(read: Sequence[EvaluationRead], version: int) -> str:
-    """An agent's class by the newest evaluation that judged it, of those that are newest first."""
-    found = (str(verdict.level or "none") for one in read for verdict in one.verdicts if verdict.agent == version)
-    return next(found, "")
+def level(read: Sequence[EvaluationRead], agent: AgentRead) -> str:
+    """An agent's class by the newest evaluation that judged it, of those that are newest first.
+
+    Empty where there is none: verdicts of the past are left out, and so are those that assessed nothing, and all that
+    was said of an outdated agent.
+    """
+    every = (verdict for one in read for verdict in one.verdicts if verdict.agent == agent.version)
+    found = (str(verdict.level or "none") for verdict in every if verdict.current and not verdict.outdated)
+    return "" if agent.standing == "outdated" else next(found, "")
 
 
 def status(agent: AgentRead) -> str:
@@ -34,9 +40,21 @@ def status(agent: AgentRead) -> str:
     return f"was champion until {moment(agent.champion_until)}" if agent.champion_until else "never promoted"
 
 
+def standing(agent: AgentRead) -> str:
+    """What is said in a word or two of an agent whose verdicts do not hold now; empty where they do."""
+    words = {"current": "", "re_evaluate": "re-evaluate", "outdated": OUTDATED}
+    return RETRAIN if agent.standing_reason.startswith(RETRAIN) else words[agent.standing]
+
+
+def figures(agent: AgentRead) -> Mapping[str, Any]:
+    """Its report, as far as its figures hold now: an evaluation may have judged anew whom an earlier judge trained."""
+    return agent.report if agent.standing == "current" and judge_of(agent.report) >= JUDGE else {}
+
+
 def facts(agent: AgentRead, judged: str) -> list[Fact]:
-    """What it is, and how good."""
-    report, found = agent.report, [Fact("algorithm", f"{agent.algorithm.replace('_', ' ')}", f"seed {agent.seed}")]
+    """What it is, and how good, as far as verdicts hold now."""
+    report = figures(agent)
+    found = [Fact("algorithm", f"{agent.algorithm.replace('_', ' ')}", f"seed {agent.seed}")]
     own, gained, gap = report.get("return"), report.get("gain"), report.get("gap_to_optimum")
     if isinstance(own, Mapping):
         found.append(Fact("return", cell(own["mean"]), _interval(own)))
@@ -46,7 +64,8 @@ def facts(agent: AgentRead, judged: str) -> list[Fact]:
         )
     if gap is not None:
         found.append(Fact("below the optimum", percent(gap)))
-    found.append(Fact("class", judged or "–", "" if judged else "no evaluation has judged it"))
+    unjudged = standing(agent) or "no evaluation has judged it"
+    found.append(Fact("class", judged or "–", "" if judged else unjudged))
     return [*found, Fact("model", str(agent.model_version or "–"), "the domain model of its training")]
 
 
@@ -69,13 +88,14 @@ def outcomes(report: Mapping[str, Any]) -> Outcomes | None:
 
 
 def compared(agent: AgentRead) -> Figure | None:
-    """An agent's return beside every heuristic's and the optimum's, the best first."""
-    own, rules = agent.report.get("return"), agent.report.get("heuristics")
+    """An agent's return beside every heuristic's and the optimum's, the best first; None where they do not hold now."""
+    report = figures(agent)
+    own, rules = report.get("return"), report.get("heuristics")
     if not isinstance(own, Mapping) or not isinstance(rules, Mapping):
         return None
     found = [_ranked(f"agent {agent.version}", own, chosen=True)]
     found += [_ranked(_words(name), value) for name, value in rules.items()]
-    optimum = agent.report.get("optimum")
+    optimum = report.get("optimum")
     if isinstance(optimum, Mapping):
         found.append(_ranked("optimum", optimum))
     found.sort(key=lambda one: -one.value)

@@ -13,7 +13,7 @@ from app.charts.figure import Figure
 from app.charts.text import duration, percent
 from app.dashboard import repository, shown
 from app.dashboard.chosen import JobTable, job_table, of_jobs, of_runs
-from app.dashboard.judged import compared, level, status
+from app.dashboard.judged import compared, figures, level, standing, status
 from app.dashboard.shown import CompiledOf
 from app.database.engine import Database
 from app.database.tables import Workload
@@ -41,6 +41,7 @@ class AgentLine(NamedTuple):
 
     Attributes:
         status: what it is now.
+        standing: what is said of it where its verdicts do not hold now; else empty.
         level: its class by the newest evaluation that judged it.
         reason: its verdict when its training ended.
     """
@@ -49,6 +50,7 @@ class AgentLine(NamedTuple):
     algorithm: str
     champion: bool
     status: str
+    standing: str
     mean: float | None
     level: str
     reason: str
@@ -68,6 +70,7 @@ class WorkloadPage(NamedTuple):
     policy: Sequence[Figure]
     ranking: Figure | None
     agents: Sequence[AgentLine]
+    answers: str
     changes: Sequence[Any]
     runs: Sequence[shown.RunLine]
     runs_older: str | None
@@ -105,7 +108,8 @@ def page(database: Database, tenant: str, name: str, compiled_of: CompiledOf, ru
         _forecasts(database, tenant, row.name, counts.model) if read.problem is None else [],
         answers,
         compared(versions[0]) if versions else None,
-        [agent_line(one, level(found, one.version)) for one in versions],
+        [agent_line(one, level(found, one)) for one in versions],
+        next((one.instead for one in versions if one.instead), ""),
         [agents.read_promotion(one) for one in agents.promotions(database, tenant, row.name, PageRequest(JOBS)).rows],
         [shown.line(runs.read_listed(one)) for one in going.rows],
         of_runs(row.name).older(going.cursor),
@@ -167,6 +171,6 @@ def _learnt(database: Database, row: Workload, compiled: Any) -> Learnt:
 
 def agent_line(agent: AgentRead, judged: str) -> AgentLine:
     """An agent in a list."""
-    mean = agent.report.get("return", {}).get("mean")
-    why = str(agent.report.get("reason", ""))
-    return AgentLine(agent.version, agent.algorithm, agent.champion, status(agent), mean, judged, why, agent.created_at)
+    mean = figures(agent).get("return", {}).get("mean")
+    made = agent.version, agent.algorithm, agent.champion, status(agent), standing(agent)
+    return AgentLine(*made, mean, judged, str(agent.report.get("reason", "")), agent.created_at)

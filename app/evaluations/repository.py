@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import select
+from sqlalchemy import and_, or_, select
 from sqlalchemy.orm import Session, undefer
 
-from app.database.tables import DomainModel, Evaluation, Execution
+from app.database.tables import Agent, Champion, DomainModel, Evaluation, Execution, Job, Workload
 from app.http.pagination import PageRequest, Slice, json_size, paginate
 
 NAMES_AT_ONCE = 500
@@ -64,3 +64,31 @@ def model_time(session: Session, workload_id: str, version: int) -> datetime | N
     """When a version of the domain model came."""
     statement = select(DomainModel.created_at)
     return session.scalar(statement.where(DomainModel.workload_id == workload_id, DomainModel.version == version))
+
+
+def occupied(session: Session) -> bool:
+    """Whether a job of any tenant waits for a worker, or an evaluation goes on."""
+    going_on = and_(Job.type == "evaluate", Job.state == "running")
+    return session.scalar(select(Job.id).where(or_(Job.state == "queued", going_on)).limit(1)) is not None
+
+
+def job_state(session: Session, job_id: str) -> str | None:
+    """The state of a job; None where there is none any more."""
+    return session.scalar(select(Job.state).where(Job.id == job_id))
+
+
+class ChampionAgent(NamedTuple):
+    """An agent that serves decisions in some role: its id and version, its workload and the version of its spec."""
+
+    id: str
+    version: int
+    workload_id: str
+    spec_version: int
+
+
+def champions(session: Session) -> list[ChampionAgent]:
+    """Every agent that serves decisions, of all tenants, each once, the oldest first; without their reports."""
+    same = and_(Agent.workload_id == Champion.workload_id, Agent.version == Champion.version)
+    statement = select(Agent.id, Agent.version, Workload.id, Workload.spec_version).join(Champion, same)
+    statement = statement.join(Workload, Workload.id == Agent.workload_id).order_by(Agent.created_at, Agent.id)
+    return list(dict.fromkeys(ChampionAgent(*row) for row in session.execute(statement)))

@@ -103,6 +103,9 @@ class Verdict(BaseModel):
     agent: int = Field(description="Version of the agent.")
     level: Level | None = Field(description="Highest level that it passed; null: not even L0.")
     reason: str = Field(description="Why the level is not higher.")
+    judge: int = Field(default=1, description="Version of the judge that made it.")
+    outdated: bool = Field(default=False, description="Whether nothing of it was assessed, as it was outdated then.")
+    current: bool = Field(default=True, description="Whether that is the present judge; else evaluate the agent again.")
 
 
 class EvaluationRead(BaseModel):

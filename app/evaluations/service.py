@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 from sqlalchemy.orm import Session
 
 from app.agents import repository as agents
+from app.agents.standing import JUDGE
 from app.audit import service as audit
 from app.database.engine import Database
-from app.database.tables import Evaluation, Workload
+from app.database.tables import Evaluation, Job, Workload
 from app.domain_models import repository as models
 from app.domain_models import service as domain_models
 from app.errors import Conflict, FieldError, Invalid, NotFound
@@ -48,17 +49,27 @@ def request_evaluation(
     """
     with database.session() as session:
         workload = workloads.require(session, tenant, request.workload, lock=True)
-        stored_request = {
-            **request.model_dump(mode="json"),
-            "workload": workload.name,
-            "agents": _versions(session, workload, request.agents),
-            "model": _model(session, workload, request.model),
-        }
-        _check_held_out(session, workload, request.held_out)
-        job = jobs.create(session, job_type="evaluate", workload_id=workload.id, request=stored_request, tenant=tenant)
-        answer = jobs.read(job, workload.name)
+        answer = jobs.read(queue(session, workload, request), workload.name)
         record(session, answer)
         return answer
+
+
+def queue(session: Session, workload: Workload, request: EvaluationRequest) -> Job:
+    """Queue an evaluation in the caller's transaction, which holds the workload's row.
+
+    Raises:
+        Conflict, Invalid: see ``request_evaluation``.
+    """
+    stored_request = {
+        **request.model_dump(mode="json"),
+        "workload": workload.name,
+        "agents": _versions(session, workload, request.agents),
+        "model": _model(session, workload, request.model),
+    }
+    _check_held_out(session, workload, request.held_out)
+    return jobs.create(
+        session, job_type="evaluate", workload_id=workload.id, request=stored_request, tenant=workload.tenant
+    )
 
 
 def _versions(session: Session, workload: Workload, requested: Sequence[int | str]) -> list[int]:
@@ -133,9 +144,13 @@ def _fields(evaluation: Evaluation, workload: str) -> dict[str, Any]:
         "spec_version": evaluation.spec_version,
         "model_version": evaluation.model_version,
         "request": evaluation.request,
-        "verdicts": [Verdict.model_validate(verdict) for verdict in evaluation.verdicts],
+        "verdicts": [_verdict(Verdict.model_validate(verdict)) for verdict in evaluation.verdicts],
         "created_at": evaluation.created_at,
     }
+
+
+def _verdict(stored: Verdict) -> Verdict:
+    return stored.model_copy(update={"current": stored.judge >= JUDGE})
 
 
 def read(evaluation: Evaluation, workload: str) -> EvaluationRead:
@@ -224,7 +239,7 @@ def publish(session: Session, workload_id: str, evaluated: Evaluated) -> str:
         spec_version=evaluated.spec_version,
         model_version=evaluated.model_version,
         request=evaluated.request,
-        verdicts=[verdict.model_dump(mode="json") for verdict in evaluated.verdicts],
+        verdicts=[{**one.model_dump(mode="json", exclude={"current"}), "judge": JUDGE} for one in evaluated.verdicts],
         report=evaluated.report,
         page=zlib.compress(evaluated.page, 6),
     )

@@ -10,10 +10,11 @@ from pydantic import BaseModel, Field
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 JobType = Literal["fit", "train", "trial", "evaluate"]
 FINAL_STATES = ("succeeded", "failed", "cancelled")
+LOWEST_PRIORITY = -10
 Priority = Annotated[
     int,
     Field(
-        ge=-10,
+        ge=LOWEST_PRIORITY,
         le=10,
         description="A tenant's waiting jobs start in order of priority, highest first; the order among tenants "
         "ignores it.",

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.kinds.tensors import read_json, read_tensors, written
+from app.kinds.tensors import read_header, read_json, read_tensors, written
 from app.policies.base import Arrays, IncompatibleArtifact, Published
 from app.policies.network import NetworkPolicy
 from app.policies.table import TablePolicy
@@ -150,9 +150,21 @@ def parts(data: bytes) -> Parts:
     """
     try:
         metadata, arrays = read_tensors(data)
-        header = read_json(metadata["header"])
+    except ValueError as error:
+        raise IncompatibleArtifact(f"not a policy artifact: {error}") from error
+    return Parts(metadata.get("format"), header(data), arrays)
+
+
+def header(data: bytes) -> dict[str, Any]:
+    """An artifact's header; ``data`` need be no more than the beginning, which holds it.
+
+    Raises:
+        IncompatibleArtifact: the bytes are no artifact's, or end within the header.
+    """
+    try:
+        found = read_json(read_header(data)["header"])
     except (ValueError, KeyError) as error:
         raise IncompatibleArtifact(f"not a policy artifact: {error}") from error
-    if not isinstance(header, dict):
+    if not isinstance(found, dict):
         raise IncompatibleArtifact("not a policy artifact: its header is no object")
-    return Parts(metadata.get("format"), header, arrays)
+    return found

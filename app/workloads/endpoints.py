@@ -60,7 +60,10 @@ def read(workload: WorkloadName, database: FromDatabase, tenant: Tenant) -> Work
     responses=problems(404, 413, 415),
 )
 def change(workload: WorkloadName, patch: JsonObject, database: FromDatabase, tenant: Tenant) -> WorkloadRead:
-    """Change what needs no retraining; decisions follow within a second, and `spec_version` is incremented."""
+    """Change prices, weights, targets and the like; decisions follow within a second.
+
+    `spec_version` is incremented. Agents that were trained for something else are `outdated` then.
+    """
     return service.change(database, tenant, workload, patch)
 
 

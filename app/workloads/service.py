@@ -123,7 +123,7 @@ def listed(database: Database, tenant: str, request: PageRequest) -> Slice[Workl
 
 
 def change(database: Database, tenant: str, name: str, patch: Mapping[str, Any]) -> WorkloadRead:
-    """Apply what needs no new training; agents obey it at once.
+    """Apply what may change while a workload is served; decisions follow at once.
 
     Raises:
         ValidationError: it is no patch of the workload's kind.

@@ -22,7 +22,8 @@ class Plan:
 
     Attributes:
         sampled: allocations of the profile's executions, [n, R].
-        effect_sd, noise_sd: of the logs of a run's effect and of an iteration's noise.
+        effect_sd, noise_sd: of the logs of a run's effect and of an iteration's noise; the same in all stages, or by
+            stage, [I]: what slows the stages that compute need not slow those that wait.
         tails: degrees of freedom of the noise (Student's t, scaled to ``noise_sd``); None for a normal one.
         announced: see ``World``.
         drift: by which the second half of a run is slower when it is judged, though no profile shows it.
@@ -31,8 +32,8 @@ class Plan:
     spec: dict[str, Any]
     law: Law
     sampled: Floats
-    effect_sd: float = 0.15
-    noise_sd: float = 0.1
+    effect_sd: float | Floats = 0.15
+    noise_sd: float | Floats = 0.1
     tails: float | None = None
     drift: float = 1.0
     course: Course | None = None

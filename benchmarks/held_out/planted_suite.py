@@ -163,6 +163,42 @@ def misspecified(random: Random) -> Plan:
     return Plan(_spec(1.1 * _total(law, 14)), law, _sampled(random), noise_sd=0.15, tails=3.0)
 
 
+def _waits(random: Random, stages: int = STAGES) -> tuple[Floats, Floats]:
+    """As ``_work``, where most stages wait: a third of them scale, and of the work of all at most three tenths do."""
+    length = 20 * np.exp(0.6 * random.standard_normal(stages))
+    scales = random.permutation(stages) < stages // 3
+    share = random.uniform(0.1, 0.3) * length.sum() / (length * scales).sum()
+    shared = length * scales * min(share, 0.95)
+    return length - shared, shared * 16
+
+
+def _waiting(random: Random) -> tuple[Plan, Floats]:
+    """Few stages scale, and half of them are noisy; beside it the share of each stage that scales, [I]."""
+    serial, shared = _waits(random)
+    law = _amdahl(serial, shared)
+    noise = np.where(random.random(STAGES) < 0.5, 0.1, random.uniform(0.3, 0.6, STAGES))
+    return Plan(_spec(1.1 * _total(law, 14)), law, _sampled(random), noise_sd=noise), shared / (16 * serial + shared)
+
+
+def waiting(random: Random) -> Plan:
+    """Few stages scale, and half of them are noisy."""
+    return _waiting(random)[0]
+
+
+def hardly_scaling(random: Random) -> Plan:
+    """At most three tenths of any stage scale, and all stages are noisy."""
+    length, share = 20 * np.exp(0.6 * random.standard_normal(STAGES)), random.uniform(0.0, 0.3)
+    law = _amdahl(length * (1 - share), length * share * 16)
+    noise = random.uniform(0.3, 0.6, STAGES)
+    return Plan(_spec(1.1 * _total(law, 14)), law, _sampled(random), noise_sd=noise, tails=4.0)
+
+
+def busy_neighbour(random: Random) -> Plan:
+    """The same, but that what slows a run slows only what computes: stages that wait take as long as ever."""
+    plan, share = _waiting(random)
+    return replace(plan, effect_sd=0.4 * share)
+
+
 def _sure(plan: Plan, probability: float = 0.95) -> Plan:
     """The same, but that its targets are to be met with a probability."""
     metrics = [m | {"probability": probability} if "target" in m else m for m in plan.spec["metrics"]]
@@ -203,6 +239,9 @@ PLANTED: dict[str, Callable[[Random], Plan]] = {
         varying_features,
         announced_features,
         misspecified,
+        waiting,
+        hardly_scaling,
+        busy_neighbour,
         probability_deadline,
         probability_two_resources,
         probability_misspecified,

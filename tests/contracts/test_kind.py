@@ -26,6 +26,7 @@ from app.kinds.contract.kind import Kind, RunStart
 from app.kinds.contract.reading import Sample
 from app.kinds.contract.run_outcome import Ended
 from app.kinds.contract.samples import ExecutionBase, SampleCodec
+from app.kinds.contract.terms import left
 from app.kinds.contract.views import Learnt, Shown, Step
 from app.kinds.fields import Slug
 from app.kinds.registry import KINDS, AnyDecision, AnyExecution, AnyReport, layout_of, parse_spec, read_spec
@@ -77,6 +78,14 @@ def walked(kind: Kind, on: CompiledWorkload, reports: int) -> Any:
     for n in range(reports):
         state = step(kind, on, state, n).state
     return state
+
+
+def test_terms_are_within_their_bounds_and_none_has_changed_where_the_spec_has_not(kind: Kind) -> None:
+    spec = spec_of(kind)
+    terms = kind.terms(spec)
+    assert all(term.low <= term.value <= term.high for term in terms.values())
+    assert left(terms, kind.terms(spec)) == []
+    assert set(kind.terms(kind.changed(spec, kind.patch.model_validate(kind.example.patch)))) == set(terms)
 
 
 def test_roles_are_names_each_once(kind: Kind) -> None:

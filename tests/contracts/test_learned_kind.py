@@ -186,7 +186,7 @@ def test_an_evaluation_plays_what_the_kind_gives(kind: LearnedKind) -> None:
     assert {"of", "executions", "unseen", "names", "reason", "note"} == set(told)
     assert (told["executions"] > 0, told["reason"]) == (True, None)
     candidate = Candidate("first", (next(iter(problem.heuristics.values())),))
-    settings = Settings(episodes=2, trials=0, demonstrations=2, resamples=20, level="L3")
+    settings = Settings(episodes=2, trials=0, demonstrations=2, level="L3")
     run = EvaluationRun(problem, [candidate], settings)
     while not run.done:
         run.advance()
@@ -196,4 +196,4 @@ def test_an_evaluation_plays_what_the_kind_gives(kind: LearnedKind) -> None:
 
 
 def test_runs_that_were_not_there_score_nobody(kind: LearnedKind) -> None:
-    assert kind.off_policy(workload(kind), kind.reference(workload(kind)).artifact, [], 0)["reason"]
+    assert kind.off_policy(workload(kind), kind.reference(workload(kind)).artifact, [])["reason"]

@@ -11,7 +11,8 @@ A family learns how one positive metric depends on the allocation and on the fea
 ``median(X)``
     The first part of it, without the cost of the bounds.
 ``frozen()``
-    An unfitted copy that keeps the hyper-parameters found by ``fit``, so that cross-validation need not search again.
+    An unfitted copy that keeps the hyper-parameters found by ``fit``, so that cross-validation need not search in
+    every fold.
 
 A constructor takes the :class:`Inputs` and hyper-parameters, never data; fitted names end in ``_``. Every member of
 ``registry.FAMILIES`` is run through ``tests/contracts/estimator.py``.

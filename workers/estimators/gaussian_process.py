@@ -15,7 +15,7 @@ from workers.estimators.encoding import Encoder
 from workers.estimators.replicates import collapse, replicate_variance
 
 Shape = Literal["smooth", "two_scale"]
-SEARCH_ROWS = 256  # the hyper-parameters are searched on at most so many inputs
+SEARCH_ROWS = 180  # the hyper-parameters are searched on at most so many inputs
 SEARCH_STEPS = 40
 MAXIMUM_ROWS = 1_500
 CHUNK = 4_096

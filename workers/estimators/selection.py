@@ -1,16 +1,22 @@
-"""Which family answers: cross-validation grouped by execution, then a fit on everything."""
+"""Which family answers: cross-validation grouped by execution, then a fit on everything.
 
-from collections.abc import Callable, Mapping
+The errors that are reported are those of nested cross-validation (Stone 1974; Varma and Simon 2006). The folds make up
+three parts. A row is predicted by the family that the other two choose, with hyper-parameters that were searched on
+these, fitted to all rows but those of its fold. What that costs is bounded: three searches, each on two thirds of the
+rows, in place of one on all, and nine more fits of each family to four ninths of them.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from workers.estimators.base import Estimator, Floats, Inputs, Integers, Prediction, TooLittleData
 from workers.estimators.combined import Blend
 from workers.estimators.intervals import Offsets, calibrate
-from workers.estimators.mean import Mean
 from workers.estimators.registry import FAMILIES, FREE, Family
 from workers.estimators.replicates import distinct
 from workers.estimators.stages import Form, Rows, Stages, decompose
@@ -18,13 +24,16 @@ from workers.estimators.stages import Form, Rows, Stages, decompose
 MOST_FOLDS = 10
 MOST_ALONE = 20  # executions up to which each is a fold of its own
 FEWEST_INPUTS = 5
+PARTS, INNER = 3, 3  # of the folds; and folds by which a family is chosen without one part
 SIMPLER = 1.01  # a simpler family is taken if its error is within this factor of the best,
 DOUBT = 1.0  # or within so many standard errors of the paired difference between executions (Breiman et al. 1984),
 WORST = 1.2  # but never beyond this factor
 SMALL_SAMPLE_PENALTY = 2.5  # with n executions the error of a family that is free in form counts 1 + CAUTION / n times
+MEAN, BLEND = "mean", "blend"
 BLENDED = 3
 BLENDING_NEEDS = 7  # distinct inputs per parameter of the simplest family
 Name = TypeVar("Name", bound=str)
+Flags = NDArray[np.bool_]
 Reading = Callable[[Estimator, Floats, Floats], Floats]
 """Log of a fitted family's median at ``X`` [n, D], read as whoever uses it will, after learning from inputs [l, D]."""
 
@@ -63,9 +72,11 @@ class Selection:
     Attributes:
         family: its name; form: how iterations enter; stages: levels and elasticities.
         estimator: fitted on all rows.
-        candidates: all that were tried, in order of complexity.
+        candidates: all that were tried, in order of complexity, each with hyper-parameters that did not see the fold.
+        nested: predictions of rows that neither a search nor the choice of a family saw; with two executions, of which
+            one alone leaves no choice, those of the chosen family.
         offsets: conformal bounds of the log residual, at inputs that were not measured where the folds say so.
-        folds: fold of each row by execution alone, [n]; residuals: log residuals of the chosen family without it, [n].
+        folds: fold of each row by execution alone, [n]; residuals: log residuals of nested predictions without it, [n].
     """
 
     family: str
@@ -73,6 +84,7 @@ class Selection:
     stages: Stages
     estimator: Estimator
     candidates: tuple[Candidate, ...]
+    nested: Candidate
     offsets: Offsets
     folds: Integers
     residuals: Floats
@@ -85,7 +97,7 @@ class Selection:
     @property
     def naive_mape(self) -> float:
         """Error of the mean, whatever the allocation and iteration."""
-        return next(c.mape for c in self.candidates if c.family == "mean")
+        return next(c.mape for c in self.candidates if c.family == MEAN)
 
     def log_mean(self, X: Floats, bins: Integers) -> Floats:
         """Log of the median at ``X`` [n, D] in ``bins`` [n]."""
@@ -127,13 +139,15 @@ def select(
     seed: int = 0,
     families: dict[str, Family] | None = None,
     reading: Reading = directly,
+    reported: bool = True,
 ) -> Selection:
     """Fit the families that the data can carry to ``X`` [n, D] and ``y`` [n], and choose.
 
     ``groups`` [n] names the execution of each row, ``bins`` [n] its iteration bin. The form of the iterations is chosen
-    first, with the simplest family; then the family. A family is judged by its mean absolute log error, which at small
+    first, with a simple family; then the family. A family is judged by its mean absolute log error, which at small
     errors is the MAPE, and at large ones does not favour predicting too low. Everything is measured through
-    ``reading``.
+    ``reading``. Errors that are ``reported`` are of rows that neither the search of hyper-parameters nor the choice
+    saw, at about half as much work again.
 
     Raises:
         TooLittleData: a single execution.
@@ -142,93 +156,209 @@ def select(
         raise TooLittleData("2 executions", f"{len(np.unique(groups))}")
     rows = Rows(X, np.log(y), groups, np.zeros(len(y), np.intp) if bins is None else bins)
     tried = FAMILIES if families is None else families
-    folds = input_folds(X, groups, seed), execution_folds(groups, seed)
+    task = _Task(inputs, tried, bin_count, reading)
     with threadpool_limits(1):
-        return _select(inputs, rows, folds, bin_count, tried, reading)
+        return _select(task, rows, input_folds(X, groups, seed), execution_folds(groups, seed), reported)
 
 
-def _select(
-    inputs: Inputs,
-    rows: Rows,
-    both: tuple[Integers, Integers],
-    bins: int,
-    families: dict[str, Family],
-    reading: Reading,
-) -> Selection:
-    folds, by_execution = both
-    forms: tuple[Form, ...] = ("none", "levels", "elastic") if bins > 1 else ("none",)
-    split = {form: _decompositions(rows, folds, bins, form) for form in forms}
-    form = _form(inputs, rows, folds, split, families)
-    candidates = _candidates(inputs, rows, folds, split[form], families, reading)
-    if bins > 1:  # the naive mean knows no iterations
-        candidates["mean"] = _validate(Mean(inputs), rows, folds, split["none"])
-    able = {name: _penalised(c, rows, families) for name, c in candidates.items() if c.held_out is not None}
-    complexity = {name: families[name].complexity if name in families else FREE + 1 for name in able}
-    family = _simplest(able, complexity)
-    stages = split[form][-1]
-    estimator = _make(family, candidates, families, inputs)
+class _Split(NamedTuple):
+    """Rows in folds [n]; by form of the iterations, their stages without each fold in turn, and last those of all."""
+
+    rows: Rows
+    folds: Integers
+    stages: Mapping[Form, list[Stages]]
+
+    @property
+    def fold_count(self) -> int:
+        """Number of folds."""
+        return int(self.folds.max()) + 1
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What families are tried on: their inputs, the families, the number of iteration bins, and how they are read."""
+
+    inputs: Inputs
+    families: Mapping[str, Family]
+    bins: int
+    reading: Reading
+
+    def split(self, rows: Rows, folds: Integers) -> _Split:
+        """Rows in folds."""
+        forms: tuple[Form, ...] = ("none", "levels", "elastic") if self.bins > 1 else ("none",)
+        learned = [*(rows.where(folds != fold) for fold in range(int(folds.max()) + 1)), rows]
+        return _Split(rows, folds, {form: [decompose(part, self.bins, form) for part in learned] for form in forms})
+
+
+class _Searched:
+    """Families with the hyper-parameters that each finds on the same rows, when it is first asked for."""
+
+    def __init__(self, task: _Task, stages: Mapping[Form, Stages]) -> None:
+        self.task, self.stages = task, stages
+        self._found: dict[tuple[str, Form], Estimator] = {}
+
+    def get(self, name: str, form: Form) -> Estimator:
+        """The family fitted to these rows."""
+        if (name, form) not in self._found:
+            rows = self.stages[form].rows
+            made = self.task.families[name].make(self.task.inputs)
+            self._found[name, form] = made.fit(rows.X, np.exp(rows.logs), rows.groups)
+        return self._found[name, form]
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """What some rows say: the form of the iterations, candidates, and errors by execution where these could be fitted.
+
+    ``searched`` are the hyper-parameters that were used, by fold.
+    """
+
+    form: Form
+    candidates: dict[str, Candidate]
+    errors: dict[str, Floats]
+    complexity: dict[str, int]
+    searched: Sequence[_Searched]
+
+    def family(self, able: Collection[str]) -> str:
+        """Which family answers, of those that are able to."""
+        return _simplest({name: error for name, error in self.errors.items() if name in able}, self.complexity)
+
+    def members(self, family: str, able: Collection[str]) -> list[str]:
+        """What a family consists of: itself, or the best ones where it is the blend."""
+        return [name for name in _ranked(self.candidates) if name in able][:BLENDED] if family == BLEND else [family]
+
+
+def _select(task: _Task, rows: Rows, folds: Integers, by_execution: Integers, reported: bool) -> Selection:
+    parts, split, nested = folds % PARTS, task.split(rows, folds), list[_Choice]()
+    searched: Sequence[_Searched] = ()
+    if reported and split.fold_count > 2:
+        rests = [parts != part for part in range(PARTS)]
+        nested = [_choose(task, task.split(rows.where(rest), _merged(folds[rest]))) for rest in rests]
+        searched = [nested[fold % PARTS].searched[0] for fold in range(split.fold_count)]
+    elif reported:
+        by_fold = [{form: stages[fold] for form, stages in split.stages.items()} for fold in range(split.fold_count)]
+        searched = [_Searched(task, stages) for stages in by_fold]
+    choice = _choose(task, split, searched)
+    able = choice.errors
+    family, stages = choice.family(able), split.stages[choice.form][-1]
+    made = [task.families[name].make(task.inputs) for name in choice.members(family, able)]
+    estimator = Blend(task.inputs, made) if family == BLEND else made[0]
     estimator.fit(stages.rows.X, np.exp(stages.rows.logs), stages.rows.groups)
-    found = candidates[family]
-    offsets = calibrate(_honest(able, candidates, rows, folds, complexity), rows.groups, folds)
-    if not np.array_equal(folds, by_execution):
-        found = _validate(estimator, rows, by_execution, _decompositions(rows, by_execution, bins, form), reading)
-    residuals = found.residuals(rows.logs)
-    return Selection(family, form, stages, estimator, tuple(candidates.values()), offsets, by_execution, residuals)
+    found = without = choice.candidates[family]
+    if nested:
+        found = without = _judged(family, _nested(task, split, nested, parts, able), rows.logs)
+        if not np.array_equal(folds, by_execution):
+            again = task.split(rows, by_execution)
+            without = _judged(family, _nested(task, again, nested, parts, able), rows.logs)
+    return Selection(
+        family,
+        choice.form,
+        stages,
+        estimator,
+        tuple(choice.candidates.values()),
+        found,
+        calibrate(found.residuals(rows.logs), rows.groups, folds),
+        by_execution,
+        without.residuals(rows.logs),
+    )
 
 
-def _form(
-    inputs: Inputs, rows: Rows, folds: Integers, split: dict[Form, list[Stages]], families: dict[str, Family]
-) -> Form:
+def _merged(folds: Integers) -> Integers:
+    """At most ``INNER`` folds, each made up of some of ``folds`` [n]."""
+    _, place = np.unique(folds, return_inverse=True)
+    return (place % INNER).astype(np.intp)
+
+
+def _choose(task: _Task, split: _Split, searched: Sequence[_Searched] = ()) -> _Choice:
+    """Cross-validate the form of the iterations and the families, with hyper-parameters ``searched`` for each fold.
+
+    Without these, hyper-parameters are searched once, on all of the rows.
+    """
+    if not searched:
+        searched = [_Searched(task, {form: stages[-1] for form, stages in split.stages.items()})] * split.fold_count
+    form = _form(task, split, searched)
+    cells = len(distinct(split.stages[form][-1].rows.X)[0])
+    candidates = {
+        name: _validate(split, searched, name, form, task.reading)
+        for name, family in task.families.items()
+        if cells >= family.needs(task.inputs)
+    }
+    best = [candidates[name].held_out for name in _ranked(candidates)[:BLENDED]]
+    if len(best) == BLENDED and cells >= BLENDING_NEEDS * (1 + task.inputs.width):
+        candidates[BLEND] = _judged(BLEND, np.mean(np.array(best, np.float64), axis=0), split.rows.logs)
+    able = {name: candidate for name, candidate in candidates.items() if candidate.held_out is not None}
+    errors = {name: _penalised(candidate, split.rows, task.families) for name, candidate in able.items()}
+    complexity = {name: task.families[name].complexity if name in task.families else FREE + 1 for name in able}
+    return _Choice(form, candidates, errors, complexity, searched)
+
+
+def _form(task: _Task, split: _Split, searched: Sequence[_Searched]) -> Form:
     """How iterations enter, judged with a simple family."""
-    probe = families.get("log_linear", next(iter(families.values()))).make(inputs)
-    errors = {form: _by_execution(_validate(probe, rows, folds, split[form]), rows) for form in split}
+    probe = "log_linear" if "log_linear" in task.families else next(iter(task.families))
+    found = {form: _validate(split, searched, probe, form, directly) for form in split.stages}
+    errors = {form: _by_execution(candidate, split.rows) for form, candidate in found.items()}
     return _simplest(errors, {form: place for place, form in enumerate(errors)})
 
 
-def _decompositions(rows: Rows, folds: Integers, bins: int, form: Form) -> list[Stages]:
-    """Stages without each fold in turn, and last of all rows."""
-    return [
-        *(decompose(rows.where(folds != k), bins, form) for k in range(folds.max() + 1)),
-        decompose(rows, bins, form),
-    ]
+def _form_of(name: str, form: Form) -> Form:
+    """The naive mean knows no iterations."""
+    return "none" if name == MEAN else form
 
 
-def _candidates(
-    inputs: Inputs,
-    rows: Rows,
-    folds: Integers,
-    split: list[Stages],
-    families: dict[str, Family],
-    reading: Reading,
-) -> dict[str, Candidate]:
-    cells = len(distinct(split[-1].rows.X)[0])
-    carried = {name: family for name, family in families.items() if cells >= family.needs(inputs)}
-    tried = {name: _validate(family.make(inputs), rows, folds, split, reading) for name, family in carried.items()}
-    ranked = sorted(
-        (c for c in tried.values() if c.held_out is not None and c.family != "mean"), key=lambda c: c.log_error
-    )
-    if len(ranked) >= BLENDED and cells >= BLENDING_NEEDS * (1 + inputs.width):
-        best = [c.held_out for c in ranked[:BLENDED] if c.held_out is not None]
-        tried["blend"] = _judged("blend", np.mean(best, axis=0), rows.logs)
-    return tried
+def _ranked(candidates: Mapping[str, Candidate]) -> list[str]:
+    """What a blend may consist of, the best first."""
+    able = [c for c in candidates.values() if c.held_out is not None and c.family not in (MEAN, BLEND)]
+    return [c.family for c in sorted(able, key=lambda c: c.log_error)]
 
 
-def _validate(
-    estimator: Estimator, rows: Rows, folds: Integers, split: list[Stages], reading: Reading = directly
-) -> Candidate:
-    """Held-out predictions; hyper-parameters are searched once, on all rows of the training set."""
-    held_out = np.empty(len(rows.logs))
+def _validate(split: _Split, searched: Sequence[_Searched], name: str, form: Form, reading: Reading) -> Candidate:
+    """A family's held-out predictions, or why it has none."""
+    held_out = np.empty(len(split.folds))
     try:
-        every = split[-1].rows
-        searched = estimator.frozen().fit(every.X, np.exp(every.logs), every.groups)
-        for k, stages in enumerate(split[:-1]):
-            judged = folds == k
-            fitted = searched.frozen().fit(stages.rows.X, np.exp(stages.rows.logs), stages.rows.groups)
-            curve = reading(fitted, rows.X[~judged], rows.X[judged])
-            held_out[judged] = stages.compose(curve, rows.bins[judged])
+        for fold, known in enumerate(searched):
+            judged = split.folds == fold
+            held_out[judged] = _predicted(split, known, name, form, fold, judged, reading)
     except (np.linalg.LinAlgError, FloatingPointError) as error:
-        return Candidate(estimator.name, None, np.inf, np.inf, f"could not be fitted: {error}")
-    return _judged(estimator.name, held_out, rows.logs)
+        return Candidate(name, None, np.inf, np.inf, f"could not be fitted: {error}")
+    return _judged(name, held_out, split.rows.logs)
+
+
+def _predicted(
+    split: _Split, searched: _Searched, name: str, form: Form, fold: int, judged: Flags, reading: Reading
+) -> Floats:
+    """Log metric of the rows ``judged`` [n] of a fold, by a family fitted to the other folds."""
+    form, rows = _form_of(name, form), split.rows
+    stages = split.stages[form][fold]
+    fitted = searched.get(name, form).frozen().fit(stages.rows.X, np.exp(stages.rows.logs), stages.rows.groups)
+    return stages.compose(reading(fitted, rows.X[split.folds != fold], rows.X[judged]), rows.bins[judged])
+
+
+def _nested(task: _Task, split: _Split, choices: Sequence[_Choice], parts: Integers, able: Collection[str]) -> Floats:
+    """Log metric [n] by what was chosen without the row's part, fitted without its fold.
+
+    All rows of an execution are in one part and in one fold; ``able`` are the families that can be fitted.
+    """
+    held_out = np.empty(len(parts))
+    for part, choice in enumerate(choices):
+        members = choice.members(choice.family(able), able)
+        for fold in np.unique(split.folds[parts == part]).tolist():
+            judged, known = (split.folds == fold) & (parts == part), choice.searched[0]
+            found = [_attempted(split, known, name, choice.form, fold, judged, task.reading) for name in members]
+            made = [one for one in found if one is not None]
+            if not made:
+                made = [_predicted(split, known, MEAN, choice.form, fold, judged, directly)]
+            held_out[judged] = np.mean(made, axis=0)
+    return held_out
+
+
+def _attempted(
+    split: _Split, searched: _Searched, name: str, form: Form, fold: int, judged: Flags, reading: Reading
+) -> Floats | None:
+    """As ``_predicted``; None where the family can't be fitted to these rows."""
+    try:
+        return _predicted(split, searched, name, form, fold, judged, reading)
+    except (np.linalg.LinAlgError, FloatingPointError):
+        return None
 
 
 def _judged(name: str, held_out: Floats, logs: Floats) -> Candidate:
@@ -252,25 +382,7 @@ def _by_execution(candidate: Candidate, rows: Rows) -> Floats:
     return np.asarray(np.bincount(execution, np.abs(held_out - rows.logs)) / counts, np.float64)
 
 
-def _honest(
-    errors: Mapping[str, Floats],
-    candidates: Mapping[str, Candidate],
-    rows: Rows,
-    folds: Integers,
-    complexity: Mapping[str, int],
-) -> Floats:
-    """Held-out log residuals [n] of a choice that did not see the fold: choosing among many makes errors look small."""
-    _, first = np.unique(rows.groups, return_index=True)
-    residuals = np.empty(len(rows.logs))
-    for fold in np.unique(folds):
-        judged = folds == fold
-        others = folds[first] != fold
-        family = _simplest({name: error[others] for name, error in errors.items()}, complexity)
-        residuals[judged] = candidates[family].residuals(rows.logs)[judged]
-    return residuals
-
-
-def _penalised(candidate: Candidate, rows: Rows, families: dict[str, Family]) -> Floats:
+def _penalised(candidate: Candidate, rows: Rows, families: Mapping[str, Family]) -> Floats:
     errors = _by_execution(candidate, rows)
     free = candidate.family not in families or families[candidate.family].complexity >= FREE
     return errors * (1 + SMALL_SAMPLE_PENALTY / len(errors)) if free else errors
@@ -281,10 +393,3 @@ def _clearly_worse(error: Floats, best: Floats) -> bool:
     least = float(best.mean())
     doubt = min(DOUBT * float(excess.std()) / np.sqrt(len(excess)), (WORST - 1) * least)
     return float(excess.mean()) > max(doubt, (SIMPLER - 1) * least, 1e-9)
-
-
-def _make(family: str, candidates: dict[str, Candidate], families: dict[str, Family], inputs: Inputs) -> Estimator:
-    if family != "blend":
-        return families[family].make(inputs)
-    ranked = sorted((c for c in candidates.values() if c.family not in ("mean", "blend")), key=lambda c: c.log_error)
-    return Blend(inputs, [families[c.family].make(inputs) for c in ranked[:BLENDED]])

@@ -12,6 +12,7 @@ from workers.estimators.base import Floats, Inputs, Integers, Prediction, Predic
 from workers.estimators.replicates import collapse
 
 SMALL = 1e-8
+STEP = 1e-8  # of a forward difference
 CLEARLY = 0.8
 Batch = Literal["local", "global"]
 
@@ -79,24 +80,33 @@ def fit_parameters(
     """Fit to step durations ``seconds`` [n], and to their ``computing`` parts [n] where these were measured.
 
     Minimises RMSLE + 1e-3 (γ−1)² + 1e-2 Σ (β/α)²; the logarithms of α and β are searched from ``start``, or from three
-    guesses. The unit of time is the longest step, so that twice the seconds are fitted by twice the parameters.
+    guesses, along gradients of forward differences, whose points are computed together. The unit of time is the longest
+    step, so that twice the seconds are fitted by twice the parameters.
     """
     unit = float(seconds.max())
     seconds, computing = seconds / unit, None if computing is None else computing / unit
     bounds = [(np.log(SMALL), np.log(1e3))] * 6 + [(1.0, 10.0)]
+    highest = np.array([high for _, high in bounds])
 
-    def loss(v: Floats) -> float:
-        p = Parameters._make([*np.exp(v[:6]).tolist(), float(v[6])])
-        error = np.sqrt(np.mean((np.log(step_seconds(p, nodes, replicas, batch)) - np.log(seconds)) ** 2) + 1e-12)
+    def losses(points: Floats) -> Floats:  # [k, 7] → [k]
+        p = Parameters._make([*np.exp(points[:, :6]).T[:, :, None], points[:, 6:]])
+        logs = np.log(step_seconds(p, nodes, replicas, batch))  # [k, n]
+        error = np.sqrt(np.mean((logs - np.log(seconds)) ** 2, axis=1) + 1e-12)
         if computing is not None:
-            error += np.sqrt(np.mean((np.log(computation_seconds(p, batch)) - np.log(computing)) ** 2) + 1e-12)
-        ratios = np.minimum(p.beta_n / p.alpha_n, 1e3) ** 2 + np.minimum(p.beta_r / p.alpha_r, 1e3) ** 2
-        return float(error + 1e-3 * (p.gamma - 1) ** 2 + 1e-2 * ratios)
+            logs = np.log(computation_seconds(p, batch))
+            error += np.sqrt(np.mean((logs - np.log(computing)) ** 2, axis=1) + 1e-12)
+        ratios = np.minimum(np.exp(points[:, [3, 5]] - points[:, [2, 4]]), 1e3)
+        return np.asarray(error + 1e-3 * (points[:, 6] - 1) ** 2 + 1e-2 * (ratios**2).sum(axis=1), np.float64)
+
+    def loss(v: Floats) -> tuple[float, Floats]:
+        steps = np.where(v + STEP > highest, -STEP, STEP)
+        values = losses(np.vstack([v, v + np.diag(steps)]))
+        return float(values[0]), (values[1:] - values[0]) / steps
 
     found = []
     for guess in _guesses(batch, seconds) if start is None else [_scaled(start, 1 / unit)]:
         first = np.append(np.log(np.maximum(guess[:6], SMALL)), guess[6])
-        found.append(minimize(loss, first, method="L-BFGS-B", bounds=bounds, options={"maxiter": 150}))
+        found.append(minimize(loss, first, method="L-BFGS-B", jac=True, bounds=bounds, options={"maxiter": 150}))
     best = min(found, key=lambda result: float(result.fun)).x
     return _scaled(Parameters._make([*np.exp(best[:6]).tolist(), float(best[6])]), unit)
 

@@ -66,12 +66,14 @@ class Scores(NamedTuple):
         terms: mean over the episodes of each term's sum, [T].
         outcomes: what users count, [E, O].
         guarded: share of the decisions that the guard gave to a heuristic; None where nothing guards.
+        clusters: which episodes vary together, [E]; None: each varies by itself.
     """
 
     returns: NDArray[np.float32]
     terms: NDArray[np.float64]
     outcomes: NDArray[np.float64]
     guarded: float | None
+    clusters: NDArray[np.intp] | None = None
 
 
 Watcher = Callable[[Situation, NDArray[np.integer], NDArray[np.bool_]], None]
@@ -90,6 +92,7 @@ def play(world: World, level: Level, seed: int, player: Player, watch: Watcher |
     simulator = wrapped(world, level, seed)
     player.begin(world, seed)
     simulator.reset()
+    clusters = world.clusters
     returns, terms, counted = (part.astype(np.float64) for part in (world.paid, world.terms, world.counted))
     going = np.full(world.batch, world.steps > 0)
     guarded: list[float] = []
@@ -110,4 +113,4 @@ def play(world: World, level: Level, seed: int, player: Player, watch: Watcher |
         if not going.any():
             break
     share = float(np.mean(guarded)) if guarded else None
-    return Scores(returns.astype(np.float32), terms.mean(axis=0), counted, share)
+    return Scores(returns.astype(np.float32), terms.mean(axis=0), counted, share, clusters)

@@ -30,11 +30,14 @@ class Candidate:
         contenders: artifacts, which decide behind the guard, or bare policies; several are one algorithm trained under
             several seeds, and take turns over the evaluation's seeds.
         curve: of its training: environment steps and return.
+        outdated: that it is outdated, what to do and why, which is its verdict: nothing of it is played; empty: it is
+            evaluated.
     """
 
     name: str
     contenders: Sequence[bytes | Policy]
     curve: Sequence[tuple[int, float]] = ()
+    outdated: str = ""
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,6 @@ class Settings:
         episodes: of each seed.
         seed: of everything that is drawn; also names the fixed episode of L0.
         confidence: of all intervals.
-        resamples: of the bootstrap.
         equivalence_margin: by how large a share of the best heuristic's return a candidate may be worse and still be
             as good (see ``equivalence``).
         trials: of the tuner.
@@ -59,7 +61,6 @@ class Settings:
     episodes: int = 256
     seed: int = 0
     confidence: float = 0.95
-    resamples: int = 2000
     equivalence_margin: float = MARGIN
     trials: int = 40
     tuning_episodes: int = 128
@@ -69,8 +70,8 @@ class Settings:
     def __post_init__(self) -> None:
         if self.seeds < FEWEST_SEEDS:
             raise ValueError(f"seeds must be at least {FEWEST_SEEDS}: {self.seeds}")
-        if self.episodes < 2 or self.resamples < 2:
-            raise ValueError(f"episodes and resamples must be at least 2: {self.episodes}, {self.resamples}")
+        if self.episodes < 2:
+            raise ValueError(f"episodes must be at least 2: {self.episodes}")
         if self.level not in {level.label for level in CLASSES}:
             raise ValueError(f"level must be L0 to L4: {self.level!r}")
 
@@ -92,7 +93,7 @@ class Listed(NamedTuple):
 
 
 def listed(problem: Problem, candidates: Sequence[Candidate]) -> list[Listed]:
-    """Everybody, in the order in which to show them.
+    """Everybody who plays, in the order in which to show them; nobody where all candidates are outdated.
 
     Raises:
         ValueError: two of one name, a candidate without contenders, or none at all.
@@ -102,13 +103,14 @@ def listed(problem: Problem, candidates: Sequence[Candidate]) -> list[Listed]:
     for candidate in candidates:
         if not candidate.contenders:
             raise ValueError(f"{candidate.name!r} has neither an artifact nor a policy")
+    playing = [candidate for candidate in candidates if not candidate.outdated]
     everybody = [
-        *(Listed(c.name, "candidate", problem.title(c.contenders[0])) for c in candidates),
+        *(Listed(c.name, "candidate", problem.title(c.contenders[0])) for c in playing),
         *(Listed(name, "heuristic", name) for name in problem.heuristics),
         *(Listed(name, name, title) for name, title in REFERENCES.items()),
     ]
-    names = [PLAN, *(one.name for one in everybody)]
+    names = [PLAN, *(one.name for one in everybody), *(c.name for c in candidates if c.outdated)]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ValueError(f"names must be unique, and none a baseline's: {', '.join(twice)}")
-    return everybody
+    return everybody if playing else []

@@ -4,9 +4,11 @@ The same for promotions and for the levels of evaluations, of every kind. Differ
 intervals, larger being better. Under a margin m, a share of the reference's mean return:
 
 - *at least as good*: the interval ends above −m at its lower end. A loss of nothing fails nobody;
-- *better*: the whole interval lies above m. A gain of nothing promotes nobody, nor does one whose interval touches 0.
+- *better*: the whole interval lies above m. A gain of nothing promotes nobody, nor does one whose interval touches 0;
+- *worse*: the whole interval lies below −m.
 
-What lies between the two is level. (Equivalence and non-inferiority testing: Lakens 2017, "Equivalence tests".)
+What is none of these is level, or not known well enough. (Equivalence and non-inferiority testing: Lakens 2017,
+"Equivalence tests".)
 """
 
 from collections.abc import Mapping
@@ -42,6 +44,10 @@ class Equivalence:
     def better(self, difference: Mapping[str, float]) -> bool:
         """Whether it is better."""
         return difference["low"] > self._rounded
+
+    def worse(self, difference: Mapping[str, float]) -> bool:
+        """Whether it is worse."""
+        return difference["high"] < -self._rounded
 
     @property
     def _rounded(self) -> float:

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.charts.text import amount, fixed
+from app.charts.text import SHARE, amount, confidence, fixed, percent
 from app.kinds.contract.outcome import Outcome
 from workers.evaluation.equivalence import MARGIN, ROUNDING, Equivalence
-from workers.evaluation.statistics import mean_interval
+from workers.evaluation.statistics import POWER, Clusters, Estimate, estimate, mean_interval, share_interval
 
 Floats = NDArray[np.float64]
 CHAMPION = "the champion at that time"
@@ -49,6 +49,8 @@ class Judgement:
         champion: those of the agent that answers now, [E]; None: a baseline does.
         equivalence_margin: as a share of the best baseline's mean return.
         counted: what users count, which is told before returns.
+        clusters: which episodes vary together, [E]; None: each by itself. See ``statistics.estimate``.
+        confidence: of the verdict, and of all intervals.
     """
 
     returns: Floats
@@ -57,6 +59,8 @@ class Judgement:
     champion: Floats | None = None
     equivalence_margin: float = MARGIN
     counted: Counted | None = None
+    clusters: Clusters | None = None
+    confidence: float = 0.95
 
     @property
     def best(self) -> str:
@@ -76,25 +80,30 @@ class Judgement:
     @property
     def advantage(self) -> dict[str, float]:
         """What the agent earns over the best baseline, with its interval."""
-        return mean_interval(self.returns - self.baselines[self.best])
+        return self._interval(self.returns - self.baselines[self.best])
 
     @property
     def gain(self) -> dict[str, float]:
         """What it earns over what answers now, with its interval."""
-        return mean_interval(self.returns - self._of(self.baselines, self.champion, self.incumbent))
+        return self._interval(self.returns - self._of(self.baselines, self.champion, self.incumbent))
+
+    @property
+    def detectable(self) -> float:
+        """The smallest gain over what answers now that is found to be better in ``POWER`` of such judgings."""
+        return self._detectable(self._of(self.baselines, self.champion, self.incumbent))
 
     @property
     def champion_advantage(self) -> dict[str, float] | None:
         """What the champion earns over the baseline that would answer without it, with its interval; or None."""
         if self.champion is None:
             return None
-        return mean_interval(self.champion - self.baselines[self.answering or self.best])
+        return self._interval(self.champion - self.baselines[self.answering or self.best])
 
     @property
-    def champion_as_good(self) -> bool:
-        """Whether the champion is at least as good as that baseline; also where there is none."""
+    def champion_worse(self) -> bool:
+        """Whether the champion is worse than that baseline; not where there is none."""
         ahead = self.champion_advantage
-        return ahead is None or self.equivalence.as_good(ahead)
+        return ahead is not None and self.equivalence.worse(ahead)
 
     @property
     def as_good(self) -> bool:
@@ -113,9 +122,11 @@ class Judgement:
 
     @property
     def reason(self) -> str:
-        """Why it is promoted or not: what users count first, then returns, their difference and its 95 % interval."""
+        """Why it is promoted or not: what users count first, then returns, their difference and its interval."""
         if not self.as_good:
-            doubt = f"not promoted: not at least as good as the best heuristic, {self.best}, with 95 % confidence"
+            doubt = (
+                f"not promoted: not at least as good as the best heuristic, {self.best}, with {self._sure} confidence"
+            )
             return f"{doubt}: {self._against(self.best)}; {self._stayed}"
         against = f"{self._present}: {self._against(self.incumbent)}"
         best = self.baselines[self.best].mean()
@@ -127,7 +138,7 @@ class Judgement:
     def _against(self, rival: str) -> str:
         """The agent's figures and a rival's, which is a baseline or the incumbent."""
         returns = self._of(self.baselines, self.champion, rival)
-        difference = mean_interval(self.returns - returns)
+        difference = self._interval(self.returns - returns)
         mean, low, high = (fixed(difference[part], 5, signed=True) for part in ("mean", "low", "high"))
         told = "".join(
             f"{row['name']} {amount(row['policies']['agent']['mean'], row['unit'])} against "
@@ -136,8 +147,22 @@ class Judgement:
         )
         return (
             f"{told}return {fixed(self.returns.mean(), 5)} against {fixed(returns.mean(), 5)} (difference {mean}, "
-            f"95 % interval {low} to {high}; {self.equivalence})"
+            f"{self._sure} interval {low} to {high}; {self.equivalence}; a gain of "
+            f"{fixed(self._detectable(returns), 5)} would be found in {percent(POWER, 0)} of such judgings)"
         )
+
+    def _detectable(self, rival: Floats) -> float:
+        return self.equivalence.margin + self._estimate(self.returns - rival).detectable(self.confidence)
+
+    def _estimate(self, values: Floats) -> Estimate:
+        return estimate(values, self.clusters)
+
+    def _interval(self, values: Floats) -> dict[str, float]:
+        return self._estimate(values).interval(self.confidence).as_dict()
+
+    @property
+    def _sure(self) -> str:
+        return confidence(self.confidence)
 
     def rows(self, *rivals: str) -> list[dict[str, Any]]:
         """Of each outcome ``name`` and ``unit``, and in ``policies`` intervals of ``agent`` and each rival, by name."""
@@ -146,9 +171,15 @@ class Judgement:
         counted = {name: self._of(self.counted.baselines, self.counted.champion, name) for name in rivals}
         counted = {"agent": self.counted.agent, **counted}
         return [
-            outcome.document() | {"policies": {name: mean_interval(values[:, i]) for name, values in counted.items()}}
+            outcome.document()
+            | {"policies": {name: self._counted(outcome, values[:, i]) for name, values in counted.items()}}
             for i, outcome in enumerate(self.counted.outcomes)
         ]
+
+    def _counted(self, outcome: Outcome, values: Floats) -> dict[str, float]:
+        if outcome.unit != SHARE:
+            return self._interval(values)
+        return share_interval(values, self.clusters, self.confidence).as_dict()
 
     @staticmethod
     def _of(baselines: Mapping[str, Floats], champion: Floats | None, name: str) -> Floats:
@@ -166,24 +197,29 @@ class Judgement:
         """The agent report's part that all kinds have."""
         return {
             "outcomes": self.rows(*dict.fromkeys((self.best, self.incumbent))),
-            "return": mean_interval(self.returns),
-            "heuristics": {name: mean_interval(returns) for name, returns in self.baselines.items()},
+            "return": self._interval(self.returns),
+            "heuristics": {name: self._interval(returns) for name, returns in self.baselines.items()},
             "best_heuristic": self.best,
             "advantage": self.advantage,
             "incumbent": self.incumbent,
             "gain": self.gain,
+            "detectable": self.detectable,
             "champion_advantage": self.champion_advantage,
-            "champion_as_good": self.champion_as_good,
+            "champion_worse": self.champion_worse,
             "equivalence_margin": self.equivalence_margin,
+            "confidence": self.confidence,
             "promoted": self.promoted,
             "reason": self.reason,
             "episodes": len(self.returns),
         }
 
 
-def beaten(optimum: Floats, others: Mapping[str, Floats]) -> str | None:
-    """Why what was computed as the optimum is none: somebody earns more on the same episodes, with 95 % confidence."""
-    ahead = {name: mean_interval(returns - optimum) for name, returns in others.items()}
+def beaten(optimum: Floats, others: Mapping[str, Floats], clusters: Clusters | None = None) -> str | None:
+    """Why what was computed as the optimum is none: somebody earns more on the same episodes, with 95 % confidence.
+
+    ``clusters`` as of ``Judgement``.
+    """
+    ahead = {name: mean_interval(returns - optimum, clusters) for name, returns in others.items()}
     sure = [name for name, interval in ahead.items() if interval["low"] > ROUNDING * abs(float(optimum.mean()))]
     if not sure:
         return None

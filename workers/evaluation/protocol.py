@@ -2,8 +2,8 @@
 
 Every candidate and every baseline plays the same episodes at each level, L0 to L4 (see ``levels``), under several
 seeds. A candidate passes a level where it is at least as good as the best heuristic with the confidence asked for; its
-class is the highest level up to which it passed all. ``evaluate`` does it in one go, ``EvaluationRun`` in resumable
-chunks.
+class is the highest level up to which it passed all. An outdated candidate is of no class, and does not play: what
+answers in its place would. ``evaluate`` does it in one go, ``EvaluationRun`` in resumable chunks.
 """
 
 from collections.abc import Callable, Sequence
@@ -83,9 +83,10 @@ class EvaluationRun:
         clock: Callable[[], float] = perf_counter,
     ) -> None:
         self.problem, self.settings, self.clock = problem, settings, clock
+        self.entered = list(candidates)
+        self.candidates = {candidate.name: candidate for candidate in candidates if not candidate.outdated}
         self.everybody = listed(problem, candidates)
-        self.candidates = {candidate.name: candidate for candidate in candidates}
-        self._players = {c.name: [problem.player(one) for one in c.contenders] for c in candidates}
+        self._players = {c.name: [problem.player(one) for one in c.contenders] for c in self.candidates.values()}
         self.seeds = {
             level: np.random.SeedSequence([settings.seed, level is not Level.TRAIN]).generate_state(settings.seeds)
             for level in Level
@@ -96,7 +97,9 @@ class EvaluationRun:
         self._result: Evaluation | None = None
 
     def _planned(self) -> list[Unit]:
-        """Everything that there is to do, in order."""
+        """Everything that there is to do, in order; nothing where all candidates are outdated."""
+        if not self.candidates:
+            return []
         levels = [one for one in Level if (self.settings.skipped(one) or self.problem.unavailable(one)) is None]
         games = [
             Unit("playing", level, one.name, seed)
@@ -203,5 +206,6 @@ class EvaluationRun:
                 checked[str(unit.policy)] = record.details
             elif unit.level is not None and record.returns is not None:
                 played.setdefault(unit.level, {}).setdefault(str(unit.policy), []).append(record)
-        summary = Summary(self.problem, list(self.candidates.values()), self.everybody, self.settings, played)
-        return Evaluation(summary.document(checked, self.records[0].details, self.records.seconds))
+        summary = Summary(self.problem, self.entered, self.everybody, self.settings, played)
+        tuned = self.records[0].details if self.candidates else None
+        return Evaluation(summary.document(checked, tuned, self.records.seconds))

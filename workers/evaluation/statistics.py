@@ -1,8 +1,12 @@
-"""Statistics of returns over seeds and episodes, after Agarwal et al. 2021, "Deep RL at the edge of the precipice".
+"""Intervals of means, interquartile means and shares over episodes of which some vary together.
 
-A policy's scores are [S, E]: S seeds of E episodes. Intervals come from a hierarchical bootstrap: seeds are drawn with
-replacement, then episodes within each. All policies of an arena share one ``Resamples``, so that whatever compares
-them is paired. A mean is then a product of matrices.
+Episodes that share what varies (a seed, a half of a log, a stretch of time) are one cluster: they say little more than
+one episode does. All intervals are Student's t of clusters; without clusters each episode is one.
+
+Standard error and degrees of freedom are those of Bell and McCaffrey 2002, "Bias reduction in standard errors for
+linear regression with multi-stage samples" (CR2), which Cameron and Miller 2015, "A practitioner's guide to
+cluster-robust inference", and Imbens and Kolesár 2016, "Robust standard errors in small samples", advise for few
+clusters. Of G clusters of one size they are the standard error of the clusters' means, and G − 1.
 """
 
 from collections.abc import Sequence
@@ -10,9 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
+from scipy.special import betaincinv, stdtrit
 
 Floats = NDArray[np.float64]
+Clusters = NDArray[np.intp]
+LOOKS = 12  # after which verdicts on the same question allow for no more errors than before
+POWER = 0.8  # of the effect that a verdict is said to be able to see
 
 
 class Interval(NamedTuple):
@@ -27,61 +34,78 @@ class Interval(NamedTuple):
         return {"mean": self.mean, "low": self.low, "high": self.high}
 
 
-def mean_interval(values: Floats) -> dict[str, float]:
-    """Mean of ``values`` [E] and its 95 % interval by Student's t; infinitely wide for a single one."""
-    mean, count = float(values.mean()), len(values)
-    errors = float(stdtrit(count - 1, 0.975)) if count > 1 else 0.0
-    half = errors * float(values.std(ddof=1)) / count**0.5 if count > 1 else float("inf")
-    return {"mean": mean, "low": mean - half, "high": mean + half}
+class Estimate(NamedTuple):
+    """A mean, its standard error, and the degrees of freedom of the latter; 0: one cluster can't tell."""
+
+    mean: float
+    error: float
+    freedom: float
+
+    def interval(self, confidence: float = 0.95) -> Interval:
+        """By Student's t; infinitely wide without a degree of freedom."""
+        half = self._errors((1 + confidence) / 2)
+        return Interval(self.mean, self.mean - half, self.mean + half)
+
+    def detectable(self, confidence: float = 0.95, power: float = POWER) -> float:
+        """The smallest true mean of whose intervals a share ``power`` lies above 0.
+
+        The sum of two quantiles of Student's t, of standard errors (Bloom 1995, "Minimum detectable effects").
+        """
+        return self._errors((1 + confidence) / 2) + self._errors(power)
+
+    def _errors(self, chance: float) -> float:
+        """The quantile of Student's t, of standard errors."""
+        return float(stdtrit(self.freedom, chance)) * self.error if self.freedom > 0 else float("inf")
 
 
-def bootstrap_interval(estimate: float, resampled: Floats) -> dict[str, float]:
-    """An estimate with the 95 % percentile interval of its ``resampled`` values [R]."""
-    return interval(estimate, resampled).as_dict()
+def estimate(values: Floats, clusters: Clusters | None = None) -> Estimate:
+    """Mean of ``values`` [E], of which those of equal ``clusters`` [E] vary together; None: each by itself.
 
-
-class Resamples:
-    """How often each episode is drawn in each of R resamples of S seeds of E episodes.
-
-    Attributes:
-        counts: [R, S · E]; every row adds up to S · E.
+    With ``clusters`` [E, 2] they vary together in two ways, as results of several models on several days do. The
+    variances of both ways add up, with Satterthwaite's degrees of freedom (1946, "An approximate distribution of
+    estimates of variance components"): what varies in neither way counts twice, so that the interval is rather too wide
+    (MacKinnon, Nielsen and Webb 2021, "Wild bootstrap and asymptotic inference with multiway clustering").
     """
-
-    def __init__(
-        self, seeds: int, episodes: int, resamples: int, rng: np.random.Generator, *, stratified: bool = False
-    ) -> None:
-        """``stratified`` resamples episodes within every seed, but takes the seeds as they are."""
-        self.shape = (seeds, episodes)
-        self.counts = np.empty((resamples, seeds * episodes), np.float32)
-        for row in self.counts:
-            drawn = np.arange(seeds) if stratified else rng.integers(seeds, size=seeds)
-            places = drawn[:, None] * episodes + rng.integers(episodes, size=(seeds, episodes))
-            row[:] = np.bincount(places.reshape(-1), minlength=row.size)
-
-    def means(self, values: Floats) -> Floats:
-        """Mean of ``values`` [..., S, E] in every resample, [..., R]."""
-        flat = values.reshape(*values.shape[:-2], -1)
-        centre = flat.mean(axis=-1, keepdims=True)  # float32 products then lose nothing that matters
-        result: Floats = ((flat - centre).astype(np.float32) @ self.counts.T) / self.counts.shape[1] + centre
-        return result
-
-    def interquartile_means(self, values: Floats) -> Floats:
-        """Interquartile mean of ``values`` [S, E] in every resample, [R]."""
-        flat = values.reshape(-1)
-        order = np.argsort(flat, kind="stable")
-        upper = np.cumsum(self.counts[:, order], axis=1, dtype=np.float32)
-        quarter = flat.size / 4
-        np.clip(upper, quarter, 3 * quarter, out=upper)
-        weights = np.diff(upper, axis=1, prepend=np.float32(quarter))
-        centre = flat.mean()
-        result: Floats = (weights @ (flat[order] - centre)) / (2 * quarter) + centre
-        return result
+    if clusters is None:
+        return _clustered(values, np.arange(len(values)))
+    if clusters.ndim == 1:
+        return _clustered(values, np.unique(clusters, return_inverse=True)[1])
+    ways = [estimate(values, way) for way in clusters.T]
+    variance = sum(way.error**2 for way in ways)
+    fewest = min(way.freedom for way in ways)
+    if not fewest or not variance:
+        return ways[0]._replace(error=variance**0.5, freedom=fewest)
+    freedom = variance**2 / sum(way.error**4 / way.freedom for way in ways)
+    return Estimate(ways[0].mean, variance**0.5, freedom)
 
 
-def interval(estimate: float, resampled: Floats, confidence: float = 0.95) -> Interval:
-    """``estimate`` with the percentile interval of its resampled values [R]."""
-    low, high = np.quantile(resampled, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Interval(float(estimate), float(low), float(high))
+def _clustered(values: Floats, clusters: Clusters) -> Estimate:
+    """``clusters`` are numbered from 0 without a gap."""
+    mean = float(values.mean())
+    share = np.bincount(clusters) / len(values)
+    if len(share) == 1:
+        return Estimate(mean, float("inf"), 0.0)
+    sums = np.bincount(clusters, values - mean) / len(values)
+    error = float(np.sqrt((sums**2 / (1 - share)).sum()))
+    each = share**2 / (1 - share)
+    together = each.sum() ** 2 - (each**2).sum()
+    return Estimate(mean, error, float(1 / ((share**2).sum() + together)))
+
+
+def mean_interval(values: Floats, clusters: Clusters | None = None) -> dict[str, float]:
+    """Mean of ``values`` [E] and its 95 % interval; infinitely wide for a single cluster. See ``estimate``."""
+    return estimate(values, clusters).interval().as_dict()
+
+
+def confidence_at(look: int, confidence: float = 0.95) -> float:
+    """What the interval of look 1, 2, … must have, so that with ``confidence`` those of ``LOOKS`` hold the truth.
+
+    Errors are allowed 1 / (look · (look + 1)) of what there is of them, all looks together 1 (union bound; confidence
+    sequences: Darling and Robbins 1967, "Confidence sequences for mean, variance, and median"). Looks after ``LOOKS``
+    have its confidence: else what changes later would never be seen.
+    """
+    counted = min(look, LOOKS)
+    return 1 - (1 - confidence) / (counted * (counted + 1))
 
 
 def interquartile_mean(values: NDArray[np.floating]) -> float:
@@ -93,27 +117,66 @@ def interquartile_mean(values: NDArray[np.floating]) -> float:
     return float(weights @ ordered / (2 * quarter))
 
 
+def interquartile(values: Floats, clusters: Clusters | None = None) -> Estimate:
+    """Interquartile mean of ``values`` [E]; see ``estimate``.
+
+    What each value adds to it is that of winsorised values (Tukey and McLaughlin 1963, "Less vulnerable confidence and
+    significance procedures"); these vary together as the values do.
+    """
+    winsorised = np.clip(values, *np.quantile(values, [0.25, 0.75]))
+    return estimate(2 * winsorised, clusters)._replace(mean=interquartile_mean(values))
+
+
+def share_interval(values: Floats, clusters: Clusters | None = None, confidence: float = 0.95) -> Interval:
+    """Mean of ``values`` [E], each from 0 to 1, and its interval within 0 to 1; see ``estimate``.
+
+    Jeffreys's (Brown, Cai and DasGupta 2001, "Interval estimation for a binomial proportion") for as many independent
+    draws as would have the standard error that was found (Korn and Graubard 1998, "Confidence intervals for proportions
+    with small expected number of positive counts estimated from survey data"): also where all are 0, or all 1.
+    """
+    found, tail = estimate(values, clusters), (1 - confidence) / 2
+    share = min(max(found.mean, 0.0), 1.0)
+    if not found.freedom:
+        return Interval(share, 0.0, 1.0)
+    same = share in (0.0, 1.0)
+    draws: float = len(values) if same else share * (1 - share) / max(found.error, 1e-9) ** 2
+    if same and clusters is not None:
+        draws = found.freedom + 1  # how much of it varies together can't be seen
+    elif len(values) > 1:
+        draws *= float(stdtrit(len(values) - 1, tail) / stdtrit(found.freedom, tail)) ** 2
+    won = share * draws
+    low, high = betaincinv(won + 0.5, draws - won + 0.5, [tail, 1 - tail])
+    low, high = float(low) if share > 0 else 0.0, float(high) if share < 1 else 1.0
+    return Interval(share, min(low, share), max(high, share))
+
+
+def jackknife(left_out: Floats, whole: float, freedom: float | None = None) -> Estimate:
+    """An estimate whose ``left_out`` [G] are those without one cluster each.
+
+    Mean and standard error of pseudo-values (Tukey 1958; Miller 1974, "The jackknife – a review").
+
+    Args:
+        left_out: what is estimated without each.
+        whole: what is estimated of all.
+        freedom: of the standard error; None: G − 1.
+    """
+    count = len(left_out)
+    error = float(np.sqrt((count - 1) / count * ((left_out - left_out.mean()) ** 2).sum()))
+    return Estimate(whole, error, count - 1.0 if freedom is None else freedom)
+
+
 def wins(ours: NDArray[np.floating], theirs: NDArray[np.floating]) -> Floats:
     """1 where ours is larger, 0 where it is less, half where they are equal; of one shape."""
     won: Floats = (ours > theirs) + 0.5 * (ours == theirs)
     return won
 
 
-def probability_of_improvement(ours: NDArray[np.floating], theirs: NDArray[np.floating], *, paired: bool) -> float:
-    """P(ours > theirs), ties counting half.
+def profile(
+    scores: Floats, tau: Sequence[float] | Floats, clusters: Clusters | None = None, confidence: float = 0.95
+) -> Floats:
+    """Performance profile: share of ``scores`` [E] above each of ``tau`` [T], and its interval; [3, T].
 
-    Paired: on the same episode. Unpaired: of independent draws, U/(m·n) of Mann and Whitney (Agarwal et al. 2021, 4.2).
+    After Agarwal et al. 2021, "Deep reinforcement learning at the edge of the statistical precipice".
     """
-    if paired:
-        return float(wins(ours, theirs).mean())
-    mine, others = ours.reshape(-1), np.sort(theirs.reshape(-1))
-    u = (np.searchsorted(others, mine, "left") + np.searchsorted(others, mine, "right")).sum() / 2
-    return float(u / (len(mine) * len(others)))
-
-
-def profile(scores: Floats, tau: Sequence[float] | Floats, resamples: Resamples, confidence: float = 0.95) -> Floats:
-    """Performance profile: share of ``scores`` [S, E] above each of ``tau`` [T], and its interval; [3, T]."""
-    above = (scores[None] > np.asarray(tau)[:, None, None]).astype(np.float64)
-    drawn = resamples.means(above)
-    low, high = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2], axis=1)
-    return np.stack([above.mean(axis=(1, 2)), low, high])
+    above = (scores[None] > np.asarray(tau)[:, None]).astype(np.float64)
+    return np.array([share_interval(row, clusters, confidence) for row in above]).T

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.charts.text import amount, fixed, percent
+from app.charts.text import SHARE, amount, fixed, percent
 from app.kinds.contract.outcome import Outcome
 from app.kinds.contract.policy import Policy
 from workers.evaluation.candidate import OPTIMUM, PLAN, PLANNED, RANDOM, Candidate, Listed, Settings
@@ -18,13 +18,16 @@ from workers.evaluation.judge import beaten
 from workers.evaluation.levels import CLASSES, TITLES, Level
 from workers.evaluation.problem import LevelOptimum, Problem
 from workers.evaluation.records import Record
-from workers.evaluation.statistics import Interval, Resamples, interquartile_mean, interval, profile, wins
+from workers.evaluation.statistics import Clusters, Interval, estimate, interquartile, profile, share_interval, wins
 from workers.evaluation.wrappers import applied
 
 Floats = NDArray[np.float64]
 Played = Mapping[Level, Mapping[str, Sequence[Record]]]
 SCHEMA = "steward.evaluation/1"
 PROFILE_POINTS = 41
+MOST_GUARDED = 0.5
+"""Share of an agent's decisions on the training distribution above which the guard, and not the agent, is judged."""
+NOTHING_PLAYED = "nothing is assessed: every agent is outdated"
 PROFILED = (Level.SEEDS, Level.PARAMETERS, Level.COMPOSITION, Level.ENVIRONMENT)
 
 
@@ -44,7 +47,8 @@ class Evaluation:
       ``terms`` (mean per episode), ``guarded`` (share of decisions), ``normalised`` (0: random, 1: best heuristic);
     - ``policies``: ``name``, ``role`` (candidate, heuristic, optimum, plan, tuner, random) and ``title``, in the
       order in which to show them;
-    - ``candidates``: ``name``, ``class`` (none, L0 … L4), ``verdict``, ``levels`` (``level``, ``passed``, ``reason``,
+    - ``candidates``: ``name``, ``class`` (none, L0 … L4), ``verdict``, ``outdated`` (why nothing of it was assessed;
+      null where it was), ``levels`` (none where it was not; ``level``, ``passed``, ``reason``,
       ``advantage``, ``probability_of_improvement``, ``gap`` of ``return`` and ``advantage`` from training to the level,
       ``gap_to_optimum``), ``heat_map`` (see ``heat.shown``), ``aliasing`` (see ``aliasing.check``), ``curve``;
     - ``profiles``: by level ``tau`` and for each policy ``share``, ``low``, ``high`` of the episodes whose normalised
@@ -74,6 +78,13 @@ class Verdict(NamedTuple):
 class LevelScores:
     """Everybody's scores at one level.
 
+    Episodes vary together that are of one seed; where several contenders take turns, those that one of them decided.
+
+    Args:
+        level, records, settings: of the evaluation.
+        heuristics: names of those.
+        turns: how many contenders take turns, by the candidate's name.
+
     Attributes:
         scores: of every policy, [S, E].
         outcomes: what users count, of every policy, [S, E, O].
@@ -81,15 +92,19 @@ class LevelScores:
     """
 
     def __init__(
-        self, level: Level, records: Mapping[str, Sequence[Record]], heuristics: Sequence[str], settings: Settings
+        self,
+        level: Level,
+        records: Mapping[str, Sequence[Record]],
+        heuristics: Sequence[str],
+        settings: Settings,
+        turns: Mapping[str, int],
     ) -> None:
-        self.level, self.records, self.settings = level, dict(records), settings
+        self.level, self.records, self.settings, self.turns = level, dict(records), settings, turns
         self.scores: dict[str, Floats] = {
             name: np.array([record.returns for record in played], np.float64) for name, played in records.items()
         }
         self.outcomes = {name: np.array([record.outcomes for record in played]) for name, played in records.items()}
         self.best = max(heuristics, key=lambda name: float(self.scores[name].mean()))
-        self.resamples = _resamples(self.scores[self.best].shape, settings)
 
     def rename(self, name: str, other: str) -> None:
         """Call a policy by another name, where it played."""
@@ -111,18 +126,27 @@ class LevelScores:
         """Paired difference to the best heuristic, [S, E]."""
         return self.scores[name] - self.scores[self.best]
 
-    def interval(self, values: Floats) -> Interval:
-        """Mean of ``values`` [S, E]."""
-        return interval(float(values.mean()), self.resamples.means(values), self.settings.confidence)
+    def clusters(self, name: str, values: Floats) -> Clusters:
+        """Which of a policy's ``values`` [S, …] vary together, [S · …]."""
+        seeds = np.arange(len(values))
+        turns = self.turns.get(name, 1)
+        return np.repeat(seeds if turns == 1 else seeds % turns, values[0].size)
+
+    def interval(self, name: str, values: Floats) -> Interval:
+        """Mean of a policy's ``values`` [S, …]."""
+        return estimate(values.ravel(), self.clusters(name, values)).interval(self.settings.confidence)
+
+    def share(self, name: str, values: Floats) -> Interval:
+        """Mean of a policy's ``values`` [S, E] that are from 0 to 1."""
+        return share_interval(values.ravel(), self.clusters(name, values), self.settings.confidence)
 
     def advantage(self, name: str) -> Interval:
         """Over the best heuristic."""
-        return self.interval(self.ahead(name))
+        return self.interval(name, self.ahead(name))
 
     def improvement(self, name: str) -> Interval:
         """Probability of a better episode than the best heuristic's."""
-        found = self.interval(wins(self.scores[name], self.scores[self.best]))
-        return Interval(*(min(max(part, 0.0), 1.0) for part in found))
+        return self.share(name, wins(self.scores[name], self.scores[self.best]))
 
     @cached_property
     def scale(self) -> float | None:
@@ -137,18 +161,21 @@ class LevelScores:
     def counted(self, name: str, outcomes: Sequence[Outcome]) -> dict[str, dict[str, float]]:
         """Intervals of what users count, by the outcome's name."""
         values = self.outcomes[name].astype(np.float64)
-        return {one.name: self.interval(values[:, :, i]).as_dict() for i, one in enumerate(outcomes)}
+        return {
+            one.name: (self.share if one.unit == SHARE else self.interval)(name, values[:, :, i]).as_dict()
+            for i, one in enumerate(outcomes)
+        }
 
     def figures(self, name: str, terms: Sequence[str], outcomes: Sequence[Outcome]) -> dict[str, Any]:
         """One policy's row."""
         values, records, normalised = self.scores[name], self.records[name], self.normalised(name)
-        iqm = self.resamples.interquartile_means(values)
+        middle = interquartile(values.ravel(), self.clusters(name, values))
         guarded = [record.details["guarded"] for record in records]
         mean_terms = np.mean([record.details["terms"] for record in records], axis=0)
         return {
             "outcomes": self.counted(name, outcomes),
-            "return": self.interval(values).as_dict(),
-            "iqm": interval(interquartile_mean(values), iqm, self.settings.confidence).as_dict(),
+            "return": self.interval(name, values).as_dict(),
+            "iqm": middle.interval(self.settings.confidence).as_dict(),
             "terms": dict(zip(terms, map(float, mean_terms), strict=True)),
             "guarded": None if None in guarded else float(np.mean(guarded)),
             "advantage": self.advantage(name).as_dict(),
@@ -163,15 +190,9 @@ class LevelScores:
         scores = {name: (values - self.mean(RANDOM)) / self.scale for name, values in self.scores.items()}
         low, high = np.quantile(np.concatenate(list(scores.values())), [0.01, 0.99])
         tau = np.linspace(low, high, PROFILE_POINTS)
-        drawn = {n: profile(s, tau, self.resamples, self.settings.confidence) for n, s in scores.items()}
+        drawn = {n: profile(s.ravel(), tau, self.clusters(n, s), self.settings.confidence) for n, s in scores.items()}
         rows = {n: dict(zip(("share", "low", "high"), rows.tolist(), strict=True)) for n, rows in drawn.items()}
         return {"level": self.level.label, "tau": tau.tolist(), "policies": rows}
-
-
-def _resamples(shape: tuple[int, ...], settings: Settings) -> Resamples:
-    """The same for all levels of one size: what happens at two of them is paired."""
-    rng = np.random.default_rng([settings.seed, 2])
-    return Resamples(shape[0], shape[1], settings.resamples, rng)
 
 
 class Summary:
@@ -179,7 +200,7 @@ class Summary:
 
     Args:
         problem, candidates, everybody, settings: of the evaluation.
-        played: what was played, by level and policy; one record for each seed.
+        played: what was played, by level and policy; one record for each seed. Nothing where all are outdated.
     """
 
     def __init__(
@@ -192,7 +213,10 @@ class Summary:
     ) -> None:
         self.problem, self.candidates, self.everybody, self.settings = problem, candidates, everybody, settings
         rules = [one.name for one in everybody if one.role == "heuristic"]
-        self.level_scores = {level: LevelScores(level, records, rules, settings) for level, records in played.items()}
+        turns = {one.name: len(one.contenders) for one in candidates}
+        self.level_scores = {
+            level: LevelScores(level, records, rules, settings, turns) for level, records in played.items()
+        }
         self.world = problem.world(1, settings.seed)
         self.optima = {
             level: _unbeaten(problem.optimum(level, settings.seed), scored)
@@ -219,7 +243,7 @@ class Summary:
             "term_weights": dict(zip(problem.terms, map(float, problem.weights), strict=True)),
             "levels": [self._level(level) for level in Level],
             "policies": [one._asdict() for one in self.everybody],
-            "candidates": [self._candidate(one, checked[one.name]) for one in self.candidates],
+            "candidates": [self._candidate(one, checked.get(one.name)) for one in self.candidates],
             "profiles": [drawn for drawn in profiles if drawn is not None],
             "pictures": self._pictures(),
             "tuner": tuned,
@@ -228,7 +252,9 @@ class Summary:
 
     def _pictures(self) -> dict[str, Any] | None:
         """What the candidates, the best heuristic of the fixed episode and the optimum do."""
-        shown: dict[str, bytes | Policy] = {one.name: one.contenders[0] for one in self.candidates}
+        if not self.level_scores:
+            return None
+        shown: dict[str, bytes | Policy] = {one.name: one.contenders[0] for one in self.candidates if not one.outdated}
         fixed = self.level_scores[Level.FIXED]
         shown[fixed.best] = self.problem.heuristics[fixed.best]
         best = self.optima[Level.FIXED].policy
@@ -237,7 +263,8 @@ class Summary:
 
     def _unavailable(self, level: Level) -> str | None:
         """Why a level was not played."""
-        return self.settings.skipped(level) or self.problem.unavailable(level)
+        none = None if self.level_scores else NOTHING_PLAYED
+        return self.settings.skipped(level) or self.problem.unavailable(level) or none
 
     def _level(self, level: Level) -> dict[str, Any]:
         title = TITLES[level][0]
@@ -257,7 +284,21 @@ class Summary:
             else {name: scored.figures(name, self.problem.terms, self.problem.outcomes) for name in scored.scores},
         }
 
+    def _outdated(self, candidate: Candidate) -> str:
+        """That a candidate is outdated, what to do and why; empty where it is not."""
+        if candidate.outdated:
+            return candidate.outdated
+        played = self.level_scores[Level.TRAIN].records[candidate.name]
+        shares = [record.details["guarded"] for record in played]
+        guarded = 0.0 if None in shares else float(np.mean(shares))
+        told = f"outdated: retrain (the guard answered in its place in {percent(guarded)} of decisions)"
+        return told if guarded > MOST_GUARDED else ""
+
     def _candidate(self, candidate: Candidate, aliasing: Any) -> dict[str, Any]:
+        if outdated := self._outdated(candidate):
+            told = f"{candidate.name} is {outdated}. Nothing of it is assessed."
+            known = {"name": candidate.name, "class": "none", "verdict": told, "outdated": outdated, "levels": []}
+            return known | {"heat_map": None, "aliasing": {"checked": False, "reason": "it is outdated"}, "curve": None}
         verdicts: dict[Level, Verdict] = {level: self._verdict(candidate.name, level) for level in CLASSES}
         reached = _class(verdicts)
         seeds = self.level_scores.get(Level.SEEDS)
@@ -266,6 +307,7 @@ class Summary:
             "name": candidate.name,
             "class": "none" if reached is None else reached.label,
             "verdict": _verdict_text(candidate.name, reached, verdicts),
+            "outdated": None,
             "levels": [self._passed(candidate.name, level, verdicts[level]) for level in CLASSES],
             "heat_map": shown(self.problem, np.sum(heat, axis=0)) if heat else None,
             "aliasing": aliasing,
@@ -311,12 +353,11 @@ class Summary:
         }
 
     def _gap(self, name: str, there: LevelScores) -> dict[str, Any]:
-        """From training to the level: of the return, and of the advantage over the best heuristic."""
+        """From training to the level: of the return, and of the advantage over the best heuristic; paired by seed."""
         train = self.level_scores[Level.TRAIN]
 
         def gap(ours: Floats, theirs: Floats) -> dict[str, float]:
-            drawn = train.resamples.means(ours) - there.resamples.means(theirs)
-            return interval(float(ours.mean() - theirs.mean()), drawn, self.settings.confidence).as_dict()
+            return there.interval(name, ours.mean(axis=1) - theirs.mean(axis=1)).as_dict()
 
         return {
             "return": gap(train.scores[name], there.scores[name]),
@@ -335,7 +376,8 @@ def _unbeaten(found: LevelOptimum, scored: LevelScores) -> LevelOptimum:
     if not found.exact or OPTIMUM not in scored.scores:
         return found
     others = {name: values.ravel() for name, values in scored.scores.items() if name != OPTIMUM}
-    doubt = beaten(scored.scores[OPTIMUM].ravel(), others)
+    best = scored.scores[OPTIMUM]
+    doubt = beaten(best.ravel(), others, scored.clusters(OPTIMUM, best))
     return found if doubt is None else found._replace(exact=False, reason=doubt)
 
 

@@ -35,6 +35,11 @@ class Disturbed:
         self.disturbances: list[Disturbance] = []
         self.renew()
 
+    @property
+    def clusters(self) -> NDArray[np.intp] | None:
+        """See ``World``: each episode varies by itself."""
+        return None
+
     def renew(self) -> None:
         """Forget what disturbances asked for."""
         self.same, self.random = True, np.random.Generator(np.random.SFC64(self.seed))

@@ -126,7 +126,7 @@ class LearnedKind(Protocol):
         """
         ...
 
-    def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun], seed: int) -> dict[str, Any]:
+    def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun]) -> dict[str, Any]:
         """What an agent would have earned in the runs that really happened; ``reason`` where that can't be said."""
         ...
 

@@ -147,10 +147,6 @@ class Agent:
             raise ValueError(f"{type(self.learner).__name__} can't go on from what was published")
         self.learned = self.learner.start(self.learned, arrays, config)
 
-    def forget(self) -> None:
-        """Drop remembered transitions (not what was learned from them)."""
-        self.buffer.clear()
-
     def state(self, *, memory: bool) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return arrays and plain values from which `restore` goes on; `memory` with the remembered transitions."""
         host = self.learner.backend.to_numpy

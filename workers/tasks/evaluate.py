@@ -11,6 +11,7 @@ import msgspec
 from sqlalchemy.orm import Session
 
 from app.agents import repository as agents
+from app.agents.standing import FIRST_JUDGE, JUDGE, Present
 from app.database import tables
 from app.evaluations import service as evaluations
 from app.evaluations.schemas import EvaluationRequest, Verdict
@@ -47,10 +48,11 @@ class EvaluateInput(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """A checkpoint: it holds for the spec that it was made under."""
+    """A checkpoint: it holds for the spec that it was made under, and for the judge by which."""
 
     spec_version: int
     run: bytes
+    judge: int = FIRST_JUDGE
 
 
 def load(job: RunningJob) -> EvaluateInput:
@@ -63,9 +65,9 @@ def load(job: RunningJob) -> EvaluateInput:
     with job.database.reading() as session:
         row = session.get_one(tables.Workload, job.lease.workload_id)
         kind, model = learned_kind(row.kind), inputs.model(session, row, request.model)
-        found = {int(version): _agent(session, row.id, int(version)) for version in request.agents}
+        found = {int(version): _agent(session, row, int(version)) for version in request.agents}
         held_out = None
-        if request.level in HOLDING_OUT:
+        if request.level in HOLDING_OUT and not all(one.candidate.outdated for one in found.values()):
             models, trained = [one.model_version for one in found.values()], [one.at for one in found.values()]
             held_out = inputs.held_out(session, row, request.held_out, models, trained)
         samples = held_out is not None or inputs.from_samples(row)
@@ -89,16 +91,13 @@ class _Agent(NamedTuple):
     at: datetime
 
 
-def _agent(session: Session, workload_id: str, version: int) -> _Agent:
-    agent, artifact = agents.find(session, workload_id, version), agents.artifact(session, workload_id, version)
-    if agent is None or artifact is None:
+def _agent(session: Session, row: tables.Workload, version: int) -> _Agent:
+    agent = agents.find(session, row.id, version)
+    if agent is None:
         raise LookupError(f"agent {version} is not there any more")
-    return _Agent(_candidate(version, artifact.artifact, agent.report), agent.model_version, agent.created_at)
-
-
-def _candidate(version: int, artifact: bytes, report: dict[str, Any]) -> Candidate:
-    curve = tuple((int(steps), float(value)) for steps, value in report.get("curve") or ())
-    return Candidate(f"agent {version}", (artifact,), curve=curve)
+    curve = tuple((int(steps), float(value)) for steps, value in agent.report.get("curve") or ())
+    candidate = Candidate(f"agent {version}", (agent.artifact,), curve, Present(session, row, [agent]).outdated(agent))
+    return _Agent(candidate, agent.model_version, agent.created_at)
 
 
 def evaluate(job: RunningJob) -> None:
@@ -119,9 +118,10 @@ def _off_policy(given: EvaluateInput) -> dict[str, Any]:
     """Of each agent, by version: its score on the runs that really happened, or the reason why there is none."""
     return {
         str(given.versions[one.name]): given.kind.off_policy(
-            given.workload, cast("bytes", one.contenders[0]), given.runs, given.request.seed
+            given.workload, cast("bytes", one.contenders[0]), given.runs
         )
         for one in given.candidates
+        if not one.outdated
     }
 
 
@@ -143,15 +143,15 @@ def _settings(request: EvaluationRequest) -> Settings:
 
 
 def _resumed(job: RunningJob, given: EvaluateInput) -> bytes | None:
-    """What to go on from; nothing where the spec was changed meanwhile."""
+    """What to go on from; nothing where the spec or the judge was changed meanwhile."""
     if not job.lease.checkpoint:
         return None
     kept = msgspec.msgpack.decode(job.lease.checkpoint, type=Kept)
-    return kept.run if kept.spec_version == given.spec_version else None
+    return kept.run if (kept.spec_version, kept.judge) == (given.spec_version, JUDGE) else None
 
 
 def _kept(given: EvaluateInput, run: EvaluationRun) -> bytes:
-    return msgspec.msgpack.encode(Kept(given.spec_version, run.checkpoint()))
+    return msgspec.msgpack.encode(Kept(given.spec_version, run.checkpoint(), JUDGE))
 
 
 def _evaluated(job: RunningJob, given: EvaluateInput, report: dict[str, Any]) -> Evaluated:
@@ -174,6 +174,7 @@ def verdicts(report: dict[str, Any], versions: dict[str, int]) -> list[Verdict]:
             agent=versions[candidate["name"]],
             level=None if candidate["class"] == "none" else candidate["class"],
             reason=candidate["verdict"],
+            outdated=candidate["outdated"] is not None,
         )
         for candidate in report["candidates"]
     ]

@@ -17,7 +17,8 @@ from sqlalchemy.orm import Session
 from app.agents import service as agents
 from app.agents.algorithms import ONLINE
 from app.agents.schemas import OnlineSettings
-from app.charts.text import fixed
+from app.agents.standing import TRAINED_FOR, trained_for
+from app.charts.text import confidence, fixed
 from app.database.clock import database_time
 from app.database.tables import Workload
 from app.jobs import lease as leases
@@ -45,12 +46,20 @@ class Kept(msgspec.Struct, frozen=True):
         until: seconds since 1970 at which the last one ended, and the next one began; None before the first.
         learner: what goes on learning; empty before it has learned anything.
         versions: that were published, in order.
+        rival: the version that answered in the last one.
+        looks: how many windows on end it was judged in by then.
     """
 
     windows: int = 0
     until: float | None = None
     learner: bytes = b""
     versions: tuple[int, ...] = ()
+    rival: int | None = None
+    looks: int = 0
+
+    def look(self, rival: int | None) -> int:
+        """How often a rival is judged by now, which verdicts allow for."""
+        return self.looks + 1 if rival == self.rival else 1
 
 
 class Verdict(NamedTuple):
@@ -84,7 +93,10 @@ def window(job: RunningJob, kind: Online, given: TrainInput) -> None:
         outcome, version = _published(session, job.lease.workload_id, given, verdict, kept)
         learner = kept.learner if verdict.learned is None else verdict.learned.learner
         versions = kept.versions if version is None else (*kept.versions, version)
-        _rest(session, job, settings, Kept(kept.windows + 1, until.timestamp(), learner, versions), outcome)
+        rival = given.rivals[DEFAULT_ROLE]
+        looks = kept.look(rival) - (not verdict.report)
+        after = Kept(kept.windows + 1, until.timestamp(), learner, versions, rival, looks)
+        _rest(session, job, settings, after, outcome)
 
     job.commit(write)
 
@@ -103,7 +115,8 @@ def _past(job: RunningJob, settings: OnlineSettings, kept: Kept) -> tuple[dateti
 
 def _judged(job: RunningJob, kind: Online, given: TrainInput, runs: list[LoggedRun], kept: Kept) -> Verdict:
     settings = given.train_request.online or OnlineSettings()
-    request = replace(given.request, budget=settings.steps)
+    look = kept.look(given.rivals[DEFAULT_ROLE])
+    request = replace(given.request, budget=settings.steps, look=look)
     try:
         problem = kind.online(given.workload, request, kind.window(given.workload, runs))
     except TooLittleData as error:
@@ -115,11 +128,11 @@ def _judged(job: RunningJob, kind: Online, given: TrainInput, runs: list[LoggedR
     found = replace(found, artifact=artifact)
     if report["promoted"]:
         return Verdict(PUBLISHED, report["reason"], report, found)
-    if not report["champion_as_good"]:
+    if report["champion_worse"]:
         ahead, rival = report["champion_advantage"], given.rivals[DEFAULT_ROLE]
-        why = f"agent {rival} is not as good on the window as the heuristic, which replaces it: "
+        why = f"agent {rival} is worse on the window than the heuristic, which replaces it: "
         mean, low, high = (fixed(ahead[part], 5, signed=True) for part in ("mean", "low", "high"))
-        interval = f"{mean}, 95 % interval {low} to {high}"
+        interval = f"{mean}, {confidence(report['confidence'])} interval {low} to {high}"
         return Verdict(HEURISTIC, f"{why}return {interval}; {report['reason']}", report, found)
     return Verdict(STAYS, report["reason"], report, found)
 
@@ -164,7 +177,13 @@ def _publish(session: Session, workload_id: str, given: TrainInput, verdict: Ver
         model_version=given.model_version,
         algorithm=found.algorithm,
         seed=seed,
-        report={**named, **verdict.report, **found.report, "window": window},
+        report={
+            **named,
+            **verdict.report,
+            **found.report,
+            "window": window,
+            TRAINED_FOR: trained_for(given.workload.spec),
+        },
         artifact=found.artifact,
         promote=True,
         reason=verdict.reason,

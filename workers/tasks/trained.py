@@ -11,6 +11,7 @@ from app.agents import extras
 from app.agents import repository as agent_rows
 from app.agents import service as agents
 from app.agents.schemas import TrainRequest
+from app.agents.standing import TRAINED_FOR, trained_for
 from app.database import tables
 from workers.inputs import Workload
 from workers.learning.training.driver import TrainedAgent
@@ -93,7 +94,11 @@ def publish(session: Session, workload_id: str, given: TrainInput, trained: Trai
             model_version=given.model_version,
             algorithm=str(trained.report["algorithm"]),
             seed=int(trained.report["seed"]),
-            report={**trained.report, "good_enough": trained.report["promoted"]},
+            report={
+                **trained.report,
+                "good_enough": trained.report["promoted"],
+                TRAINED_FOR: trained_for(given.workload.spec),
+            },
             artifact=trained.artifact,
             promote=promote,
             reason=reason,

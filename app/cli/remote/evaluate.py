@@ -3,6 +3,7 @@
 import json
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from app.charts.text import moment
 from app.cli.failures import exit_status
 from app.cli.options import DONE, INTERRUPTED, LEVELS, UNMET
 from app.cli.remote import progress_bar as bar
@@ -89,8 +91,11 @@ def show(found: Json, output: Console, *, as_json: bool = False) -> None:
     if report.get("outcomes"):
         output.print(by_level(report, [level for level in report["levels"] if level["level"] in LEVELS]))
     output.print(returns(report, output.width))
+    made = datetime.fromisoformat(found["created_at"]) if "created_at" in found else None
     for verdict in found["verdicts"]:
-        output.print(Text.assemble((f"agent {verdict['agent']}: {verdict['level'] or 'no class'}", "bold")))
+        past = "" if verdict.get("current", True) else ", by an earlier version of the judge: evaluate it again"
+        told = f"agent {verdict['agent']}: {verdict['level'] or 'no class'}{past}"
+        output.print(Text.assemble((told, "bold"), f" ({moment(made)})" if made else ""))
         output.print(Text(verdict["reason"]))
 
 

@@ -117,10 +117,15 @@ def show(agent: Json, output: Console) -> None:
     if len(report.get("bracket", ())) > 1:
         output.print(bracket(report["bracket"]))
     output.print(Text(f"agent {agent['version']}: {agent['algorithm']}, {_promotion(agent)}", "bold"))
-    if report.get("outcomes"):
-        output.print(compared(report["outcomes"]))
+    if agent.get("standing_reason"):
+        output.print(Text(agent["standing_reason"], "bold"))
+    if agent.get("instead"):
+        output.print(Text(f"answers now: {agent['instead']}"))
     judged = _moment(agent.get("created_at"))
-    output.print(Text(f"verdict when its training ended{f', {judged}' if judged else ''}: {report['reason']}"))
+    verdict = Text(f"verdict when its training ended{f', {judged}' if judged else ''}: {report['reason']}")
+    counted = [compared(report["outcomes"])] if report.get("outcomes") else []
+    past = bool(agent.get("standing_reason"))  # then no figure stands before the date of the verdict that it is of
+    output.print(*([verdict, *counted] if past else [*counted, verdict]), sep="\n")
     output.print(Text(f"return {_interval(report['return'])}{_gap(report)}"))
     if alone := _alone(report):
         output.print(Text(alone))

@@ -24,7 +24,7 @@ def _object(change: object) -> object:
 
 
 class ClusterPatch(BaseModel):
-    """Changes that need no retraining; omitted fields stay as they are.
+    """Changes that apply at once; omitted fields stay as they are.
 
     Capacity is not part of it: runs report their nodes.
     """

@@ -21,6 +21,7 @@ from app.kinds.cluster.views.views import ClusterViews
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.kind import Description, Parameter, Prediction, TrainingOptions
 from app.kinds.contract.run_outcome import Ended, Judgement
+from app.kinds.contract.terms import Terms, priced
 from app.kinds.contract.views import Views
 from app.kinds.forecasting.forecaster import Forecaster
 from app.policies.artifact import Artifact
@@ -74,6 +75,10 @@ class ClusterKind:
     def check(self, made: Artifact, layout: Layout) -> None:
         """See ``Kind``."""
         made.check(self.name, layout.entries, layout.actions)
+
+    def terms(self, spec: ClusterSpec) -> Terms:
+        """See ``Kind``; artifacts do not say what they were made for."""
+        return priced({node.name: node.price_per_hour for node in spec.nodes}, spec.weights.model_dump())
 
     def describe(self, spec: ClusterSpec) -> Description:
         """See ``Kind``."""

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from app.kinds.cluster.interference import slowdown
 from app.kinds.cluster.layout import Layout
-from app.kinds.cluster.learning_curves import Seen, ahead
+from app.kinds.cluster.learning_curves import Seen, ahead, kept, parametric
 from app.kinds.cluster.model import ClusterModel
 from app.kinds.cluster.samples.content import LARGEST
 from app.kinds.cluster.throughput import Place, interval
@@ -84,6 +84,10 @@ class LeftPrediction(BaseModel):
 
     level: float = Field(description="Current level of the job, without noise.")
     gain: Interval = Field(description="Improvement from now to the end.")
+    measured: bool = Field(
+        description="Whether enough jobs of the application have ended to tell how far such predictions are off; if "
+        "not, the interval is as wide as other applications need, and `convergence` limits no job."
+    )
 
 
 class ClusterPrediction(BaseModel):
@@ -163,11 +167,14 @@ def _left(model: ClusterModel, application: int, query: Query) -> LeftPrediction
     rises = name == "metric"
     which = np.array([model.curve_class(model.applications[application], rises)])
     sign = 1.0 if rises else -1.0
-    found = ahead(model.curves, which, Seen(points[None, :, 0], sign * points[None, :, 1]), np.array([until]))
-    level, gain, half = (float(part[0]) for part in found)
+    points = points[kept(len(points))]  # as of the curves that said how wide intervals are
+    seen, end = Seen(points[None, :, 0], sign * points[None, :, 1]), np.array([until])
+    found = ahead(model.curves, which, seen, end)
+    measured = bool(np.isfinite(found.half[0]))
+    level, gain, half = (float(part[0]) for part in (found if measured else parametric(seen, end)))
     if not np.isfinite(gain):
         raise invalid(f"/query/{name}", "must have four points at least: no curves like it are known", len(points))
-    return LeftPrediction(level=sign * level, gain=_interval(gain, gain - half, gain + half))
+    return LeftPrediction(level=sign * level, gain=_interval(gain, gain - half, gain + half), measured=measured)
 
 
 def _interval(mean: float, low: float, high: float) -> Interval:

@@ -79,10 +79,13 @@ def _once(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class Convergence(Strict):
-    """When a job that reports its loss or metric has little left to gain; its GPUs are then halved by window."""
+    """When a job that reports its loss or metric has little left to gain; its GPUs are then halved by window.
+
+    No job is limited before nine others of its application have ended and are in the domain model.
+    """
 
     tolerance: Probability = Field(
-        default=0.015, description="share of the level reached below which the remaining gain is little"
+        default=0.01, description="share of the level reached below which the remaining gain is little"
     )
     doubt: NonNegative = Field(default=0.5, description="half-widths of the 90 % interval added to the remaining gain")
     window_seconds: Apart = Field(default=3600.0, description="time between halvings")

@@ -16,6 +16,7 @@ from app.kinds.contract.engine import DecisionEngine, Query
 from app.kinds.contract.member import Member
 from app.kinds.contract.run_outcome import Ended, Judgement
 from app.kinds.contract.samples import SampleCodec
+from app.kinds.contract.terms import Terms
 from app.kinds.contract.views import Views
 from app.kinds.forecasting.forecaster import Forecaster
 from app.policies.artifact import Artifact
@@ -212,6 +213,14 @@ class Kind(Protocol):
 
         Raises:
             IncompatibleArtifact: it was made for another one.
+        """
+        ...
+
+    def terms(self, spec: Any) -> Terms:
+        """The targets, weights and prices that agents of a spec are trained for; outside of them one is outdated.
+
+        A kind whose artifacts say what they were made for has ``terms_made_for(spec, experience)`` beside it: the terms
+        of an artifact (its ``Artifact.experience``) that was made for another version of the spec.
         """
         ...
 

@@ -20,7 +20,7 @@ class Stacked(Struct, frozen=True, eq=False, tag=True):
     Attributes:
         horizons: in intervals.
         families: that are weighed.
-        weights: of each at each horizon, at least 0, 1 together, [H, F].
+        weights: of each at each horizon, at least 0, 1 together where the stack answers, [H, F].
     """
 
     horizons: tuple[int, ...]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from app.kinds.contract.kind import Description, Parameter, Prediction, TrainingOptions
 from app.kinds.contract.run_outcome import Ended, Judgement
+from app.kinds.contract.terms import Terms, priced
 from app.kinds.contract.views import Views
 from app.kinds.forecasting.forecaster import Forecaster, read
 from app.kinds.inference import outcome
@@ -73,6 +74,10 @@ class InferenceKind:
     def check(self, made: Artifact, layout: Layout) -> None:
         """See ``Kind``."""
         check(made, layout)
+
+    def terms(self, spec: InferenceSpec) -> Terms:
+        """See ``Kind``; artifacts do not say what they were made for."""
+        return priced({server.name: server.price_per_hour for server in spec.servers}, spec.weights.model_dump())
 
     def describe(self, spec: InferenceSpec) -> Description:
         """See ``Kind``."""

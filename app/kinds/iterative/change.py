@@ -13,7 +13,7 @@ EXAMPLE: JsonDict = {"targets": {"iteration_seconds": 1500}, "prices": {"gpus": 
 
 
 class IterativePatch(BaseModel):
-    """Changes that need no retraining; omitted fields stay as they are."""
+    """Changes that apply at once; omitted fields stay as they are."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [EXAMPLE]})
 

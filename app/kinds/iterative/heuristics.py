@@ -20,6 +20,8 @@ from app.kinds.iterative.step import action_towards
 Array = NDArray[Any]
 BAND = (0.85, 1.0)  # of the target: below it the threshold rule gives back, above it adds
 GAINS = (0.5, 0.5, 0.1)  # proportional, integral, derivative
+MODEL_PREDICTIVE = "model_predictive"
+TARGET_RATIO = (0.5, 2.0)  # lowest and highest target of a run, over the workload's, under which rules were compared
 TIE = 1e-9  # relative difference of values below which nothing is gained
 LARGEST_PLAN = 2_000_000  # allocations × runs that are weighed at once
 
@@ -264,11 +266,49 @@ HEURISTICS: dict[str, Heuristic] = {
         Heuristic("static_best", _static_best),
         Heuristic("threshold", _threshold),
         Heuristic("pid", _pid),
-        Heuristic("model_predictive", _model_predictive),
+        Heuristic(MODEL_PREDICTIVE, _model_predictive),
     )
 }
 
 
 def default_heuristic(projector: Projector) -> Heuristic:
-    """What answers while no agent does: model-predictive control, or the threshold rule without a model."""
-    return HEURISTICS["model_predictive" if projector.table.informed else "threshold"]
+    """What answers while no agent does: the rule that the domain model names, else model-predictive control.
+
+    Without a domain model the threshold rule answers. Where a target of the workload has a required probability,
+    model-predictive control does: no other rule knows of it.
+    """
+    if not projector.table.informed:
+        return HEURISTICS["threshold"]
+    required = any(metric.probability is not None for metric in projector.layout.spec.metrics)
+    return HEURISTICS[MODEL_PREDICTIVE if required else projector.table.rule or MODEL_PREDICTIVE]
+
+
+def own_terms(projector: Projector, state: State) -> NDArray[np.bool_]:
+    """Which runs have terms of their own for which no other rule than model-predictive control was compared, [B].
+
+    They require a probability, or a target is more than a factor of two from the workload's.
+    """
+    if not projector.table.informed:
+        return np.zeros(len(state.iteration), np.bool_)
+    low, high = (ratio * projector.layout.targets for ratio in TARGET_RATIO)
+    off = (state.targets < low) | (state.targets > high)  # no number is never off
+    return np.asarray((asked(state) | off).any(axis=1), np.bool_)
+
+
+def apply(rule: Heuristic, situation: Situation) -> Choice:
+    """What ``rule`` chooses; of runs with terms of their own, what model-predictive control chooses.
+
+    The rule's choices beside them count as convincing: it does not say what it expects of them.
+    """
+    choice = rule.act(situation)
+    if rule.name == MODEL_PREDICTIVE:
+        return choice
+    required = own_terms(situation.projector, situation.state)
+    if not required.any():
+        return choice
+    assured = HEURISTICS[MODEL_PREDICTIVE].act(situation)
+    assert assured.values is not None  # noqa: S101 - it says what it expects of each action
+    values = np.zeros(assured.values.shape)
+    values[np.arange(len(values)), choice.action] = np.inf
+    values = np.where(required[:, None], assured.values, values)
+    return Choice(np.where(required, assured.action, choice.action), values)

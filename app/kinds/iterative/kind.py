@@ -1,12 +1,14 @@
 """Kind ``iterative`` as the service knows it: one workload whose allocation changes between its iterations."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from app.charts.text import number
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.kind import Description, Parameter, Prediction, TrainingOptions
 from app.kinds.contract.member import Member
 from app.kinds.contract.run_outcome import Ended, Judgement
+from app.kinds.contract.terms import Terms
 from app.kinds.contract.views import Views
 from app.kinds.forecasting.forecaster import Forecaster
 from app.kinds.iterative import outcome, prediction
@@ -79,6 +81,14 @@ class IterativeKind:
     def check(self, made: Artifact, layout: Layout) -> None:
         """See ``Kind``."""
         artifact.check(made, layout)
+
+    def terms(self, spec: IterativeSpec) -> Terms:
+        """See ``Kind``: those outside of which the guard answers in a policy's place."""
+        return artifact.terms(spec)
+
+    def terms_made_for(self, spec: IterativeSpec, experience: Mapping[str, Any]) -> Terms:
+        """See ``Kind.terms``."""
+        return artifact.terms(spec, experience)
 
     def describe(self, spec: IterativeSpec) -> Description:
         """See ``Kind``."""

@@ -1,7 +1,7 @@
 """The exported domain model of an ``iterative`` workload: a table, which needs no estimator to be read."""
 
 import json
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Self
 
@@ -42,6 +42,9 @@ class ModelTable:
         members: log offsets against ``log_mean`` of models that the samples can't tell apart, equally likely before a
             run's first report, [K, M, A, C, I]; None: there is one model.
         noise_by_bin: ``noise_sd`` by iteration bin, [M, I]; None: the same in all.
+        rule: name of the heuristic that answers without an agent; None: model-predictive control.
+        evidence: why that one does, in words; empty for None.
+        terms: value, low and high of the targets, weights and prices under which it was chosen, by name.
         courses: features over the iterations of X past executions, [X, G, F], where iteration i is at i · G //
             iterations; not a number for a feature that no execution changed. None: no execution changed any.
     """
@@ -66,14 +69,17 @@ class ModelTable:
     members: NDArray[np.float32] | None = None
     noise_by_bin: Floats | None = None
     courses: NDArray[np.float32] | None = None
+    rule: str | None = None
+    evidence: str = ""
+    terms: dict[str, list[float]] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
         """The table as safetensors."""
         arrays = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NOT_ARRAYS}
         arrays = {name: array for name, array in arrays.items() if array is not None}
         arrays |= {f"feature_nodes.{i}": nodes for i, nodes in enumerate(self.feature_nodes)}
-        metadata = {"format": FORMAT, "header": json.dumps({"level": self.level, "informed": self.informed})}
-        return written(arrays, metadata)
+        header = {name: getattr(self, name) for name in _HEADER}
+        return written(arrays, {"format": FORMAT, "header": json.dumps(header)})
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
@@ -122,7 +128,8 @@ class ModelTable:
         return locate(self.feature_nodes, features)
 
 
-_NOT_ARRAYS = {"feature_nodes", "level", "informed"}
+_HEADER = ("level", "informed", "rule", "evidence", "terms")
+_NOT_ARRAYS = {"feature_nodes", *_HEADER}
 
 
 def uninformed(layout: Layout) -> ModelTable:

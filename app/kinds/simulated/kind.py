@@ -18,6 +18,7 @@ from app.kinds.contract.inputs import IncompatibleModel
 from app.kinds.contract.kind import Description, Example, Parameter, Prediction, RunStart, TrainingOptions
 from app.kinds.contract.member import Member
 from app.kinds.contract.run_outcome import Ended, Judgement
+from app.kinds.contract.terms import Terms
 from app.kinds.contract.views import Views
 from app.kinds.forecasting.forecaster import Forecaster
 from app.kinds.simulated.engine import NumberedEngine
@@ -76,6 +77,10 @@ class NumberedKind:
     def member(self, layout: NumberedLayout, model: Any) -> Member | None:  # noqa: ARG002
         """See ``Kind``: it can be none."""
         return None
+
+    def terms(self, spec: Any) -> Terms:  # noqa: ARG002
+        """See ``Kind``: none, unless the kind's own method says what its agents are trained for."""
+        return {}
 
     def describe(self, spec: Any) -> Description:
         """See ``Kind``."""

@@ -10,7 +10,7 @@ from app.kinds.workflow.spec import Objective, Spec
 
 
 class WorkflowPatch(BaseModel):
-    """Changes that need no retraining; omitted fields stay as they are."""
+    """Changes that apply at once; omitted fields stay as they are."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.kind import Description, Parameter, Prediction, RunStart, TrainingOptions
 from app.kinds.contract.run_outcome import Ended, Judgement
+from app.kinds.contract.terms import Terms, priced
 from app.kinds.contract.views import Views
 from app.kinds.forecasting.forecaster import Forecaster
 from app.kinds.workflow import outcome
@@ -71,6 +72,10 @@ class WorkflowKind:
     def check(self, made: Artifact, layout: Layout) -> None:
         """See ``Kind``."""
         artifact.check(made, layout)
+
+    def terms(self, spec: WorkflowSpec) -> Terms:
+        """See ``Kind``; artifacts do not say what they were made for."""
+        return priced({node.name: node.price_per_hour for node in spec.nodes}, spec.weights.model_dump())
 
     def describe(self, spec: WorkflowSpec) -> Description:
         """See ``Kind``."""

@@ -111,7 +111,9 @@ export interface paths {
         head?: never;
         /**
          * Update a workload
-         * @description Change what needs no retraining; decisions follow within a second, and `spec_version` is incremented.
+         * @description Change prices, weights, targets and the like; decisions follow within a second.
+         *
+         *     `spec_version` is incremented. Agents that were trained for something else are `outdated` then.
          */
         patch: operations["change_workload"];
         trace?: never;
@@ -923,6 +925,22 @@ export interface components {
              */
             champion_until: string | null;
             /**
+             * Standing
+             * @description What its verdicts are worth now. `current`: they hold. `re_evaluate`: an earlier version of the judge made them. `outdated`: the workload has targets, prices or weights that it was not trained for, and `standing_reason` says whether to train anew; evaluations assess nothing of it.
+             * @enum {string}
+             */
+            standing: "current" | "re_evaluate" | "outdated";
+            /**
+             * Standing Reason
+             * @description Why its verdicts do not hold; empty if they do.
+             */
+            standing_reason: string;
+            /**
+             * Instead
+             * @description What serves decisions in its place now, and how the agent compared with what did when it was trained; empty for the champion.
+             */
+            instead: string;
+            /**
              * Report
              * @description The evaluation at the end of its training (`created_at`), which later promotions do not change: return with interval and by term, the same for every heuristic, the exact optimum if known, and in `reason` why it was promoted then or not. For some kinds also `pictures` of its behaviour; omitted in lists.
              */
@@ -1436,12 +1454,14 @@ export interface components {
         /**
          * Convergence
          * @description When a job that reports its loss or metric has little left to gain; its GPUs are then halved by window.
+         *
+         *     No job is limited before nine others of its application have ended and are in the domain model.
          */
         Convergence: {
             /**
              * Tolerance
              * @description share of the level reached below which the remaining gain is little
-             * @default 0.015
+             * @default 0.01
              */
             tolerance?: number;
             /**
@@ -5050,6 +5070,24 @@ export interface components {
              * @description Why the level is not higher.
              */
             reason: string;
+            /**
+             * Judge
+             * @description Version of the judge that made it.
+             * @default 1
+             */
+            judge?: number;
+            /**
+             * Outdated
+             * @description Whether nothing of it was assessed, as it was outdated then.
+             * @default false
+             */
+            outdated?: boolean;
+            /**
+             * Current
+             * @description Whether that is the present judge; else evaluate the agent again.
+             * @default true
+             */
+            current?: boolean;
         };
         /**
          * Weights
@@ -5360,7 +5398,7 @@ export interface components {
         };
         /**
          * ClusterPatch
-         * @description Changes that need no retraining; omitted fields stay as they are.
+         * @description Changes that apply at once; omitted fields stay as they are.
          *
          *     Capacity is not part of it: runs report their nodes.
          */
@@ -5409,7 +5447,7 @@ export interface components {
         };
         /**
          * InferencePatch
-         * @description Changes that need no retraining; omitted fields stay as they are.
+         * @description Changes that apply at once; omitted fields stay as they are.
          */
         InferencePatch: {
             /**
@@ -5456,7 +5494,7 @@ export interface components {
         };
         /**
          * IterativePatch
-         * @description Changes that need no retraining; omitted fields stay as they are.
+         * @description Changes that apply at once; omitted fields stay as they are.
          * @example {
          *       "prices": {
          *         "gpus": 3.1
@@ -5517,7 +5555,7 @@ export interface components {
         };
         /**
          * WorkflowPatch
-         * @description Changes that need no retraining; omitted fields stay as they are.
+         * @description Changes that apply at once; omitted fields stay as they are.
          */
         WorkflowPatch: {
             /**
@@ -5569,6 +5607,11 @@ export interface components {
             level: number;
             /** @description Improvement from now to the end. */
             gain: components["schemas"]["Interval"];
+            /**
+             * Measured
+             * @description Whether enough jobs of the application have ended to tell how far such predictions are off; if not, the interval is as wide as other applications need, and `convergence` limits no job.
+             */
+            measured: boolean;
         };
         /**
          * StepPrediction

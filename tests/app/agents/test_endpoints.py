@@ -12,6 +12,7 @@ from app.agents import extras
 from app.agents import service as agents
 from app.agents.schemas import PromotionRequest
 from app.agents.service import Trained
+from app.agents.standing import JUDGE
 from app.database.engine import Database
 from app.database.tables import Job, Promotion
 from app.domain_models import service as domain_models
@@ -120,7 +121,8 @@ def test_versions_are_listed_newest_first(client: TestClient, workload: str, bac
     assert [item["version"] for item in client.get(found["next"]).json()["items"]] == [1]
     one = client.get(f"/workloads/{workload}/agents/2").json()
     assert (one["champion"], one["promoted"], one["model_version"]) == (True, True, 1)
-    assert one["report"] == {"algorithm": "dqn", "version": 2, "promoted": True, "reason": "good enough"}
+    told = {"algorithm": "dqn", "version": 2, "promoted": True, "reason": "good enough", "judge": JUDGE}
+    assert one["report"] == told
 
 
 @on_both
@@ -132,7 +134,7 @@ def test_pictures_are_left_out_of_lists(client: TestClient, workload: str, backe
         report = {"algorithm": "dqn", "pictures": pictures}
         agents.publish(session, found.id, Trained(1, 1, "dqn", 0, report, made, False, "worse"))
     path = f"/workloads/{workload}/agents"
-    told = {"algorithm": "dqn", "version": 1, "promoted": False, "reason": "worse"}
+    told = {"algorithm": "dqn", "version": 1, "promoted": False, "reason": "worse", "judge": JUDGE}
     assert client.get(f"{path}/1").json()["report"] == {**told, "pictures": pictures}
     assert [item["report"] for item in client.get(path).json()["items"]] == [told]
 

@@ -71,7 +71,7 @@ def test_an_agent_whose_report_tells_nothing_is_shown(client: TestClient, worklo
     publish_agent(backend, workload)
     with backend.session() as session:
         session.query(Agent).one().report = {}
-    assert "no evaluation has judged it" in shown(client, f"/ui/workloads/{workload}/agents/1").texts
+    assert "re-evaluate" in shown(client, f"/ui/workloads/{workload}/agents/1").texts
 
 
 @on_both

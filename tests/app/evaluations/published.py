@@ -15,10 +15,11 @@ REPORT: dict[str, Any] = {"schema": "steward.evaluation/1", "levels": []}
 PAGE = b"<!doctype html><title>an evaluation</title>"
 
 
-def publish_evaluation(database: Database, name: str, agent: int = 1) -> str:
-    """An evaluation that found one agent to be of class L2; its id."""
+def publish_evaluation(database: Database, name: str, agent: int = 1, *, outdated: bool = False) -> str:
+    """An evaluation that found one agent to be of class L2, or outdated; its id."""
     with database.session() as session:
         workload = workloads.require(session, TENANT, name)
-        verdicts = [Verdict(agent=agent, level="L2", reason="L3 can't be judged")]
+        level, reason = (None, "it is outdated") if outdated else ("L2", "L3 can't be judged")
+        verdicts = [Verdict.model_validate({"agent": agent, "level": level, "reason": reason, "outdated": outdated})]
         evaluated = Evaluated(1, 1, {"agents": [agent], "model": 1}, verdicts, REPORT, PAGE)
         return evaluations.publish(session, workload.id, evaluated)

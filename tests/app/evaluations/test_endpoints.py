@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
+from app.agents.standing import JUDGE
 from app.database.engine import Database
 from app.database.tables import Evaluation, Job
 from tests.app.both import on_both
@@ -148,7 +149,8 @@ def test_an_evaluation_is_read_by_programs_and_by_people(client: TestClient, tra
     made = publish_evaluation(backend, trained, 3)
     found = client.get(f"/evaluations/{made}").json()
     assert (found["id"], found["workload"], found["model_version"]) == (made, trained, 1)
-    assert found["verdicts"] == [{"agent": 3, "level": "L2", "reason": "L3 can't be judged"}]
+    present = {"judge": JUDGE, "outdated": False, "current": True}
+    assert found["verdicts"] == [{"agent": 3, "level": "L2", "reason": "L3 can't be judged", **present}]
     assert found["report"] == REPORT
     page = client.get(f"/evaluations/{made}/report")
     assert (page.status_code, page.content) == (200, PAGE)

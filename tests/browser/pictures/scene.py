@@ -173,6 +173,14 @@ def _lab(api: httpx.Client) -> None:
     for media, body in example.samples.items():
         answer = api.post("/workloads/lab/samples", content=body, headers={"content-type": media})
         answer.raise_for_status()
+    curves = [
+        {"job": f"{name}-ended-{job}", "application": name, "iteration": done, "loss": loss + 0.01 * job}
+        for name in ("bert", "resnet50")
+        for job in range(9)  # fewer limit nobody
+        for done, loss in ((done, 0.4 + 2 * math.exp(-0.2 * done)) for done in range(1, 61))
+    ]
+    ended = {"samples": [{"execution": "ended", "curves": curves}]}
+    api.post("/workloads/lab/samples", json=ended).raise_for_status()
     api.post("/workloads/lab/models", json={}).raise_for_status()
 
 

@@ -1,12 +1,13 @@
 """Which family is chosen, and on what grounds: folds, forms, simplicity, caution."""
 
-from typing import Self
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
 import pytest
 
 from workers.estimators import selection
-from workers.estimators.base import Estimator, Floats, Inputs, Integers, TooLittleData
+from workers.estimators.base import Floats, Inputs, Integers, TooLittleData
 from workers.estimators.log_linear import LogLinear
 from workers.estimators.mean import Mean
 from workers.estimators.registry import FAMILIES, FREE, Family
@@ -74,6 +75,7 @@ def chosen() -> Selection:
 def test_the_family_of_the_data_is_chosen_and_its_errors_are_held_out(chosen: Selection) -> None:
     X, y, _ = planted(60)
     assert (chosen.family, chosen.form, chosen.chosen.family) == ("ernest", "none", "ernest")
+    assert chosen.nested.log_error == pytest.approx(chosen.chosen.log_error, rel=0.1)
     np.testing.assert_allclose(chosen.residuals, np.log(y) - np.log(2 + 60 / X[:, 0]), atol=0.05)
     assert chosen.chosen.held_out is not None
     assert chosen.chosen.log_error == pytest.approx(np.abs(np.log(y) - chosen.chosen.held_out).mean())
@@ -95,13 +97,66 @@ def test_a_prediction_has_bounds_on_both_sides_that_hold_nine_in_ten(chosen: Sel
     assert ((y >= found.low) & (y <= found.high)).mean() == pytest.approx(0.9, abs=0.07)
 
 
-def test_bounds_come_of_residuals_that_the_choice_did_not_see() -> None:
-    """In each fold the family is chosen by the other folds, here always the other one than by all."""
-    rows = Rows(np.ones((4, 1)), np.zeros(4), np.arange(4), np.zeros(4, np.intp))
-    candidates = {name: Candidate(name, np.full(4, value), 0, 0) for name, value in (("a", 1.0), ("b", 2.0))}
-    errors = {"a": np.array([0.0, 0.0, 9.0, 9.0]), "b": np.array([9.0, 9.0, 0.0, 0.0])}
-    found = selection._honest(errors, candidates, rows, np.array([0, 0, 1, 1]), {"a": 1, "b": 1})
-    assert found.tolist() == [-2.0, -2.0, -1.0, -1.0]
+class Memoriser(Mean):
+    """A family whose search remembers every row that it sees."""
+
+    def __init__(self, inputs: Inputs, known: dict[float, float] | None = None) -> None:
+        super().__init__(inputs)
+        self.name, self.known = "memoriser", known
+
+    def fit(self, X: Floats, y: Floats, groups: Integers) -> Self:
+        super().fit(X, y, groups)
+        self.known = dict(zip(X[:, 0].tolist(), y.tolist(), strict=True)) if self.known is None else self.known
+        return self
+
+    def median(self, X: Floats) -> Floats:
+        usual, known = super().median(X), self.known or {}
+        return np.array([known.get(x, u) for x, u in zip(X[:, 0].tolist(), usual.tolist(), strict=True)])
+
+    def frozen(self) -> "Memoriser":
+        return Memoriser(self.inputs, self.known)
+
+
+@pytest.mark.parametrize("repeats", [1, 2])  # executions, or inputs, are held out
+def test_a_search_does_not_see_the_rows_that_its_errors_are_of(repeats: int) -> None:
+    gpus = np.repeat(np.arange(1.0, 25.0), repeats)
+    y = np.exp(np.repeat(np.random.default_rng(0).normal(size=24), repeats))
+    families = {"mean": SIMPLE["mean"], "memoriser": Family(Memoriser, lambda _: 1, 0)}
+    found = select(GPUS, gpus[:, None], y, np.arange(len(y)), families=families)
+    errors = {candidate.family: candidate.log_error for candidate in found.candidates}
+    assert errors["memoriser"] == pytest.approx(errors["mean"], rel=0.05)
+    assert found.nested.log_error == pytest.approx(errors["mean"], rel=0.05)
+    assert np.abs(found.residuals).mean() > 0.5 * errors["mean"]
+
+
+class Lucky(Mean):
+    """A family that predicts at random, the same at the same input."""
+
+    def __init__(self, inputs: Inputs, name: str) -> None:
+        super().__init__(inputs)
+        self.name = name
+
+    def median(self, X: Floats) -> Floats:
+        draws = [np.random.default_rng([int(self.name), int(x)]).normal() for x in X[:, 0]]
+        return np.exp(np.array(draws))
+
+    def frozen(self) -> "Lucky":
+        return Lucky(self.inputs, self.name)
+
+
+def test_the_error_that_is_reported_is_not_that_of_the_luckiest_family() -> None:
+    """Sixty families that know nothing: each errs by 2/√π, the mean by √(2/π), the best of twelve rows by about .6."""
+    names = [str(seed) for seed in range(60)]
+    families = {"mean": SIMPLE["mean"]}
+    families |= {name: Family(partial(Lucky, name=name), lambda _: 1, 0) for name in names}
+    reported, seen = [], []
+    for seed in range(4):
+        y = np.exp(np.random.default_rng(seed).normal(size=12))
+        found = select(GPUS, np.arange(12.0)[:, None], y, np.arange(12), seed=seed, families=families)
+        reported.append(found.nested.log_error)
+        seen.append(found.chosen.log_error)
+    assert np.mean(seen) < 0.7
+    assert np.mean(reported) > np.sqrt(2 / np.pi)
 
 
 class Broken(LogLinear):
@@ -125,6 +180,27 @@ def test_a_family_that_cannot_be_fitted_is_told_and_never_chosen() -> None:
     assert told == {"family": "broken", "chosen": False, "mape": None, "reason": "could not be fitted: singular"}
 
 
+def test_what_cannot_be_fitted_without_a_part_of_the_rows_costs_the_report_and_not_the_fit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Chosen on parts of the rows, it fails where the error that is reported is measured."""
+    calls: list[str] = []
+    real = selection._predicted
+
+    def failing(*given: Any) -> Floats:
+        if given[2] == "log_linear" and calls:
+            raise np.linalg.LinAlgError("singular")
+        return real(*given)
+
+    nested = selection._nested
+    monkeypatch.setattr(selection, "_predicted", failing)
+    monkeypatch.setattr(selection, "_nested", lambda *given: (calls.append("begun"), nested(*given))[1])
+    found = select(GPUS, *planted(), families={name: SIMPLE[name] for name in ("mean", "log_linear")})
+    assert found.family == "log_linear"
+    assert np.isfinite(found.nested.log_error)
+    assert found.nested.log_error > found.chosen.log_error
+
+
 def test_a_family_is_tried_from_as_many_inputs_on_as_it_needs() -> None:
     X, y, groups = planted(60)
     inputs = len(np.unique(X))
@@ -145,20 +221,13 @@ def test_a_blend_is_the_mean_of_the_three_best_and_needs_fourteen_inputs_for_a_l
         np.testing.assert_allclose(found["blend"].held_out, np.mean(best, axis=0))  # type: ignore[arg-type]
 
 
-def test_a_blend_is_fitted_of_the_three_best() -> None:
+def test_a_blend_consists_of_the_three_best() -> None:
     errors = {"a": 3.0, "b": 1.0, "mean": 0.1, "c": 2.0, "blend": 0.5, "d": 4.0}
     candidates = {name: Candidate(name, np.zeros(1), error, error) for name, error in errors.items()}
-    made: list[str] = []
-
-    def making(name: str) -> Family:
-        def make(inputs: Inputs) -> Estimator:
-            made.append(name)
-            return Mean(inputs)
-
-        return Family(make, lambda _: 1, 1)
-
-    assert selection._make("blend", candidates, {name: making(name) for name in "abcd"}, GPUS).name == "blend"
-    assert made == ["b", "c", "a"]
+    choice = selection._Choice("none", candidates, {}, {}, ())
+    assert choice.members("blend", candidates) == ["b", "c", "a"]
+    assert choice.members("blend", ["a", "c", "d"]) == ["c", "a", "d"]
+    assert choice.members("a", candidates) == ["a"]
 
 
 @pytest.mark.parametrize("form", ["none", "levels", "elastic"])

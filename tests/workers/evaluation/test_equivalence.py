@@ -11,24 +11,25 @@ def interval(low: float, high: float) -> dict[str, float]:
 
 @pytest.mark.parametrize("reference", [-2.0, 2.0])
 @pytest.mark.parametrize(
-    ("low", "high", "as_good", "better"),
+    ("low", "high", "as_good", "better", "worse"),
     [
-        (0.03, 0.05, True, True),
-        (0.01, 0.05, True, False),  # better than nothing, but perhaps within the margin of .02
-        (0.00004, 0.00012, True, False),
-        (0.0, 0.05, True, False),
-        (-0.0001, -0.00001, True, False),
-        (-0.019, 0.001, True, False),
-        (-0.03, 0.05, False, False),
-        (-0.06, -0.03, False, False),
+        (0.03, 0.05, True, True, False),
+        (0.01, 0.05, True, False, False),  # better than nothing, but perhaps within the margin of .02
+        (0.00004, 0.00012, True, False, False),
+        (0.0, 0.05, True, False, False),
+        (-0.0001, -0.00001, True, False, False),
+        (-0.019, 0.001, True, False, False),
+        (-0.03, 0.05, False, False, False),
+        (-0.06, -0.03, False, False, True),
     ],
 )
 def test_a_gain_of_nothing_is_none_and_neither_is_a_loss(
-    reference: float, low: float, high: float, as_good: bool, better: bool
+    reference: float, low: float, high: float, as_good: bool, better: bool, worse: bool
 ) -> None:
     margin = Equivalence(0.01, reference)
     assert margin.margin == pytest.approx(0.02)
     assert (margin.as_good(interval(low, high)), margin.better(interval(low, high))) == (as_good, better)
+    assert margin.worse(interval(low, high)) == worse
 
 
 def test_without_a_margin_a_gain_still_has_to_be_one() -> None:

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.outcome import Outcome
 from workers.evaluation.judge import Counted, Judgement, gap
-from workers.evaluation.statistics import mean_interval
+from workers.evaluation.statistics import confidence_at, mean_interval
 
 RANDOM = np.random.default_rng(0)
 EPISODES = RANDOM.normal(-10.0, 3.0, 400)  # what luck makes of each; the same for everybody
@@ -58,6 +58,70 @@ def test_who_is_as_good_as_the_rules_and_better_than_the_champion_may_answer(
     assert verdict.promoted == promoted
     assert said in verdict.reason
     assert verdict.report()["promoted"] == promoted
+
+
+def test_episodes_that_vary_together_count_once() -> None:
+    """Eight clusters share a gain of their own: in none of the report's intervals are episodes independent."""
+    clusters = np.repeat(np.arange(8), 50)
+    own = np.array([-0.6, 0.2, 1.2, 0.1, 0.9, -0.3, 0.8, 0.5])[clusters]
+    late = (own > 0.4).astype(np.float64)[:, None]
+    counted = Counted((Outcome("runs late", "share"),), late, dict.fromkeys(RULES, late), late)
+    shared = Judgement(RULES["good"] + own, RULES, "good", RULES["good"] + 0.5 * own, 0.0, counted, clusters)
+    apart = Judgement(shared.returns, RULES, "good", shared.champion, 0.0, counted)
+    assert apart.promoted
+    assert not shared.promoted
+    together, alone = shared.report(), apart.report()
+
+    def width(found: dict[str, float]) -> float:
+        return found["high"] - found["low"]
+
+    for name in ("advantage", "gain", "champion_advantage"):
+        assert width(together[name]) > 4 * width(alone[name]), name
+    assert width(together["heuristics"]["good"]) != pytest.approx(width(alone["heuristics"]["good"]))
+    assert width(together["return"]) != pytest.approx(width(alone["return"]))
+    rows = [report["outcomes"][0]["policies"]["agent"] for report in (together, alone)]
+    assert width(rows[0]) > 4 * width(rows[1])
+    assert 0 <= rows[0]["low"] <= rows[0]["high"] <= 1
+    assert together["gain"] == pytest.approx(mean_interval(0.5 * own, clusters))
+
+
+def test_a_verdict_says_which_gain_it_could_have_seen() -> None:
+    """A gain so large is found to be better in eight of ten judgings, whatever the margin."""
+    for margin in (0.0, 0.01):
+        first = Judgement(
+            RULES["good"] + np.random.default_rng(0).normal(0, 0.5, 400), RULES, equivalence_margin=margin
+        )
+        seen = first.report()["detectable"]
+        assert seen == pytest.approx(first.equivalence.margin + 2.81 * 0.5 / 20, rel=0.1)
+        assert f"a gain of {seen:.5f} would be found in 80 % of such judgings" in first.reason
+        found = [
+            Judgement(
+                RULES["good"] + np.random.default_rng(seed).normal(seen, 0.5, 400), RULES, equivalence_margin=margin
+            )
+            for seed in range(1, 201)
+        ]
+        assert np.mean([one.better for one in found]) == pytest.approx(0.8, abs=0.12)
+
+
+def test_what_was_judged_before_is_judged_with_more_confidence() -> None:
+    gained = RULES["good"] + 0.11 + RANDOM.normal(0, 0.1, 400)
+    first, tenth = (Judgement(gained, RULES, confidence=confidence_at(look)) for look in (1, 10))
+    assert (first.report()["confidence"], tenth.report()["confidence"]) == pytest.approx((0.975, 1 - 0.05 / 110))
+    assert tenth.gain["low"] < first.gain["low"]
+    assert "97.5 % interval" in first.reason
+    assert "99.955 % interval" in tenth.reason
+
+
+def test_a_champion_is_worse_where_the_whole_interval_says_so() -> None:
+    ours = earns(0.0)
+    for champion, worse in (
+        (earns(-1.0), True),
+        (earns(-0.05), False),
+        (RULES["good"] - RANDOM.choice([-9.0, 9.5], 400), False),
+    ):
+        verdict = Judgement(ours, RULES, champion=champion)
+        assert verdict.report()["champion_worse"] is worse
+    assert not Judgement(ours, RULES).champion_worse
 
 
 def test_differences_are_paired_and_signed() -> None:

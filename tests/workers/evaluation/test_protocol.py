@@ -27,7 +27,7 @@ SPEC = planted_spec(iterations=12, metrics=[{"name": "iteration_seconds", "targe
 SHORT = planted_spec(iterations=5, metrics=[{"name": "iteration_seconds", "target": 54.0, "scope": "run"}])
 TABLE = planted_table(SPEC, effect=0.3, noise=0.2)
 HELD_OUT = planted_table(SPEC, effect=0.4, noise=0.15)
-SETTINGS = Settings(episodes=128, resamples=400, trials=6, tuning_episodes=32, demonstrations=8)
+SETTINGS = Settings(episodes=128, trials=6, tuning_episodes=32, demonstrations=8)
 
 
 class Worse:
@@ -244,7 +244,7 @@ def test_heat_maps_count_every_decision(planted: Evaluation) -> None:
 
 def test_a_heuristic_made_worse_is_beaten_and_one_made_better_is_not() -> None:
     """The rule itself is the candidate; what it is compared with was made worse or better on purpose."""
-    rule, quick = HEURISTICS["model_predictive"], replace(SETTINGS, episodes=64, resamples=200, trials=0)
+    rule, quick = HEURISTICS["model_predictive"], replace(SETTINGS, episodes=64, trials=0)
     worse = evaluate(made({"rival": Worse(rule)}), [Candidate("rule", [rule])], quick)
     assert worse.class_of("rule") == "L4"
     better_than = {level["level"]: level["advantage"]["low"] for level in candidate(worse, "rule")["levels"]}
@@ -257,7 +257,7 @@ def test_a_heuristic_made_worse_is_beaten_and_one_made_better_is_not() -> None:
 
 def test_without_held_out_executions_the_class_ends_at_l2() -> None:
     problem = made(only("model_predictive"), held_out=())
-    found = evaluate(problem, [Candidate("told", [Told()])], replace(SETTINGS, episodes=64, resamples=100, trials=0))
+    found = evaluate(problem, [Candidate("told", [Told()])], replace(SETTINGS, episodes=64, trials=0))
     assert found.class_of("told") == "L2"
     level = found.as_dict()["levels"][4]
     assert (level["available"], level["policies"]) == (False, {})
@@ -285,7 +285,7 @@ RESOURCE = {"minimum": 1, "maximum": 6, "max_steps": 2, "change_seconds": 1.0}
 def test_any_workload_goes_through(changes: dict[str, Any]) -> None:
     spec = planted_spec(**changes)
     problem = IterativeProblem(spec, planted_table(spec, effect=0.3), (planted_table(spec, effect=0.4),))
-    settings = Settings(episodes=8, resamples=20, trials=2, tuning_episodes=4, demonstrations=2)
+    settings = Settings(episodes=8, trials=2, tuning_episodes=4, demonstrations=2)
     details = evaluate(problem, [Candidate("told", [Told()])], settings).as_dict()
     assert json.loads(json.dumps(details, allow_nan=False)) == details
     assert candidate(Evaluation(details), "told")["class"] in {"none", "L0", "L1", "L2", "L3", "L4"}
@@ -294,7 +294,7 @@ def test_any_workload_goes_through(changes: dict[str, Any]) -> None:
 
 def test_in_chunks_and_resumed_it_is_the_same(small: IterativeProblem) -> None:
     """By a clock that makes a chunk of a dozen units; a run is cut off after each of them and goes on elsewhere."""
-    settings = replace(SETTINGS, episodes=16, resamples=50, trials=2)
+    settings = replace(SETTINGS, episodes=16, trials=2)
     candidates = [Candidate("agents", [artifact("hold", SHORT), artifact("model_predictive", SHORT)])]
     whole = evaluate(small, candidates, settings).as_dict()
     kept, seen, shares = None, set(), []
@@ -317,7 +317,7 @@ def test_in_chunks_and_resumed_it_is_the_same(small: IterativeProblem) -> None:
 
 
 def test_artifacts_take_turns_over_the_seeds(small: IterativeProblem) -> None:
-    settings = replace(SETTINGS, episodes=16, resamples=50, trials=0, level="L1")
+    settings = replace(SETTINGS, episodes=16, trials=0, level="L1")
     turns = [artifact("hold", SHORT), artifact("pid", SHORT)]
     details = evaluate(small, [Candidate("agents", turns)], settings).as_dict()
     rows = details["levels"][2]["policies"]
@@ -348,3 +348,32 @@ def test_what_is_refused(problem: IterativeProblem) -> None:
     foreign = save(HeuristicPolicy({"heuristic": "hold"}), IterativeProblem(other, planted_table(other)).layout)
     with pytest.raises(IncompatibleArtifact):
         EvaluationRun(problem, [Candidate("a", [foreign])], SETTINGS)
+
+
+def test_an_agent_that_the_guard_replaces_is_of_no_class() -> None:
+    """The heuristics would be judged under its name, and are as good as themselves."""
+    dearer = SPEC.model_copy(update={"resources": (SPEC.resources[0].model_copy(update={"price_per_hour": 1.3}),)})
+    policy = HeuristicPolicy({"heuristic": "model_predictive"})
+    made = [Candidate("present", [save(policy, Layout(SPEC))]), Candidate("past", [save(policy, Layout(dearer))])]
+    settings = replace(SETTINGS, episodes=16, level="L1")
+    found = evaluate(IterativeProblem(SPEC, TABLE), made, settings).as_dict()["candidates"]
+    present, past = found
+    assert (present["class"], present["outdated"]) == ("L1", None)
+    told = "outdated: retrain (the guard answered in its place in 100.0 % of decisions)"
+    assert (past["class"], past["outdated"]) == ("none", told)
+    assert past["verdict"] == f"past is {told}. Nothing of it is assessed."
+    assert past["levels"] == []
+
+
+def test_candidates_that_are_outdated_do_not_play() -> None:
+    policy = HEURISTICS["model_predictive"]
+    made = [Candidate("past", [policy], outdated="it is old"), Candidate("other", [policy], outdated="so is it")]
+    run = EvaluationRun(IterativeProblem(SPEC, TABLE), made, replace(SETTINGS, level="L1"))
+    assert run.units == []
+    run.advance()
+    document = run.result().as_dict()
+    assert [(one["class"], one["outdated"]) for one in document["candidates"]] == [
+        ("none", "it is old"),
+        ("none", "so is it"),
+    ]
+    assert not any(level["available"] for level in document["levels"])

@@ -158,7 +158,7 @@ def test_without_a_plan_there_is_no_planner() -> None:
 def test_it_is_evaluated_on_all_levels() -> None:
     problem, told = KIND.evaluation(WORKLOAD, HoldOut(share=0.5, unseen={"w1"}), 0)
     assert (told["executions"], told["unseen"], told["reason"]) == (4, 1, None)
-    settings = Settings(episodes=8, demonstrations=2, resamples=20)
+    settings = Settings(episodes=8, demonstrations=2)
     run = EvaluationRun(problem, [Candidate("agent", (trained(budget=4_000).result().artifact,))], settings)
     while not run.done:
         run.advance()

@@ -93,9 +93,9 @@ def check_same_seed(config: Config, slabs: int = 40, prepare: Prepare | None = N
     assert (first != parameters(2)).any()
 
 
-def check_resumed(config: Config, *, keep_memory: bool, prepare: Prepare | None = None) -> None:
-    """From a checkpoint, another run goes on as the first one does, to the bit."""
-    plan = Plan(32 * 60, 32 * 20, keep_memory=keep_memory)
+def check_resumed(config: Config, *, prepare: Prepare | None = None) -> None:
+    """From a checkpoint with its memory, another run goes on as the first one does, to the bit."""
+    plan = Plan(32 * 60, 32 * 20)
     straight = Serial(config, environments.finite_horizon(32, 5), plan, 3)
     if prepare is not None:
         prepare(straight)

@@ -192,16 +192,17 @@ def filled(memory: Replay, count: int) -> Replay:
     return memory
 
 
-def test_priorities_and_weights_follow_their_formulas() -> None:
+@pytest.mark.parametrize(("progress", "beta"), [(0.0, 0.4), (0.25, 0.55), (1.0, 1.0)])
+def test_priorities_and_weights_follow_their_formulas(progress: float, beta: float) -> None:
     memory = filled(PrioritisedReplay(8, alpha=0.6, beta=0.4), 8)
     errors = np.linspace(0.1, 3.0, 8).astype(np.float32)
     memory.reprioritise(np.arange(8), errors)
     priority = (errors.astype(np.float64) + 1e-3) ** 0.6
     chance = priority / priority.sum()
-    batch, places = memory.sample(80_000)
+    batch, places = memory.sample(80_000, progress)
     shares = np.bincount(places, minlength=8) / 80_000
     np.testing.assert_allclose(shares, chance, atol=4 * np.sqrt(chance * (1 - chance) / 80_000).max())
-    weight = (8 * chance[places]) ** -0.4
+    weight = (8 * chance[places]) ** -beta
     np.testing.assert_allclose(batch["weight"], weight / weight.max(), rtol=1e-5)
 
 

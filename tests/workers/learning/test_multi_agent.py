@@ -121,9 +121,8 @@ def test_without_the_cue_they_do_not_find_the_right_place() -> None:
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-@pytest.mark.parametrize("keep_memory", [True, False])
-def test_resumed_from_a_checkpoint_is_bit_equal(name: str, keep_memory: bool) -> None:
-    plan = Plan(32 * 60, 32 * 20, keep_memory=keep_memory)
+def test_resumed_from_a_checkpoint_is_bit_equal(name: str) -> None:
+    plan = Plan(32 * 60, 32 * 20)
     straight = Joint(CONFIGS[name], games.Meeting(32, 5), plan, 3)
     straight.advance()
     resumed = Joint(CONFIGS[name], games.Meeting(32, 77), plan, 8)

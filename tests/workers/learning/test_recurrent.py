@@ -96,10 +96,9 @@ def test_rollouts_are_unrolled_as_they_were_acted() -> None:
     np.testing.assert_allclose(learner.backend.to_numpy(found), whole["log_prob"].reshape(-1), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("keep_memory", [True, False])
 @pytest.mark.parametrize("batch", [None, 128])
-def test_resumed_from_a_checkpoint_is_bit_equal(keep_memory: bool, batch: int | None) -> None:
-    config, plan = replace(MINDFUL, batch=batch), Plan(32 * 60, 32 * 20, keep_memory=keep_memory)
+def test_resumed_from_a_checkpoint_is_bit_equal(batch: int | None) -> None:
+    config, plan = replace(MINDFUL, batch=batch), Plan(32 * 60, 32 * 20)
     straight = Serial(config, games.Recalling(32, 5), plan, 3)
     straight.advance()
     resumed = Serial(config, games.Recalling(32, 99), plan, 77)

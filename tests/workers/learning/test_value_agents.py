@@ -6,7 +6,8 @@ import pytest
 
 from app.policies.network import NetworkPolicy
 from tests.workers.learning import environments, suite
-from tests.workers.learning.suite import greedy_return, trained
+from tests.workers.learning.suite import exported, greedy_return, trained
+from workers.learning.algorithms.buffers import ReplayBuffer
 from workers.learning.algorithms.config import (
     DQN,
     Exploration,
@@ -18,6 +19,9 @@ from workers.learning.algorithms.config import (
     encode,
     named,
 )
+from workers.learning.components.replay import PrioritisedReplay
+from workers.learning.execution.base import Plan
+from workers.learning.execution.serial import Serial
 
 SMALL = DQN(
     network=Network(layers=(32,)),
@@ -137,10 +141,49 @@ def test_same_seed_same_result_and_another_seed_another(config: DQN | QTable) ->
     suite.check_same_seed(config)
 
 
-@pytest.mark.parametrize("keep_memory", [True, False])
 @pytest.mark.parametrize("config", [*VARIANTS.values(), TABLE], ids=[*VARIANTS, "q_table"])
-def test_resumed_from_a_checkpoint_is_bit_equal(config: DQN | QTable, keep_memory: bool) -> None:
-    suite.check_resumed(config, keep_memory=keep_memory)
+def test_resumed_from_a_checkpoint_is_bit_equal(config: DQN | QTable) -> None:
+    suite.check_resumed(config)
+
+
+def test_whether_checkpoints_hold_the_memory_makes_no_difference_to_what_is_learned() -> None:
+    """A training that nobody interrupts forgets nothing between its chunks."""
+    found = []
+    for plan in (Plan(32 * 60, 32 * 60), Plan(32 * 60, 32 * 20, keep_memory=False)):
+        runner = Serial(VARIANTS["prioritised"], environments.finite_horizon(32, 5), plan, 3)
+        while not runner.done:
+            runner.advance()
+        found.append((runner.agent.buffer.size, runner.updates, exported(runner)))
+    assert found[0][:2] == found[1][:2]
+    assert found[0][0] == 32 * 60
+    np.testing.assert_array_equal(found[0][2], found[1][2])
+
+
+def test_what_is_resumed_without_its_memory_fills_it_anew_and_loses_no_update() -> None:
+    plan = Plan(32 * 60, 32 * 20, keep_memory=False)
+    straight = Serial(VARIANTS["prioritised"], environments.finite_horizon(32, 5), plan, 3)
+    straight.advance()
+    resumed = Serial(VARIANTS["prioritised"], environments.finite_horizon(32, 99), plan, 77)
+    resumed.restore(straight.checkpoint())
+    assert resumed.agent.buffer.size == straight.agent.buffer.size == 32 * 20
+    assert (resumed.steps, resumed.updates) == (straight.steps, straight.updates)
+    assert straight.advance().updates == resumed.advance().updates
+
+
+def test_the_weights_of_priorities_are_whole_at_the_end_of_a_training() -> None:
+    """(size · P)^−β over the largest: β is .4 at first, and 1 at the end."""
+    runner = Serial(VARIANTS["prioritised"], environments.finite_horizon(32, 5), Plan(32 * 20, 32 * 20), 3)
+    runner.advance()
+    buffer = runner.agent.buffer
+    assert isinstance(buffer, ReplayBuffer)
+    assert isinstance(buffer.memory, PrioritisedReplay)
+    for progress, beta in ((0.0, 0.4), (0.5, 0.7), (1.0, 1.0)):
+        batch = next(iter(buffer.batches(progress)))
+        assert batch.places is not None
+        chance = buffer.memory.tree.get(batch.places) / buffer.memory.tree.total
+        weight = (buffer.size * chance) ** -beta
+        np.testing.assert_allclose(batch.arrays["memory.weight"], weight / weight.max(), rtol=1e-5)
+        assert np.ptp(weight) > 0
 
 
 def test_export_is_what_the_learner_would_do() -> None:

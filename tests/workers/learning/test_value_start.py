@@ -57,13 +57,11 @@ def test_demonstrations_are_kept_beside_ones_own_experience() -> None:
     kept = shown_to(runner)
     while not runner.done:
         runner.advance()
-    runner.agent.forget()
     assert kept == shown_to(runner) == 32 * 30
 
 
-@pytest.mark.parametrize("keep_memory", [True, False])
-def test_a_start_from_demonstrations_resumes_to_the_bit(keep_memory: bool) -> None:
-    suite.check_resumed(BRIEFLY, keep_memory=keep_memory, prepare=shown)
+def test_a_start_from_demonstrations_resumes_to_the_bit() -> None:
+    suite.check_resumed(BRIEFLY, prepare=shown)
 
 
 def test_a_start_from_demonstrations_by_the_same_seed() -> None:

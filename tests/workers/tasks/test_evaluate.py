@@ -8,6 +8,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -25,7 +26,8 @@ from app.jobs import service as jobs
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.policies.artifact import save
 from app.kinds.iterative.policies.heuristic import HeuristicPolicy
-from app.kinds.iterative.spec import Spec
+from app.kinds.iterative.spec import Feature, Spec
+from app.kinds.registry import read_spec
 from app.settings import Settings
 from app.workloads import service as workloads
 from tests.planted import planted_spec, planted_table
@@ -58,7 +60,7 @@ def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
 def _eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """A chunk per unit of work, and little to tune."""
     monkeypatch.setattr(protocol, "CHUNK_SECONDS", 0.0)
-    quick: dict[str, Any] = {"trials": 2, "tuning_episodes": 4, "demonstrations": 2, "resamples": 50}
+    quick: dict[str, Any] = {"trials": 2, "tuning_episodes": 4, "demonstrations": 2}
     monkeypatch.setattr(task, "Settings", partial(protocol.Settings, **quick))
 
 
@@ -244,6 +246,20 @@ def test_a_checkpoint_of_another_spec_is_not_gone_on_from(database: Database) ->
 
 
 @undrawn
+def test_a_checkpoint_of_an_earlier_judge_is_not_gone_on_from(database: Database) -> None:
+    prepare(database)
+    job_id = ask(database)
+    do(database, job_id, stopping_after(20))
+    with database.session() as session:
+        row = session.get_one(Job, job_id)
+        row.checkpoint = msgspec.msgpack.encode((1, b"what it could not read"))
+    before = len(events(database, job_id))
+    done = do(database, job_id)
+    again = [event["units"] for event in events(database, job_id)[before:] if "units" in event]
+    assert (done.state, again[0]) == ("succeeded", 1)
+
+
+@undrawn
 def test_too_few_executions_are_why_l3_cannot_be_judged(database: Database) -> None:
     prepare(database, executions=2)
     report = report_of(database, do(database, ask(database, level="L3", held_out={"share": 0.5}), settings=QUIET))
@@ -265,7 +281,8 @@ def test_named_executions_are_held_out(database: Database) -> None:
 
 def test_an_agent_of_another_layout_fails_the_job_with_its_reason(database: Database) -> None:
     prepare(database)
-    other = planted_spec(name="other")
+    other = planted_spec(name="other", metrics=[metric.model_dump() for metric in SPEC.metrics], iterations=5)
+    other = other.model_copy(update={"features": (Feature(name="size", minimum=0.0, maximum=1.0),)})
     with database.session() as session:
         workload = workloads.require(session, TENANT, "tiny")
         artifact = save(HeuristicPolicy({"heuristic": "hold"}), Layout(other))
@@ -277,6 +294,63 @@ def test_an_agent_of_another_layout_fails_the_job_with_its_reason(database: Data
         "/problems/incompatible-agent",
         422,
     )
+
+
+def price(database: Database, executors: float, name: str = "tiny") -> None:
+    """Change what executors cost."""
+    workloads.change(database, TENANT, name, {"prices": {"executors": executors}})
+
+
+def verdicts_of(database: Database, job: Job) -> dict[int, tuple[str | None, str]]:
+    """Class and reason of each agent."""
+    assert job.state == "succeeded", job.error
+    assert job.result is not None
+    found = evaluations.get(database, TENANT, job.result["evaluation"]).verdicts
+    return {verdict.agent: (verdict.level, verdict.reason) for verdict in found}
+
+
+def outdated(database: Database, job: Job) -> list[bool]:
+    """Of each agent whether nothing of it was assessed."""
+    assert job.result is not None
+    return [one.outdated for one in evaluations.get(database, TENANT, job.result["evaluation"]).verdicts]
+
+
+def test_nothing_is_assessed_of_an_agent_that_was_trained_for_another_price(any_database: Database) -> None:
+    prepare(any_database)
+    prepare(any_database, SPEC.model_copy(update={"name": "other"}))
+    price(any_database, 1.3)
+    with any_database.session() as session:
+        workload = workloads.require(session, TENANT, "tiny")
+        anew = save(HeuristicPolicy({"heuristic": "model_predictive"}), Layout(read_spec(workload.spec)))
+        agents.publish(session, workload.id, Trained(2, 1, "anew", 0, {}, anew, False, "for the present price"))
+    alone = do(any_database, ask(any_database, agents=[1, 2], level="L3"), settings=QUIET)
+    told = "is outdated: retrain (the price of executors is 1.3, and it was trained for 1)"
+    assert verdicts_of(any_database, alone) == {
+        version: (None, f"agent {version} {told}. Nothing of it is assessed.") for version in (1, 2)
+    }
+    assert outdated(any_database, alone) == [True, True]
+    report = report_of(any_database, alone)
+    assert (report["policies"], report["off_policy"]) == ([], {})
+    assert {level["reason"] for level in report["levels"]} >= {"nothing is assessed: every agent is outdated"}
+    assert not any(level["available"] for level in report["levels"])
+    assert alone.result is not None
+    assert told in evaluations.page(any_database, TENANT, alone.result["evaluation"]).decode()
+    job = do(any_database, ask(any_database, agents=[1, 3]), settings=QUIET)
+    both = verdicts_of(any_database, job)
+    assert (both[1][0], both[3][0]) == (None, "L1")
+    assert outdated(any_database, job) == [True, False]
+    other = do(any_database, ask(any_database, workload="other", agents=[1]), settings=QUIET)
+    assert verdicts_of(any_database, other)[1][0] == "L1"
+
+
+@undrawn
+def test_an_agent_is_outdated_by_what_the_workload_is_when_a_worker_begins(database: Database) -> None:
+    prepare(database)
+    first, second = ask(database), ask(database)
+    price(database, 0.5)
+    assert verdicts_of(database, do(database, first, settings=QUIET))[1][0] is None
+    price(database, 1.05)  # within what it was trained for
+    assert verdicts_of(database, do(database, second, settings=QUIET))[1][0] == "L1"
 
 
 def test_a_deleted_workload_ends_its_evaluation_quietly(database: Database) -> None:

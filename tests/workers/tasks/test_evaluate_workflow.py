@@ -38,7 +38,7 @@ SETTINGS = Settings(lease_seconds=60, heartbeat_seconds=5, progress_seconds=100,
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few heuristics, little to tune, no plots."""
     monkeypatch.setattr(queue, "enqueue", lambda _task, _identifier: None)
-    few: dict[str, Any] = {"trials": 0, "demonstrations": 2, "resamples": 50}
+    few: dict[str, Any] = {"trials": 0, "demonstrations": 2}
     monkeypatch.setattr(task, "Settings", partial(protocol.Settings, **few))
     rules = {f"{rule}+easy": Ruled(rule, "easy") for rule in ("fcfs", "sjf")}
     monkeypatch.setattr(problem, "ruled", lambda *_: rules)

@@ -55,14 +55,14 @@ def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def prepared(database: Database, spec: dict[str, Any]) -> None:
-    """A workload with a domain model, and a run that has reported for two minutes."""
+    """A workload with a domain model, and a run that has reported for four minutes."""
     with database.session() as session:
         workload = Workload(name="vision", kind="inference", spec=spec)
         session.add(workload)
         session.flush()
         layout = Layout(InferenceSpec.model_validate(spec))
         domain_models.publish(session, workload.id, 1, {}, model(layout).to_bytes())
-    reported(database, 120)
+    reported(database, 240)
 
 
 def reported(database: Database, seconds: int) -> None:
@@ -165,7 +165,7 @@ def test_what_disappoints_is_not_published(database: Database) -> None:
     told = last(database, job)
     assert (told["last"]["verdict"], told["versions"], told["last"]["agent"]) == ("stays", [], None)
     assert "not better than the champion at that time" in told["last"]["reason"]
-    assert "95 % interval" in told["last"]["reason"]
+    assert "97.5 % interval" in told["last"]["reason"]
     assert (champion(database), versions(database)) == (1, [1])
 
 
@@ -183,7 +183,31 @@ def test_where_no_version_is_as_good_the_heuristic_answers(database: Database, m
     told = last(database, job)
     assert told["last"]["verdict"] == "heuristic"
     assert told["last"]["champion"] is None is champion(database)
-    assert "agent 1 is not as good on the window as the heuristic" in told["last"]["reason"]
+    assert "agent 1 is worse on the window than the heuristic" in told["last"]["reason"]
+
+
+def test_each_window_in_which_the_same_is_judged_asks_for_more_confidence(database: Database) -> None:
+    """Anew for another champion; a window that nothing came of is none."""
+    prepared(database, UNANSWERED)
+    off = Layout(InferenceSpec.model_validate(UNANSWERED)).scaling(0, on=False)
+    answering(database, off)
+    job = started(database)
+    said = list[str]()
+    for window in range(4):
+        if window:
+            due(database, job)
+        if window != 2:
+            reported(database, 240)
+            if window:  # each window ends a day after the one before it
+                at = utc_now() + timedelta(days=window, hours=-1)
+                with database.session() as session:
+                    session.execute(update(Iteration).values(reported_at=at))
+        if window == 3:
+            answering(database, off)
+        perform(database, SETTINGS, job, train)
+        said.append(last(database, job)["last"]["reason"])
+    sure = [next((one for one in ("97.5", "99.17") if f"{one} % interval" in reason), "") for reason in said]
+    assert sure == ["97.5", "99.17", "", "97.5"]
 
 
 def test_a_window_without_reports_teaches_nothing_and_the_next_one_is_waited_for(database: Database) -> None:

@@ -1,4 +1,4 @@
-"""The families, from few to many parameters, and how many intervals each needs before it is tried."""
+"""The families, the order of their simplicity, and how many intervals each needs before it is tried."""
 
 from __future__ import annotations
 
@@ -66,7 +66,10 @@ FAMILIES = {
 }
 
 QUICK = (LAST, DAY_BEFORE, WEEK_BEFORE, ARIMA)
-ALL = (*QUICK, GRU, HYBRID, BOOSTING)
+ALL = (*QUICK, BOOSTING, GRU, HYBRID)
+SIMPLICITY = (*ALL, STACKED)
+"""From the simplest on, by what is fitted: nothing; a few coefficients; trees; networks; networks about an ARIMA; and
+weights of all of these."""
 
 
 def fitted(asked: Asked, counts: int) -> dict[str, Forward]:

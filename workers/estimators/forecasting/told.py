@@ -1,4 +1,4 @@
-"""What a family told in a back-test, and how far it erred."""
+"""The medians of a family in a back-test, and their errors."""
 
 from __future__ import annotations
 
@@ -21,10 +21,25 @@ class Told(NamedTuple):
     came: list[Floats]
     unit: float
 
-    def error(self) -> float:
-        """Mean absolute error in counts."""
-        medians, came = (unscaled(np.concatenate(part), self.unit) for part in (self.medians, self.came))
-        return float(np.abs(medians - came).mean())
+    def add(self, medians: Floats, came: Floats) -> None:
+        """Another fold."""
+        self.medians.append(medians)
+        self.came.append(came)
+
+    def copy(self) -> Told:
+        """Another one, to which folds may be added."""
+        return Told([*self.medians], [*self.came], self.unit)
+
+    @property
+    def absolute(self) -> list[Floats]:
+        """Absolute errors in counts, each fold's [m]."""
+        folds = zip(self.medians, self.came, strict=True)
+        return [np.abs(unscaled(medians, self.unit) - unscaled(came, self.unit)) for medians, came in folds]
+
+    def error(self, folds: Sequence[int] | None = None) -> float:
+        """Mean absolute error in counts, of all folds or of some."""
+        each = self.absolute
+        return float(np.concatenate(each if folds is None else [each[fold] for fold in folds]).mean())
 
     def errors(self, folds: Sequence[int]) -> Floats:
         """See ``Forecaster.errors``: of some folds, [4]."""

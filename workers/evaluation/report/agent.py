@@ -101,11 +101,17 @@ def main(arguments: Sequence[str]) -> int:
     agent, (file,) = json.load(sys.stdin), [name for name in arguments if name != "--"]
     try:
         Path(file).parent.mkdir(parents=True, exist_ok=True)
-        save(Path(file), agent["workload"], {**agent["report"], "version": agent["version"]})
+        save(Path(file), agent["workload"], {**agent["report"], "version": agent["version"], "now": _now(agent)})
     except (OSError, ValueError) as error:
         print(f"{file}: {error}", file=sys.stderr)
         return REFUSED
     return DONE
+
+
+def _now(agent: Json) -> list[str]:
+    """What holds of an agent at present, whatever the verdict of its training was."""
+    answers = f"Answers now: {agent['instead']}" if agent.get("instead") else ""
+    return [line for line in (agent.get("standing_reason"), answers) if line]
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from workers.evaluation.report.wording import NOTHING, count, interval, number, 
 Json = dict[str, Any]
 AGENT, OPTIMUM = "agent", "optimum"
 SHOWN = {"algorithm", "seed", "version", "promoted", "reason", "best_heuristic", "incumbent", "episodes", "sequences"}
-SHOWN |= {"gap_to_optimum", "optimum_reason"}
+SHOWN |= {"gap_to_optimum", "optimum_reason", "judge"}
 
 
 class ScoreTable(NamedTuple):
@@ -64,10 +64,12 @@ def under(report: Json) -> str:
 
 
 def verdict(report: Json) -> Markup:
-    """Whether it was promoted when its training ended, and why or why not."""
+    """Whether it was promoted when its training ended, and why or why not; ``now``: what holds of it at present."""
+    now = [element("p", element("strong", line)) for line in report.get("now", ())]
     badge = element("span", "promoted" if report.get("promoted") else "not promoted", class_="class")
     when = element("p", "When its training ended:")
-    return element("div", when, element("p", badge), element("p", str(report.get("reason", NOTHING))), class_="card")
+    why = element("p", str(report.get("reason", NOTHING)))
+    return element("div", *now, when, element("p", badge), why, class_="card")
 
 
 def outcomes(report: Json) -> Markup:

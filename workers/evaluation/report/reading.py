@@ -7,9 +7,10 @@ equivalence, a share of that heuristic's return (“equivalence margin”); its 
 without a break. A level that can't be judged ends the way up, and says why."""
 
 FIGURES = """\
-Intervals are bootstrapped over seeds and over episodes within them; differences are paired by episode. IQM is the mean
-of the middle half of the episodes; probability of improvement is the share of episodes in which a policy does better
-than the best heuristic, ties counting half; a performance profile is the share of episodes above each score (Agarwal
+Intervals are Student's t of the seeds, each with its episodes (of the contenders, where several take turns); those of
+shares are Jeffreys's. Differences are paired by episode. IQM is the mean of the middle half of the episodes;
+probability of improvement is the share of episodes in which a policy does better than the best heuristic, ties counting
+half; a performance profile is the share of episodes above each score (Agarwal
 et al., 2021, Deep reinforcement learning at the edge of the statistical precipice). A normalised score is 0 for random
 choices and 1 for the best heuristic."""
 
@@ -28,7 +29,9 @@ and rests on as many runs as “effective runs” says (Kish, 1965)."""
 
 VERDICT = """\
 An agent and all that it is compared with play the same episodes, which none of them learned from; intervals are of
-95 %, by Student's t, and differences are paired by episode. It is promoted where, with that confidence, it is at least
+95 %, by Student's t of what varies independently, and differences are paired by episode. Where an agent goes on
+learning, each window in which the same agent is challenged asks for more confidence, so that all of its verdicts
+together are right with 95 %. It is promoted where, with that confidence, it is at least
 as good as the best heuristic and better than what answers now, the champion or a heuristic. Both are judged beyond a
 margin of practical equivalence: a loss within it is none, and neither is a gain."""
 

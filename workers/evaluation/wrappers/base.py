@@ -77,6 +77,7 @@ class World(Simulator, Protocol):
         disturbances: asked in this order.
         terms: of the last step (after a reset: of what came before the first decision), [B, T].
         paid: the return of the same, plain and unscaled, [B].
+        clusters: which of the present episodes vary together, [B]; None: each varies by itself.
         counted: what the same added to each outcome, in users' units, [B, O]; see ``Problem.outcomes``.
     """
 
@@ -88,6 +89,11 @@ class World(Simulator, Protocol):
     disturbances: list[Disturbance]
     terms: NDArray[np.floating]
     paid: NDArray[np.floating]
+
+    @property
+    def clusters(self) -> NDArray[np.intp] | None:
+        """See the class."""
+        ...
 
     @property
     def counted(self) -> NDArray[np.floating]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from workers.learning.training.request import Request
 
 
+logger = logging.getLogger(__name__)
+
+
 class Iterative(SimulatedKind):
     """See ``LearnedKind``."""
 
@@ -26,12 +30,19 @@ class Iterative(SimulatedKind):
     reads_runs = True
 
     def fit(self, workload: Workload, seed: int) -> Fitted:
-        """See ``LearnedKind``: how metrics respond to allocations."""
+        """See ``LearnedKind``: how metrics respond to allocations, and which heuristic answers without an agent."""
         from workers.kinds.iterative.estimation.executions import Executions
         from workers.kinds.iterative.estimation.fit import fit_domain_model
+        from workers.kinds.iterative.evaluation.cross_fit import chosen_rule
 
         fitted = fit_domain_model(workload.spec, Executions(tuple(workload.samples)), seed)
-        return Fitted(fitted.table.to_bytes(), fitted.report)
+        try:
+            table, answers = chosen_rule(workload.spec, workload.samples, fitted.table, seed=seed)
+        except Exception as error:
+            logger.exception("workload %s: heuristics could not be compared", workload.spec.name)
+            reason = f"the comparison of heuristics failed: {type(error).__name__}: {error}"
+            table, answers = fitted.table, {"rule": "model_predictive", "reason": reason, "returns": {}}
+        return Fitted(table.to_bytes(), fitted.report | {"answers": answers})
 
     def simulator(self, workload: Workload, conditions: Conditions) -> Simulator:
         """See ``LearnedKind``; for learners options are the fields of ``Ranges``, and ``expected``."""
@@ -97,7 +108,7 @@ class Iterative(SimulatedKind):
         tables = () if other is None else (other,)
         return Evaluation(IterativeProblem(spec, table, tables, report["reason"] or NOTHING_HELD_OUT), report)
 
-    def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun], seed: int) -> dict[str, Any]:
+    def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun]) -> dict[str, Any]:
         """See ``LearnedKind``: by replay under the domain model, and by importance sampling."""
         from app.kinds.contract.inputs import InvalidInput
         from app.kinds.iterative.layout import Layout
@@ -112,15 +123,16 @@ class Iterative(SimulatedKind):
             except InvalidInput:  # the spec has changed since
                 continue
         try:
-            return score(layout, _table(workload), load(artifact), logs, seed=seed)
+            return score(layout, _table(workload), load(artifact), logs)
         except TooFewRuns as error:
             return {"reason": str(error)}
 
 
 def _table(workload: Workload) -> ModelTable:
     from app.kinds.iterative.model import ModelTable
+    from app.kinds.iterative.policies.artifact import in_force
 
-    return ModelTable.from_bytes(workload.model)
+    return in_force(ModelTable.from_bytes(workload.model), workload.spec)
 
 
 KIND = Iterative()

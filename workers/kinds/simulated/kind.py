@@ -69,7 +69,7 @@ class SimulatedKind(SimulatedEnvironment):
         """See ``Online``, for kinds that can rebuild a ``window``: simulators get it as their option ``window``."""
         from workers.kinds.simulated.training import WindowTraining
 
-        return WindowTraining(self, workload, request.seed, window)
+        return WindowTraining(self, workload, request.seed, window, request.look)
 
     def trainer(self, workload: Workload, request: Request, champion: bytes | None) -> Trainer:
         """See ``LearnedKind``: a competition of all that the request names."""
@@ -109,7 +109,7 @@ class SimulatedKind(SimulatedEnvironment):
 
         return SimulatedProblem(self, workload, held_out, without)
 
-    def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun], seed: int) -> dict[str, Any]:
+    def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun]) -> dict[str, Any]:
         """See ``LearnedKind``; it can't be said."""
-        del workload, artifact, runs, seed
+        del workload, artifact, runs
         return {"reason": NOT_SCORED}

@@ -12,7 +12,7 @@ from app.kinds.contract.policy import Policy
 from workers.evaluation.arena import Bare, Scores, play
 from workers.evaluation.judge import Counted, Judgement, beaten, gap
 from workers.evaluation.levels import Level
-from workers.evaluation.statistics import mean_interval
+from workers.evaluation.statistics import confidence_at, mean_interval
 from workers.inputs import Conditions, Workload
 from workers.kinds.simulated.environment import SimulatedEnvironment
 from workers.learning.described_simulator import SimulatorSpec
@@ -44,7 +44,7 @@ class SimulatedTraining:
         self.layout = kind.layout(workload.spec)
         self.length = kind.length(workload)
         enough = max(kind.judged_decisions // self.length, FEWEST_JUDGED)
-        self.judged_episodes = min(kind.judged_episodes, enough)
+        self.judged_episodes, self.confidence = min(kind.judged_episodes, enough), 0.95
         self.continuing, self.cloning_entropy = kind.continuing, kind.cloning_entropy
         self.tabular = tuple(range(min(LARGEST_TABLE, len(kind.entries(workload.spec)))))
 
@@ -79,8 +79,9 @@ class SimulatedTraining:
 
     def alone(self, artifact: bytes, planned: Planned) -> dict[str, Any]:
         """See ``TrainingProblem``."""
-        returns = _returns(self._judged(self.load(artifact)))
-        return {"return": mean_interval(returns)} | self._to_optimum(returns, planned, {})
+        scores = self._judged(self.load(artifact))
+        found = mean_interval(_returns(scores), scores.clusters)
+        return {"return": found} | self._to_optimum(_returns(scores), planned, {})
 
     def judge(self, artifact: bytes, planned: Planned, champion: bytes | None, margin: float) -> dict[str, Any]:
         """See ``TrainingProblem``."""
@@ -102,6 +103,8 @@ class SimulatedTraining:
                 {name: rule.outcomes for name, rule in rules.items()},
                 None if present is None else present.outcomes,
             ),
+            agent.clusters,
+            self.confidence,
         )
         names = self.kind.terms(self.workload)
         report = verdict.report() | {"terms": dict(zip(names, map(float, agent.terms), strict=True))}
@@ -121,11 +124,12 @@ class SimulatedTraining:
         if not planned.exact:
             reason = planned.why_not or "the plan is not the exact optimum"
             return {"optimum": None, "gap_to_optimum": None, "optimum_reason": reason}
-        optimum = _returns(self._judged(self.load(planned.artifact)))
-        doubt = beaten(optimum, {"the agent": agent, **others})
+        best = self._judged(self.load(planned.artifact))
+        optimum = _returns(best)
+        doubt = beaten(optimum, {"the agent": agent, **others}, best.clusters)
         if doubt is not None:
             return {"optimum": None, "gap_to_optimum": None, "optimum_reason": doubt}
-        report = mean_interval(optimum) | dict(planned.details)
+        report = mean_interval(optimum, best.clusters) | dict(planned.details)
         return {"optimum": report, "gap_to_optimum": gap(agent, optimum), "optimum_reason": None}
 
     def _judged(self, policy: Policy) -> Scores:
@@ -146,11 +150,12 @@ class WindowTraining(SimulatedTraining):
     Args:
         kind, workload, seed: as above.
         window: as the kind has rebuilt it.
+        look: how often what answers has been judged by now, which is what the verdict's confidence allows for.
     """
 
-    def __init__(self, kind: SimulatedEnvironment, workload: Workload, seed: int, window: bytes) -> None:
+    def __init__(self, kind: SimulatedEnvironment, workload: Workload, seed: int, window: bytes, look: int = 1) -> None:
         super().__init__(kind, workload, seed, {"window": window})
-        self.judged_episodes = kind.window_episodes
+        self.judged_episodes, self.confidence = kind.window_episodes, confidence_at(look)
 
     def experts(self) -> Mapping[str, Policy]:
         """See ``TrainingProblem``: the heuristic that answers without an agent."""

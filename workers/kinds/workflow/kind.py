@@ -96,9 +96,9 @@ class Workflow:
         report = chosen.report(None, note) if kept else chosen.report(ONE_TRACE, None)
         return Evaluation(WorkflowProblem(workload.spec, [*traces.values()], kept, ONE_TRACE), report)
 
-    def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun], seed: int) -> dict[str, Any]:
+    def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun]) -> dict[str, Any]:
         """See ``LearnedKind``; it can't be said."""
-        del workload, artifact, runs, seed
+        del workload, artifact, runs
         return {"reason": LOGGED}
 
 

@@ -213,6 +213,7 @@ class ActorCriticLearner(NetworkLearner):
         self, state: State, buffer: Buffer, slabs: Iterable[Experience], rng: np.random.Generator
     ) -> Iterator[Examples]:
         """The rollouts that slabs make up."""
+        assert isinstance(buffer, RolloutBuffer)  # noqa: S101  (narrows the type)
         buffer.clear()
         carry, none = None, np.zeros(0, np.float32)
         for slab in slabs:

@@ -106,10 +106,15 @@ class Buffer(Protocol):
     Attributes:
         slabs: of environment steps behind one entry.
         updates: at most, after one entry.
+        size: transitions that batches are drawn from; 0 where each is learned from when it comes.
     """
 
     slabs: int
     updates: int
+
+    @property
+    def size(self) -> int:
+        """As above."""
 
     def collect(self, experience: Experience, carry: NDArray[np.float32] | None = None) -> Host | None:
         """Take in one slab; return the entry that is then complete, or None. The entry is read before the next slab.
@@ -128,9 +133,6 @@ class Buffer(Protocol):
 
     def entry(self, batch: int) -> Host:
         """Return an empty entry of `batch` environments."""
-
-    def clear(self) -> None:
-        """Drop what was gathered."""
 
     def state(self, *, memory: bool) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return arrays and plain values from which `restore` goes on; `memory` with what was gathered."""

@@ -33,6 +33,11 @@ class ReplayBuffer:
         self.config, self.window, self.memory, self.demonstrations = config, window, memory, demonstrations
         self.updates, self.inserted = config.updates_per_slab, 0
 
+    @property
+    def size(self) -> int:
+        """Transitions in the memory."""
+        return self.memory.size
+
     def collect(self, experience: Experience, carry: NDArray[np.float32] | None = None) -> Host | None:
         """Push a slab [B]; return the transitions that are complete, [B], or None yet."""
         del carry
@@ -56,7 +61,7 @@ class ReplayBuffer:
     def draw(self, shown: int, progress: float) -> Batch:
         """One's own experience first, then `shown` demonstrations."""
         own = self.config.batch - min(shown, self.config.batch)
-        batch, places = self.memory.sample(own) if own else ({}, np.zeros(0, np.int64))
+        batch, places = self.memory.sample(own, progress) if own else ({}, np.zeros(0, np.int64))
         if self.demonstrations is None:
             return Batch(prefixed(batch, "memory."), progress, places)
         extra, _ = self.demonstrations.sample(self.config.batch - own)
@@ -86,11 +91,6 @@ class ReplayBuffer:
         """Transitions [batch]."""
         return {port: np.zeros((batch, *ring.shape[1:]), ring.dtype) for port, ring in self.memory.rings.items()}
 
-    def clear(self) -> None:
-        """Empty memory and window; demonstrations stay, for they can't be gathered anew."""
-        self.memory.clear()
-        self.window.window.clear()
-
     def state(self, *, memory: bool) -> tuple[Arrays, dict[str, Any]]:
         """Memory, window, demonstrations."""
         arrays: Arrays = {}
@@ -113,7 +113,7 @@ class ReplayBuffer:
 class RolloutBuffer:
     """Slabs make up a rollout, which is learned from once; see `Buffer`."""
 
-    updates = 1
+    updates, size = 1, 0
 
     def __init__(self, rollout: Rollout) -> None:
         self.rollout, self.slabs = rollout, rollout.steps
@@ -161,7 +161,7 @@ class RolloutBuffer:
 class SlabBuffer:
     """The latest slab alone; see `Buffer`."""
 
-    slabs, updates = 1, 1
+    slabs, updates, size = 1, 1, 0
 
     def __init__(self) -> None:
         self.latest: Host | None = None
@@ -187,10 +187,6 @@ class SlabBuffer:
     def entry(self, batch: int) -> Host:
         """Its arrays depend on the environment: who learns from slabs learns beside it."""
         raise ValueError(f"a slab of {batch} environments is learned from where it was made")
-
-    def clear(self) -> None:
-        """Drop it."""
-        self.latest = None
 
     def state(self, *, memory: bool) -> tuple[Arrays, dict[str, Any]]:
         """Nothing outlasts a slab."""

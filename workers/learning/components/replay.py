@@ -33,10 +33,6 @@ class Replay(Memory):
         self.rings = {port: empty(inputs[port], self.capacity) for port in TRANSITION}
         self.rng, self.size, self.head = rng, 0, 0
 
-    def clear(self) -> None:
-        """Forget everything."""
-        self.size = self.head = 0
-
     def insert(self, batch: Arrays) -> NDArray[np.int64]:
         """Put a batch of transitions in (the last `capacity` of them, if it is bigger); return their places."""
         count = min(len(batch["reward"]), self.capacity)
@@ -50,13 +46,14 @@ class Replay(Memory):
         self.head, self.size = end % self.capacity, min(self.size + count, self.capacity)
         return places
 
-    def draw(self, count: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Draw places [count] and their weights [count]."""
+    def draw(self, count: int, progress: float) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Draw places [count] and their weights in the loss [count]; `progress`: share of the training that is done."""
+        del progress
         return self.rng.integers(0, self.size, count), np.ones(count, np.float32)
 
-    def sample(self, count: int) -> tuple[Batch, NDArray[np.int64]]:
-        """Draw a batch; also return where its examples stand."""
-        places, weight = self.draw(count)
+    def sample(self, count: int, progress: float = 0.0) -> tuple[Batch, NDArray[np.int64]]:
+        """Draw a batch, as `draw` does; also return where its examples stand."""
+        places, weight = self.draw(count, progress)
         batch = {port: ring.take(places, axis=0) for port, ring in self.rings.items()}
         return {**batch, "weight": weight}, places
 
@@ -123,7 +120,8 @@ class PrioritisedReplay(Replay):
     """Proportional prioritisation (Schaul et al., 2016, section 3.3): P(i) ∝ (|error_i| + tiny)^α, stratified draws.
 
     New transitions get the highest priority seen. The weight of an example is (size · P(i))^−β over the largest in the
-    batch.
+    batch. β grows linearly from `beta` at the start of the training to 1 at its end (section 3.4): prioritisation
+    biases what is learned, and near convergence the weights have to undo that bias completely.
     """
 
     def __init__(self, capacity: int, alpha: float = 0.6, beta: float = 0.4, tiny: float = 1e-3) -> None:
@@ -134,11 +132,6 @@ class PrioritisedReplay(Replay):
     def allocate(self, inputs: Spaces, rng: np.random.Generator) -> None:
         """Make rings and tree."""
         super().allocate(inputs, rng)
-        self.clear()
-
-    def clear(self) -> None:
-        """Forget everything, priorities too."""
-        super().clear()
         self.tree, self.highest = SumTree(self.capacity), 1.0
 
     def insert(self, batch: Arrays) -> NDArray[np.int64]:
@@ -147,12 +140,12 @@ class PrioritisedReplay(Replay):
         self.tree.set(places, np.full(len(places), self.highest))
         return places
 
-    def draw(self, count: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    def draw(self, count: int, progress: float) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Draw one place from each of `count` equal shares of the priority mass."""
         mass = (np.arange(count) + self.rng.random(count)) / count * self.tree.total
         places = np.minimum(self.tree.find(mass), self.size - 1)
         chance = np.maximum(self.tree.get(places), 1e-300) / self.tree.total
-        weight = (self.size * chance) ** -self.beta
+        weight = (self.size * chance) ** -(self.beta + (1.0 - self.beta) * progress)
         return places, (weight / weight.max()).astype(np.float32)
 
     def reprioritise(self, places: NDArray[np.int64], errors: NDArray[np.float32]) -> None:

@@ -23,9 +23,9 @@ class Plan:
     Args:
         steps: environment steps of the whole training.
         chunk_steps: environment steps between checkpoints.
-        keep_memory: put the replay memory into checkpoints. Without it they are small, and a resumed training begins by
-            filling the memory anew: the simulator does that in a fraction of a chunk. (`serial` begins every chunk so:
-            only then a resumed training is bit-equal.)
+        keep_memory: put the replay memory into checkpoints; a training that `serial` resumes is then bit-equal to one
+            that was not interrupted. Without it checkpoints are small, and `restore` fills the memory to where it was
+            with transitions of the present policy, which count neither as steps nor as updates.
         pauses: shares of the training at which a chunk ends early, ascending: whoever runs it looks in there.
     """
 

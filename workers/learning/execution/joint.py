@@ -59,8 +59,6 @@ class Joint(Paced):
 
     def advance(self) -> Live:
         """Do one chunk; return the agents' figures together."""
-        if not self.plan.keep_memory:
-            self.agent.forget()
         begun, before, pause = self.elapsed, self.steps, self.pause
         started = self.clock() - self.elapsed
         tallies = {name: ChunkTotals() for name in self.lives}
@@ -73,7 +71,16 @@ class Joint(Paced):
         return self.live
 
     def _turn(self, tallies: Mapping[str, ChunkTotals]) -> None:
-        progress, seen = self.progress, self.seen
+        progress = self.progress
+        for name, (paid, episodes) in self._gather(progress).items():
+            tallies[name].end(paid, episodes)
+        self.steps += self.environment.batch
+        for name, stats in self.agent.learn(progress).items():
+            tallies[name].learn(stats)
+
+    def _gather(self, progress: float) -> dict[str, tuple[float, int]]:
+        """Take a step in each environment, and remember it; returns and number of episodes that ended, by name."""
+        seen = self.seen
         acted = self.agent.act(seen, progress)
         steps = self.environment.step({name: own.action for name, own in acted.items()})
         self.agent.remember(
@@ -92,16 +99,15 @@ class Joint(Paced):
             }
         )
         self.seen = {name: Seen(step.observation, step.mask) for name, step in steps.items()}
+        ended = {}
         for name, step in steps.items():
             self.returns[name] += step.reward
-            tallies[name].end(float(self.returns[name][step.done].sum()), int(step.done.sum()))
+            ended[name] = float(self.returns[name][step.done].sum()), int(step.done.sum())
             self.returns[name][step.done] = 0.0
-        self.steps += self.environment.batch
-        for name, stats in self.agent.learn(progress).items():
-            tallies[name].learn(stats)
+        return ended
 
     def checkpoint(self) -> bytes:
-        """Return everything from which `restore` goes on bit-equal."""
+        """Return everything from which `restore` goes on."""
         arrays, agents = self.agent.state(memory=self.plan.keep_memory)
         arrays = {f"agents.{name}": value for name, value in arrays.items()}
         simulated, plain = blob.split(self.environment.get_state(), "environment.")
@@ -109,8 +115,14 @@ class Joint(Paced):
         for name, seen in self.seen.items():
             stored = {"observation": seen.observation, "mask": seen.mask, "returns": self.returns[name]}
             arrays.update({f"seen.{name}/{key}": value for key, value in stored.items()})
-        live = {name: asdict(own) for name, own in self.lives.items()}
-        values = {"agents": agents, "environment": plain, "steps": self.steps, "elapsed": self.elapsed, "live": live}
+        values = {
+            "agents": agents,
+            "environment": plain,
+            "steps": self.steps,
+            "elapsed": self.elapsed,
+            "live": {name: asdict(own) for name, own in self.lives.items()},
+            "remembered": self.agent.remembered,
+        }
         return blob.pack(arrays, values)
 
     def restore(self, data: bytes) -> None:
@@ -124,6 +136,8 @@ class Joint(Paced):
             self.returns[name] = stored["returns"]
         self.steps, self.elapsed = values["steps"], values["elapsed"]
         self.lives = {name: Live(**own) for name, own in values["live"].items()}
+        while self.agent.remembered < values.get("remembered", 0):
+            self._gather(self.progress)
 
 
 def together(lives: Iterable[Live]) -> Live:

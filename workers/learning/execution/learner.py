@@ -77,6 +77,7 @@ class Learner(Paced):
                 "updates": self.updates,
                 "elapsed": self.elapsed,
                 "live": asdict(self.live),
+                "remembered": self.agent.buffer.size,
             },
         )
 
@@ -92,6 +93,8 @@ class Learner(Paced):
         self.rng.bit_generator.state = values["rng"]
         self.steps, self.updates, self.elapsed = values["steps"], values["updates"], values["elapsed"]
         self.live = Live(**values["live"])
+        while self.agent.buffer.size < values.get("remembered", 0):
+            self.agent.remember(self.collector.step(self.agent, self.progress, self.rng))
 
     def close(self) -> None:
         """Release processes and memory; nothing where there is one process."""

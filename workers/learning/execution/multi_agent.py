@@ -41,6 +41,11 @@ class IndependentAgents:
             for name, role in roles.items()
         }
 
+    @property
+    def remembered(self) -> int:
+        """Transitions that the agents draw their batches from, together."""
+        return sum(agent.buffer.size for agent in self.agents.values())
+
     def act(self, seen: Mapping[str, Seen], progress: float) -> dict[str, Acted]:
         """Each chooses by its own observation."""
         return {
@@ -57,11 +62,6 @@ class IndependentAgents:
         """Each learns from what it remembers; the figures of those who did."""
         found = {name: agent.learn(progress, self.rngs[name]) for name, agent in self.agents.items()}
         return {name: stats for name, stats in found.items() if stats is not None}
-
-    def forget(self) -> None:
-        """All drop remembered transitions."""
-        for agent in self.agents.values():
-            agent.forget()
 
     def state(self, *, memory: bool) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Arrays, by name and theirs; plain values by name, generators included."""

@@ -1,8 +1,8 @@
 """The serial executor: one process, thousands of simulated environments in lock-step.
 
 Every slab: act on all environments, step the simulator, remember, learn once with a big batch. Work is done in chunks
-of a fixed number of slabs; between chunks everything goes into a checkpoint, and a run that was resumed from it is
-bit-equal to one that was not.
+of a fixed number of slabs, with a checkpoint between any two; whether a run that is resumed from one is bit-equal to
+one that was not depends on `Plan.keep_memory`.
 """
 
 from collections.abc import Callable
@@ -18,10 +18,6 @@ from workers.learning.joint_simulator import JointSimulator
 
 class Serial(Learner):
     """The agent, and nobody beside it; see `Learner` for the arguments."""
-
-    def _begin(self) -> None:
-        if not self.plan.keep_memory:
-            self.agent.forget()
 
     def _turn(self, tally: ChunkTotals) -> None:
         progress = self.progress

@@ -46,6 +46,7 @@ class Request:
         imitate: the expert whose play is imitated before learning: a baseline of the kind, or `planner`.
         start: the agent whose parameters are gone on from.
         equivalence_margin: share of the best baseline's return up to which a difference counts as none in the verdict.
+        look: of a training that goes on: how often what answers has been judged by now, this time included.
     """
 
     algorithm: str = "auto"
@@ -57,6 +58,7 @@ class Request:
     imitate: str | None = None
     start: Start | None = None
     equivalence_margin: float = 0.01
+    look: int = 1
 
     @property
     def plans(self) -> bool:

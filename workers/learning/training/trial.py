@@ -23,9 +23,17 @@ from workers.learning.training.problem import Planned, TrainingProblem
 from workers.learning.training.request import STEPS, Request, Untrainable, configured
 
 ENVIRONMENTS, FEWEST = 512, 16
-"""Environments in lock-step: as many as get through an episode each, so that its end is learned from, too."""
 SHORTEST = 64  # steps of each
 CHUNK_STEPS = 1 << 17
+
+
+def environments(steps: int, length: int) -> int:
+    """How many environments take ``steps`` together, in lock-step, whose episodes have ``length`` decisions.
+
+    At most as many as get through an episode each: of those that only begin theirs, nobody learns what decisions lead
+    to that show later.
+    """
+    return min(ENVIRONMENTS, max(steps // SHORTEST, 1), max(steps // max(length, SHORTEST), FEWEST))
 
 
 @dataclass(frozen=True)
@@ -77,9 +85,7 @@ class Trial:
         steps = max(1, round((request.budget or STEPS) * part))
         plan = Plan(steps, CHUNK_STEPS, keep_memory=False, pauses=self.bracket.shares[:-1])
         worlds, draws = np.random.SeedSequence(self.entry.seed).generate_state(2)
-        episodes = steps // max(self.problem.length, SHORTEST)
-        batch = min(ENVIRONMENTS, max(steps // SHORTEST, 1), max(episodes, FEWEST))
-        simulator = self.problem.simulator(batch, int(worlds))
+        simulator = self.problem.simulator(environments(steps, self.problem.length), int(worlds))
         self.config = self._standardised(simulator)
         return make_executor(request.executor, self.config, simulator, plan, int(draws), clock)
 

@@ -41,7 +41,7 @@ class Progress(NamedTuple):
     Attributes:
         level: where they are.
         gain: what is expected to be gained until their end.
-        half: of its 90 % interval.
+        half: of its 90 % interval; NaN where that isn't known, and no job is shrunk.
         gpus: that they have.
         floor: GPUs below which they are not shrunk.
         sizes: numbers of GPUs to which they are, ascending from 0, [R]; any, where there are none.
@@ -59,13 +59,13 @@ class Tolerance(NamedTuple):
     """When a job has converged.
 
     Attributes:
-        gain: part of the level below which what is left to gain is small; with the doubt set on a quarter of the curves
-            of ``benchmarks.cluster_convergence``, such that less than 1 % of the final metric was lost on both sets.
+        gain: part of the level below which what is left to gain is small; what a job loses is on average no more, as
+            long as what it is expected to gain is right on average.
         doubt: half intervals that are added to what is expected to be left.
         window_seconds: between two halvings.
     """
 
-    gain: float = 0.015
+    gain: float = 0.01
     doubt: float = 0.5
     window_seconds: float = 3600.0
 

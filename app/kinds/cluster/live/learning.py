@@ -11,11 +11,8 @@ from numpy.typing import NDArray
 from app.kinds.cluster.allocation import convergence
 from app.kinds.cluster.allocation.convergence import UNLIMITED, Converging, Progress, Tolerance, judged
 from app.kinds.cluster.jobs import NEVER, Floats, Integers, Jobs
-from app.kinds.cluster.learning_curves import LearningCurves, Seen, ahead
+from app.kinds.cluster.learning_curves import POINTS, LearningCurves, Seen, ahead
 from app.kinds.cluster.live.records import Records
-
-POINTS = 24
-"""Of a curve that are kept; of longer ones every second goes, again and again."""
 
 
 class Learning(NamedTuple):

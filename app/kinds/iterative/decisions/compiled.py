@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from app.kinds.contract.engine import Snapshot
 from app.kinds.contract.inputs import LARGEST_NUMBER
 from app.kinds.iterative.decisions.reasons import AllocationText, in_words, wording
-from app.kinds.iterative.heuristics import default_heuristic
+from app.kinds.iterative.heuristics import MODEL_PREDICTIVE, default_heuristic, own_terms
 from app.kinds.iterative.model import uninformed
+from app.kinds.iterative.policies.artifact import in_force
 from app.kinds.iterative.preferences import Preferences, preferences_of
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.spec import Resource
@@ -27,19 +28,22 @@ class Compiled:
 
     Attributes:
         artifact: the champion's policy; None when the heuristic answers in its place.
-        heuristic: name of what answers without a champion, or when it fails.
+        heuristic: name of what answers without a champion, or when it fails; for single runs see ``heuristics``.
         source: 'agent', 'heuristic', or 'fallback' when there is a champion that can't be loaded.
-        preface: code and words of why no agent answers; empty when one does.
+        code: of why no agent answers; empty when one does.
+        preface: the same in words, by the name of the heuristic that does.
         unknown: not a number for each metric.
         words: how each metric is spoken of.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot, self.layout = snapshot, snapshot.layout
-        self.projector = Projector(self.layout, snapshot.model or uninformed(self.layout))
+        model = in_force(snapshot.model, self.layout.spec) if snapshot.model else uninformed(self.layout)
+        self.projector = Projector(self.layout, model)
         self.heuristic = default_heuristic(self.projector).name
         self.artifact: Artifact | None = snapshot.artifact
-        self.source, self.preface = self._responder()
+        self.source, self.code = self._responder()
+        self.preface = lru_cache(maxsize=4)(self._preface)
         self._levels = [(r.name, {_value(r, i): i for i in range(r.levels)}) for r in self.layout.spec.resources]
         self._lowest = [feature.minimum for feature in self.layout.spec.features]
         self._highest = [feature.maximum for feature in self.layout.spec.features]
@@ -51,15 +55,32 @@ class Compiled:
         self._usual = lru_cache(maxsize=128)(lambda batch: preferences_of(self.projector, self.fresh(batch)))
         self.delta = lru_cache(maxsize=4096)(self._delta)
 
-    def _responder(self) -> tuple[str, tuple[str, str]]:
-        snapshot, name = self.snapshot, self.heuristic
+    def _responder(self) -> tuple[str, str]:
+        snapshot = self.snapshot
         if snapshot.artifact is not None:
-            return "agent", ("", "")
+            return "agent", ""
         if snapshot.problem:
-            return "fallback", ("fallback", f"{snapshot.problem}; {name} answers")
+            return "fallback", "fallback"
+        return "heuristic", "no_model" if snapshot.model is None else "no_agent"
+
+    def _preface(self, name: str) -> str:
+        snapshot = self.snapshot
+        if not self.code:
+            return ""
+        if snapshot.problem:
+            return f"{snapshot.problem}; {name} answers"
         if snapshot.model is None:
-            return "heuristic", ("no_model", f"no domain model yet, {name} answers")
-        return "heuristic", ("no_agent", f"no agent is promoted, {name} answers")
+            return f"no domain model yet, {name} answers"
+        table = self.projector.table
+        evidence = f": {table.evidence}" if name == table.rule else ""
+        return f"no agent is promoted, {name} answers{evidence}"
+
+    def heuristics(self, state: State) -> list[str]:
+        """Names of the heuristics that answer for B runs where no agent does."""
+        own = own_terms(self.projector, state)
+        if self.heuristic == MODEL_PREDICTIVE or not own.any():
+            return [self.heuristic] * len(own)
+        return [MODEL_PREDICTIVE if one else self.heuristic for one in own.tolist()]
 
     def encode(
         self, allocation: Mapping[str, float], metrics: Mapping[str, float], features: Mapping[str, float]

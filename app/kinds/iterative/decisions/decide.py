@@ -27,7 +27,7 @@ from app.kinds.iterative.decisions.notices import NONE, noted
 from app.kinds.iterative.decisions.reasons import DecisionContext, Reason
 from app.kinds.iterative.decisions.schemas import EncodedDecision, EncodedInterval, EncodedReason
 from app.kinds.iterative.decisions.shadow import Consulted, consulted
-from app.kinds.iterative.heuristics import continuation, first_allocation
+from app.kinds.iterative.heuristics import MODEL_PREDICTIVE, continuation, first_allocation
 from app.kinds.iterative.observation import everywhere, view
 from app.kinds.iterative.outcome import risks
 from app.kinds.iterative.policies import guard
@@ -93,7 +93,7 @@ class Answer(msgspec.Struct, frozen=True):
 def decide(compiled: Compiled, state: State, subjects: Sequence[Subject], now: datetime) -> list[Answer]:
     """The answer for each run of ``state`` (leading dimension B)."""
     try:
-        return _answered(compiled, state, subjects, now, compiled.artifact, "")
+        return _answered(compiled, state, subjects, now, compiled.artifact)
     except Exception as error:
         logger.exception("workload %s: deciding for %d runs failed", compiled.snapshot.name, len(subjects))
         if len(subjects) > 1:
@@ -104,7 +104,7 @@ def decide(compiled: Compiled, state: State, subjects: Sequence[Subject], now: d
 def _fallback(compiled: Compiled, state: State, subject: Subject, now: datetime, failure: str) -> Answer:
     failed = f"the policy failed ({failure})"
     try:
-        return _answered(compiled, state, [subject], now, None, f"{failed}; {compiled.heuristic} answers")[0]
+        return _answered(compiled, state, [subject], now, None, failed)[0]
     except Exception:
         logger.exception("workload %s: the heuristic failed too", compiled.snapshot.name)
         return _held(
@@ -118,15 +118,20 @@ def _answered(
     subjects: Sequence[Subject],
     now: datetime,
     artifact: Artifact | None,
-    failure: str,
+    failure: str = "",
 ) -> list[Answer]:
-    steps = _steps(compiled, state, subjects, artifact)
+    rules, steps = compiled.heuristics(state), _steps(compiled, state, subjects, artifact)
+    if compiled.heuristic != MODEL_PREDICTIVE:  # no other rule chooses for one iteration alone
+        answers = steps.decided.verdict == Verdict.OUTSIDE_EXPERIENCE if artifact else np.ones(len(rules), np.bool_)
+        passing = ~answers | (np.array(rules) == MODEL_PREDICTIVE)
+        steps = steps._replace(then=np.where(passing, steps.then, -1))
+    policies = [artifact.policy.name] * len(rules) if artifact else rules
     if failure:
-        return _render(
-            compiled, state, steps, subjects, now, _Responder("fallback", compiled.heuristic, "fallback", failure)
-        )
-    name = artifact.policy.name if artifact else compiled.heuristic
-    return _render(compiled, state, steps, subjects, now, _Responder(compiled.source, name, *compiled.preface))
+        prefaces = [f"{failure}; {name} answers" for name in rules]
+        responder = _Responder("fallback", "fallback", policies, rules, prefaces)
+    else:
+        responder = _Responder(compiled.source, compiled.code, policies, rules, list(map(compiled.preface, rules)))
+    return _render(compiled, state, steps, subjects, now, responder)
 
 
 def _steps(compiled: Compiled, state: State, subjects: Sequence[Subject], artifact: Artifact | None) -> Steps:
@@ -150,12 +155,21 @@ def row(state: State, index: int) -> State:
 
 
 class _Responder(NamedTuple):
-    """Source and policy of decisions, and without an agent the reason: a code and a notice; empty with one."""
+    """Who answers for B runs.
+
+    Attributes:
+        source: of the decisions.
+        code: of the reason without an agent; empty with one.
+        policies: what answers, [B].
+        rules: the heuristics that answer where no agent does, [B].
+        notices: the reason without an agent, in words, [B]; empty with one.
+    """
 
     source: str
-    policy: str
     code: str
-    notice: str
+    policies: list[str]
+    rules: list[str]
+    notices: list[str]
 
 
 def _render(
@@ -179,7 +193,7 @@ def _render(
         (hold == after).tolist(),
         sources,
         repeat(snapshot.agent_version),
-        repeat(responder.policy),
+        responder.policies,
         why,
         _unless(over, _predictions(compiled, seen)),
         _unless(over, _chances(compiled, seen)),
@@ -231,14 +245,14 @@ def _reasons(
             code = own.code
         else:
             own = reasons.explain(compiled.words, context)
-            code, notice = responder.code or own.code, responder.notice
+            code, notice = responder.code or own.code, responder.notices[i]
         if verdict == Verdict.WITHIN_NOISE:
             own, source, notice = _within_noise(compiled, state, steps, i, own), "guard", ""
             code = own.code
         elif verdict == Verdict.OUTSIDE_EXPERIENCE:
             source, code = "guard", "outside_experience"
-            notice = reasons.outside_experience(tuple(compress(ways, outside[i])), compiled.heuristic)
-        text, known = noted(own.text, notice, context.decided.beyond, subject.notices, responder.notice)
+            notice = reasons.outside_experience(tuple(compress(ways, outside[i])), responder.rules[i])
+        text, known = noted(own.text, notice, context.decided.beyond, subject.notices, responder.notices[i])
         sources.append(source)
         given.append(EncodedReason(code, text))
         codes.append(known)

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.policy import Policy, Situation
+from app.kinds.contract.policy import Situation
 from app.kinds.iterative.chance import asked
-from app.kinds.iterative.heuristics import default_heuristic
+from app.kinds.iterative.heuristics import Heuristic, apply, default_heuristic
 from app.kinds.iterative.policies.artifact import Experience
 from app.policies.artifact import Artifact
 
@@ -46,11 +46,16 @@ class Decided(NamedTuple):
     memory: NDArray[np.float32] | None = None
 
 
-def decide(situation: Situation, artifact: Artifact | None) -> Decided:
-    """Ask the artifact's policy (without one: the default heuristic), and guard what it says."""
-    heuristic, layout = default_heuristic(situation.projector), situation.projector.layout
-    policy: Policy = artifact.policy if artifact else heuristic
-    choice = policy.act(situation)
+def decide(situation: Situation, artifact: Artifact | None, rule: Heuristic | None = None) -> Decided:
+    """Ask the artifact's policy, without one a heuristic, and guard what it says.
+
+    Args:
+        situation: B runs.
+        artifact: of the agent that answers; None: a heuristic does.
+        rule: the heuristic that answers without an agent and outside of its experience; None: the default one.
+    """
+    heuristic, layout = rule or default_heuristic(situation.projector), situation.projector.layout
+    choice = artifact.policy.act(situation) if artifact else apply(heuristic, situation)
     action, values = choice.action, choice.values
     verdict = np.zeros(len(action), np.int8)
     outside: dict[str, NDArray[np.bool_]] = {}
@@ -60,7 +65,7 @@ def decide(situation: Situation, artifact: Artifact | None) -> Decided:
         strange = reduce(np.logical_or, outside.values())
         if strange.any():
             verdict[strange] = Verdict.OUTSIDE_EXPERIENCE
-            action = np.where(strange, heuristic.act(situation).action, action)
+            action = np.where(strange, apply(heuristic, situation).action, action)
     over = situation.state.iteration >= layout.iterations
     stays = over
     if values is not None:

@@ -14,6 +14,7 @@ from app.kinds.iterative.decisions.compiled import Compiled
 from app.kinds.iterative.decisions.query import beginning
 from app.kinds.iterative.heuristics import HEURISTICS
 from app.kinds.iterative.observation import view
+from app.kinds.iterative.policies.guard import decide
 from app.kinds.iterative.state import State, advance
 from app.kinds.iterative.step import step
 
@@ -38,7 +39,7 @@ def _figures(compiled: Compiled, shown: Shown, asked: Sequence[Step]) -> Iterato
     """One for each resource: what was decided, and what every heuristic would have."""
     state, layout = _states(compiled, shown, {one.iteration for one in asked}), compiled.layout
     situation = Situation(compiled.projector, state, view(compiled.projector, state))
-    others = {name: step(layout, state.levels, rule.act(situation).action) for name, rule in HEURISTICS.items()}
+    others = {n: step(layout, state.levels, decide(situation, None, rule).action) for n, rule in HEURISTICS.items()}
     for position, resource in enumerate(layout.spec.resources):
         decided = [Point(one.iteration + 1, one.decision["allocation"][resource.name]) for one in asked]
         series = [Series("decided", decided)]

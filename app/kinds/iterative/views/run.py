@@ -16,6 +16,7 @@ from app.kinds.iterative.decisions.compiled import Compiled
 from app.kinds.iterative.heuristics import HEURISTICS
 from app.kinds.iterative.observation import view
 from app.kinds.iterative.outcome import reached, state_of, target
+from app.kinds.iterative.policies.guard import decide
 from app.kinds.iterative.spec import Metric
 from app.kinds.iterative.step import step
 
@@ -119,7 +120,7 @@ def alternatives(compiled: Compiled, shown: Shown) -> list[Alternative]:
     taken = last(shown)["allocation"]
     found = []
     for name, rule in HEURISTICS.items():
-        levels = step(compiled.layout, state.levels, rule.act(situation).action)
+        levels = step(compiled.layout, state.levels, decide(situation, None, rule).action)
         given = compiled.layout.allocation_dict(levels[0])
         found.append(Alternative(name.replace("_", " "), _amounts(given), given == taken))
     return found

@@ -100,6 +100,21 @@ def test_what_an_agent_is_now_stands_beside_its_verdict_of_the_past(
     assert "verdict when its training ended, 2026-01-02 08:00:00 UTC: not promoted: not better" in output
 
 
+def test_what_holds_now_stands_before_the_verdict_of_the_past(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(reported, "Service", Played())
+    now = {"standing_reason": "outdated: retrain (the price of gpus is 4)", "instead": "the heuristic hold, as good"}
+    for name, value in now.items():
+        monkeypatch.setitem(AGENT, name, value)
+    file = tmp_path / "agent.html"
+    _, output, _ = ran(reported.run, reported.Options("http://there", "w", "4", file))
+    lines = output.splitlines()
+    answers = lines.index("answers now: the heuristic hold, as good")
+    assert lines[answers - 1] == "outdated: retrain (the price of gpus is 4)"
+    assert lines[answers + 1].startswith("verdict when its training ended")
+    page = file.read_text()
+    assert page.index("Answers now: the heuristic hold, as good") < page.index("When its training ended:")
+
+
 @pytest.mark.parametrize(
     ("url", "asked", "status", "told"),
     [

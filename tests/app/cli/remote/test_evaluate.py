@@ -17,7 +17,10 @@ from app.cli.remote.evaluate import Options, reached, run, words
 from app.cli.remote.service import RefusedError, UnreachableError
 from tests.workers.evaluation.report.sample import report
 
-VERDICTS = [{"agent": 3, "level": "L2", "reason": "L3 can't be judged"}, {"agent": 5, "level": None, "reason": "worse"}]
+VERDICTS: list[dict[str, Any]] = [
+    {"agent": 3, "level": "L2", "reason": "L3 can't be judged"},
+    {"agent": 5, "level": None, "reason": "worse"},
+]
 FOUND = {"id": "e1", "verdicts": VERDICTS, "report": report("agent 3", "agent 5", workload="[bold]w")}
 
 
@@ -84,6 +87,17 @@ def test_a_table_says_who_passed_what(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert (tmp_path / "r.html").read_bytes() == b"<!doctype html>"
     assert played.calls[-1] == ("GET", "/evaluations/e1/report")
     assert "r.html" in "".join(notes.split())
+
+
+def test_a_verdict_of_an_earlier_judge_is_dated_and_said_to_be_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    past = [{**VERDICTS[0], "current": False}, {**VERDICTS[1], "current": True}]
+    monkeypatch.setitem(FOUND, "verdicts", past)
+    monkeypatch.setitem(FOUND, "created_at", "2026-01-02T08:00:00Z")
+    _, output, _, _ = ran(monkeypatch, tmp_path, Played())
+    assert "agent 3: L2, by an earlier version of the judge: evaluate it again (2026-01-02 08:00:00 UTC)" in output
+    assert "agent 5: no class (2026-01-02 08:00:00 UTC)" in output
 
 
 def test_tables_fit_80_columns() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -16,8 +17,8 @@ from app.kinds.cluster.allocation.convergence import UNLIMITED
 from app.kinds.cluster.decisions.compiled import Compiled
 from app.kinds.cluster.decisions.engine import ClusterEngine
 from app.kinds.cluster.layout import Layout
+from app.kinds.cluster.learning_curves import POINTS
 from app.kinds.cluster.live import learning, records
-from app.kinds.cluster.live.learning import POINTS
 from app.kinds.cluster.live.report import EncodedSubmitted
 from app.kinds.cluster.live.state import ClusterState
 from app.kinds.cluster.model import ClusterModel
@@ -28,7 +29,10 @@ from app.kinds.contract.engine import Pending, Snapshot
 from app.kinds.contract.reading import Sample
 from workers.inputs import Workload
 from workers.kinds.cluster.estimation.fit import fit
+from workers.kinds.cluster.estimation.learning_curves import Curve, classes, fit_class
 
+FLAT = [1 + 2.0 ** -(2 * n) for n in range(12)]
+ITERATIONS = 40
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ENGINE = ClusterEngine()
 
@@ -40,7 +44,7 @@ def spec(**convergence: float) -> ClusterSpec:
 
 
 @cache
-def model() -> ClusterModel:
+def documented() -> ClusterModel:
     """Of the documented samples; convergence has no part in it."""
     codec = ClusterSamples(Layout(spec()))
     [read] = codec.formats[JSON].reader(codec, None).read(iter([SAMPLES[JSON]]))
@@ -48,8 +52,17 @@ def model() -> ClusterModel:
     return ClusterModel.from_bytes(fit(Workload(spec(), samples=[("e", codec.unpacked(read.data))]), 0).model)
 
 
-def compiled(of: ClusterSpec) -> Compiled:
-    return ENGINE.compile(Snapshot("w", "x", 1, of, Layout(of), model(), 1, None, None, 1))
+def model(ended: int) -> ClusterModel:
+    """Jobs of bert ended as ``FLAT`` does, and two of resnet50."""
+    known, losses = documented(), np.array(FLAT + [1.0] * (ITERATIONS - len(FLAT)))
+    iterations = np.arange(1.0, ITERATIONS + 1)
+    each = [fit_class([Curve(iterations, -losses - 0.001 * job) for job in range(count)], 0) for count in (ended, 2)]
+    names = [known.positions[name] for name in ("bert", "resnet50")]
+    return replace(known, curves=classes(names, [False, False], each))
+
+
+def compiled(of: ClusterSpec, ended: int = 12) -> Compiled:
+    return ENGINE.compile(Snapshot("w", "x", 1, of, Layout(of), model(ended), 1, None, None, 1))
 
 
 def told(on: Compiled, state: ClusterState, number: int, report: dict[str, Any]) -> tuple[ClusterState, dict[str, Any]]:
@@ -60,11 +73,13 @@ def told(on: Compiled, state: ClusterState, number: int, report: dict[str, Any])
     return ENGINE.restore(stored), msgspec.json.decode(answered.decision)
 
 
-def played(on: Compiled, losses: list[float]) -> list[dict[str, Any]]:
+def played(on: Compiled, losses: list[float], application: str = "bert") -> list[dict[str, Any]]:
     """The decisions on one job that shows losses, minute by minute, beside two long ones that could use more GPUs."""
     state = ENGINE.begin(on, "r", None, NOW).state  # type: ignore[arg-type]
-    first = {"application": "bert", "batch": 128, "gpus": 4, "maximum": 8}
-    jobs = [{"job": "a", "iterations": 200, **first}] + [{"job": job, "iterations": 2_000, **first} for job in "bc"]
+    first = {"application": application, "batch": 128, "gpus": 4, "maximum": 8}
+    jobs = [{"job": "a", "iterations": ITERATIONS, **first}] + [
+        {"job": job, "iterations": 2_000, **first} for job in "bc"
+    ]
     state, _ = told(on, state, 0, {"at": 0, "submitted": jobs})
     decisions = []
     for number, loss in enumerate(losses, start=1):
@@ -73,9 +88,6 @@ def played(on: Compiled, losses: list[float]) -> list[dict[str, Any]]:
         state, decision = told(on, state, number, {"at": 60.0 * number, "progressed": progressed})
         decisions.append(decision)
     return decisions
-
-
-FLAT = [1 + 2.0 ** -(2 * n) for n in range(12)]
 
 
 def changes(decisions: list[dict[str, Any]], job: str) -> list[dict[str, Any]]:
@@ -91,6 +103,15 @@ def test_what_has_converged_is_halved_with_a_word_and_another_grows() -> None:
     assert changes(decisions, "a")[-1]["gpus"] == 1
     assert [one for job in "bc" for one in changes(decisions, job) if one["code"] == "grown"]
     assert all(decision["free"] >= 0 for decision in decisions)
+
+
+@pytest.mark.parametrize(("ended", "application"), [(8, "bert"), (12, "resnet50")])
+def test_nobody_is_shrunk_before_it_is_known_how_far_off_gains_of_its_application_are(
+    ended: int, application: str
+) -> None:
+    on = compiled(spec(tolerance=0.05, doubt=0.0, window_seconds=120.0), ended)
+    decisions = played(on, FLAT, application)
+    assert not [one for one in changes(decisions, "a") if "little is left" in one["text"]]
 
 
 def test_without_convergence_in_the_spec_nobody_is_shrunk_for_it() -> None:

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from app.kinds.cluster.jobs import Floats
-from app.kinds.cluster.learning_curves import ALIKE, Seen, ahead, parametric
+from app.kinds.cluster.learning_curves import ALIKE, LearningCurves, Seen, ahead, kept, parametric
 from workers.kinds.cluster.estimation.learning_curves import Curve, classes, fit_class, none
 
 EPOCHS = np.arange(1, 41.0)
@@ -67,3 +67,64 @@ def test_jobs_of_unknown_classes_are_foretold_alone_and_together_as_each_by_itse
         assert_allclose([part[0] for part in own], [part[job] for part in together])
     alone = ahead(none(), np.full(4, -1), seen(asked, 20), until)
     assert_allclose(alone.gain[[1, 3]], together.gain[[1, 3]])
+
+
+def ended(jobs: int, seed: int) -> LearningCurves:
+    """What jobs that ended say of two applications, of which the second has had but two jobs."""
+    each = [[Curve(EPOCHS, one) for one in planted(count, seed)] for count in (jobs, 2)]
+    return classes([0, 1], [True, True], [fit_class(one, 0) for one in each])
+
+
+def test_how_far_off_a_gain_may_be_is_not_known_before_enough_jobs_of_the_application_have_ended() -> None:
+    asked, which, until = planted(3, 3), np.array([0, 1, -1]), np.full(3, 40.0)
+    for jobs, known in ((5, False), (8, False), (9, True), (30, True)):
+        found = ahead(ended(jobs, 1), which, seen(asked, 20), until)
+        assert np.isfinite(found.gain).all()
+        assert np.isfinite(found.half).tolist() == [known, False, False]
+
+
+def test_a_model_that_knew_other_ages_says_nothing_of_how_far_off_gains_may_be() -> None:
+    known = ended(30, 1)
+    old = known._replace(factor=known.factor[:, :, :4])
+    found = ahead(old, np.array([0]), seen(planted(1, 3), 20), np.array([40.0]))
+    assert np.isfinite(found.gain[0])
+    assert np.isnan(found.half[0])
+
+
+@pytest.mark.parametrize("jobs", [9, 12, 25])
+def test_intervals_hold_from_the_first_jobs_that_ended_on(jobs: int) -> None:
+    asked, inside = planted(60, 99), []
+    for seed in range(12):
+        known = ended(jobs, seed)
+        for epochs in (1, 4, 9, 18, 30, 38):
+            found = ahead(known, np.zeros(60, np.int64), seen(asked, epochs), np.full(60, 40.0))
+            inside.append((np.abs(found.level + found.gain - asked[:, -1]) <= found.half).mean())
+    assert np.mean(inside) > 0.87
+
+
+def test_intervals_of_jobs_alone_hold_though_curves_leave_their_shape() -> None:
+    rng = np.random.default_rng(5)
+    leap = np.abs(rng.normal(0, 0.03, (200, 1))) * (rng.uniform(5, 40, (200, 1)) <= EPOCHS)
+    asked = planted(200, 5) - 0.1 * (EPOCHS >= 25) + leap
+    for epochs in (6, 12, 20, 30):
+        found = parametric(seen(asked, epochs), np.full(200, 40.0))
+        assert (np.abs(found.level + found.gain - asked[:, -1]) <= found.half).mean() > 0.87
+
+
+def test_of_a_long_curve_the_service_keeps_its_last_points_and_ever_fewer_of_those_before() -> None:
+    assert kept(24).tolist() == [*range(24)]
+    assert kept(25).tolist() == [*range(0, 24, 2), 24]
+    assert kept(1000)[-1] == 999
+    assert len(kept(1000)) <= 24
+
+
+@pytest.mark.parametrize("count", [3, 12])
+def test_curves_that_report_late_leave_their_errors_unknown(count: int) -> None:
+    """At no age do they have the points that a curve needs; an unknown error is none, not a number that is none."""
+    late = np.array([1.0, 2.0, 90.0, 95.0, 100.0])
+    curves = [Curve(late, 0.1 * n + np.array([0.1, 0.2, 0.7, 0.75, 0.8])) for n in range(count)]
+    report = fit_class(curves, 0).report
+    found = [report["error"], report["naive_error"], report["coverage"]]
+    assert all(one is None or np.isfinite(one) for one in found)
+    assert (found == [None, None, None]) is (count == 3)
+    assert report["curves"] == count

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from app.kinds.forecasting.series import Series
+from app.kinds.forecasting.series import Floats, Series
 from tests.workers.estimators.forecasting.planted import HOUR, daily, wandering
-from workers.estimators.forecasting.back_test import forecaster
-from workers.estimators.forecasting.families import ARIMA, DAY_BEFORE, LAST, QUICK, STACKED, WEEK_BEFORE
-from workers.estimators.forecasting.told import errors
+from workers.estimators.forecasting.back_test import DAILY, choose, daily_course, forecaster
+from workers.estimators.forecasting.families import ARIMA, DAY_BEFORE, HYBRID, LAST, QUICK, STACKED, WEEK_BEFORE
+from workers.estimators.forecasting.told import Told, errors
 
 
 def mae(report: dict, horizon: int, family: str) -> float:  # type: ignore[type-arg]
@@ -50,6 +50,59 @@ def test_the_least_error_answers_at_each_horizon() -> None:
     assert [one["family"] for one in report["horizons"]] == [WEEK_BEFORE, WEEK_BEFORE]
     assert [one["candidates"][0]["mae"] for one in report["horizons"]] == pytest.approx([0.0, 0.0], abs=1e-9)
     assert all(sum(c["chosen"] for c in one["candidates"]) == 1 for one in report["horizons"])
+
+
+def test_what_is_reported_had_no_part_in_the_choice() -> None:
+    """Each week is the same until the last two folds, which are drawn anew."""
+    rng = np.random.default_rng(0)
+    counts = np.tile(rng.poisson(50, 24 * 7).astype(np.float64), 12)
+    later = len(counts) - len(counts) // 6
+    counts[later:] = rng.permutation(counts[later:])
+    made, report = forecaster("jobs", Series(counts, 0.0, HOUR), (1, 24), 0, QUICK)
+
+    assert made.names == (WEEK_BEFORE,)
+    for horizon in report["horizons"]:
+        assert horizon["candidates"][0]["mae"] == pytest.approx(0.0, abs=1e-9)
+        assert horizon["mae"] == pytest.approx(np.abs(np.diff(rng.choice(counts, (2, 20_000)), axis=0)).mean(), rel=0.2)
+        assert horizon["held_out"] == len(counts) - later
+        assert horizon["coverage"] < 0.6
+
+
+def told(errors: Floats) -> Told:
+    """A family that errs so on two folds of equally many intervals, where 100 come."""
+    came = np.full(len(errors) // 2, 100.0)
+    medians = [100.0 + part for part in np.split(errors, 2)]
+    return Told([np.log1p(one) for one in medians], [np.log1p(came)] * 2, 1.0)
+
+
+CALM, BUSY = np.tile([1.0, 3.0], 60), np.repeat([0.5, 1.5, 0.6, 1.4, 0.8, 1.2, 0.7, 1.3, 0.9, 1.1], 12)
+
+
+@pytest.mark.parametrize(
+    ("excess", "daily", "answers"),
+    [
+        (0.05, False, LAST),  # within the standard error of the blocks' differences, .1
+        (0.05, True, HYBRID),
+        (0.2, False, ARIMA),
+        (0.2, True, ARIMA),
+    ],
+)
+def test_within_a_standard_error_the_hybrid_answers_by_day_and_else_the_simplest(
+    excess: float, daily: bool, answers: str
+) -> None:
+    near = told(CALM + excess + (BUSY - 1.0))
+    families = {ARIMA: told(CALM), HYBRID: near, LAST: near, STACKED: told(CALM + 1.0), DAY_BEFORE: told(CALM + 9.0)}
+    assert choose(families, 1, daily=daily) == answers
+
+
+def test_a_hybrid_is_no_better_than_others_where_it_was_not_tried() -> None:
+    assert choose({ARIMA: told(CALM), LAST: told(CALM + 9.0)}, 1, daily=True) == ARIMA
+
+
+def test_a_daily_course_is_one_that_comes_again() -> None:
+    assert daily_course(daily(20)) > 0.5
+    assert daily_course(wandering(480)) < DAILY
+    assert daily_course(daily(5)) == 0.0  # half of it is too short to know a day
 
 
 def test_a_short_series_is_told_by_what_it_can_carry() -> None:

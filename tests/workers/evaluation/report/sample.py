@@ -124,7 +124,7 @@ def report(*candidates: str, workload: str = "resnet18") -> Json:
         "schema": "steward.evaluation/1",
         "kind": "iterative",
         "workload": workload,
-        "settings": {"seeds": 5, "episodes": 256, "seed": 0, "confidence": 0.95, "resamples": 2000, "trials": 40},
+        "settings": {"seeds": 5, "episodes": 256, "seed": 0, "confidence": 0.95, "trials": 40},
         "outcomes": OUTCOMES,
         "terms": ["sla", "cost", "change"],
         "term_weights": {"sla": 1.0, "cost": 0.1, "change": 0.01},

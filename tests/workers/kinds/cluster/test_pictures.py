@@ -24,6 +24,7 @@ from workers.evaluation.report.charts import definition
 from workers.inputs import Conditions, Workload
 from workers.kinds.cluster import KIND
 from workers.kinds.cluster.estimation.fit import fit
+from workers.kinds.cluster.estimation.learning_curves import Curve, classes, fit_class
 from workers.kinds.cluster.evaluation.converging import GPUS, given_back
 from workers.kinds.cluster.evaluation.pictures import pictures
 from workers.kinds.cluster.evaluation.recording import Recorded, recorded
@@ -109,9 +110,13 @@ def test_nothing_is_given_back_without_convergence(known: Workload, played: Mapp
     plain = Layout(SPEC.model_copy(update={"convergence": None}))
     found = pictures(plain, model, played, list(played), EPISODES)
     assert "Convergence" not in [plot["heading"] for plot in found["plots"]]
-    never = given_back(model.curves, 0, Tolerance(1e-9, 0.5, 1.0))
+    grid = np.arange(1.0, 31.0)
+    each = [Curve(grid, 1 - np.exp(-grid / scale) / 2) for scale in np.linspace(3, 9, 10)]
+    curves = classes([0], [True], [fit_class(each, 0)])
+    never = given_back(curves, 0, Tolerance(1e-9, 0.5, 1.0))
     assert never.freed == pytest.approx(0)
-    soon = given_back(model.curves, 0, Tolerance(0.99, 0.0, 1.0))
+    assert given_back(model.curves, 0, Tolerance(0.99, 0.0, 1.0)).freed == pytest.approx(0)  # three jobs have ended
+    soon = given_back(curves, 0, Tolerance(0.99, 0.0, 1.0))
     assert soon.freed > 0.5
     assert soon.kept[0] == 1
     assert 1 / GPUS <= soon.kept[-1] < 0.5  # some gain more than was expected, and are restored

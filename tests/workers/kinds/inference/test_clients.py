@@ -83,7 +83,7 @@ def test_an_episode_pays_each_its_quality_and_all_the_same_fairness(fairness: fl
         if step["u0"].done[0]:
             break
         seen = {name: Seen(own.observation, own.mask) for name, own in step.items()}
-    expected = -world.ended.missed[0] + fairness * (jain(world.ended.quality[0]) - 1)
+    expected = -world.after.missed[0] + fairness * (jain(world.after.quality[0]) - 1)
     np.testing.assert_allclose(total / world.requests, expected, atol=1e-4)
 
 

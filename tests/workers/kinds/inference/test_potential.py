@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kinds.inference.quality import jain
 from tests.workers.kinds.inference.systems import layout, random_legal, service, world
-from workers.kinds.inference.simulator.kernels import NOW
+from workers.kinds.inference.simulator.kernels import DECIDED, MISSED, NOW
 from workers.kinds.inference.simulator.potential import Potential
 
 BATCH, STEPS, SECONDS = 256, 200, 60
@@ -105,3 +106,55 @@ def test_learners_never_see_what_follows_the_last_request() -> None:
         assert (made.worlds.clock[:, NOW] < SECONDS).all()
         np.testing.assert_array_equal(step.done, step.truncated)
     assert ended >= BATCH
+
+
+def unfair(made: Any) -> NDArray[np.float64]:
+    """What Jain's index of the requests decided so far lacks of 1, times the share of the episode that is over, [B]."""
+    lost, decided = made.worlds.user_time[:, :, MISSED], made.worlds.user_count[:, :, DECIDED]
+    share = np.minimum(made.worlds.clock[:, NOW] / SECONDS, 1.0)
+    found: NDArray[np.float64] = share * (1.0 - jain(1.0 - lost / np.maximum(decided, 1)))
+    return found
+
+
+def unequal(purpose: str) -> Any:
+    """Two users of one server, who ask for unequally much, with a weight on fairness."""
+    weights = {"quality": 1, "fairness": 0.5, "cost": 0, "switching": 0}
+    small = layout(
+        users=2, quality={"full_until": 0.3, "zero_at": 2.0}, batches=[1, 2], episode_seconds=SECONDS, weights=weights
+    )
+    return world(small, service(small, 0.5, (2.0, 0.5), 0.2), 16, purpose=purpose)
+
+
+def test_learners_are_paid_for_fairness_by_the_differences_of_a_potential() -> None:
+    made, choose = unequal("learning"), random_legal(7)
+    _, mask = made.reset()
+    total, often, episodes = np.zeros(16), np.zeros(16), 0
+    for _ in range(300):
+        before = unfair(made)
+        step = made.step(choose(mask))
+        mask, paid = step.mask, made.terms[:, 1]
+        total, often = total + paid, often + (paid != 0)
+        on = ~step.done
+        np.testing.assert_allclose(paid[on], (unfair(made) - before)[on], atol=1e-12)
+        np.testing.assert_allclose(total[on], unfair(made)[on], atol=1e-12)
+        # a whole episode is paid what it would be paid at its end alone
+        np.testing.assert_allclose(total[~on], 1.0 - jain(made.after.quality)[~on], atol=1e-12)
+        assert (often[~on] > 20).all()
+        total[~on], often[~on], episodes = 0.0, 0.0, episodes + int(step.done.sum())
+    assert episodes >= 16
+    assert jain(made.after.quality).min() < 0.95
+
+
+def test_policies_are_judged_by_fairness_at_the_end_of_an_episode() -> None:
+    made, choose = unequal("evaluation"), random_legal(7)
+    _, mask = made.reset()
+    total = np.zeros(16)
+    for _ in range(made.steps):
+        step = made.step(choose(mask))
+        mask = step.mask
+        assert (made.terms[~step.done, 1] == 0).all()
+        total += made.terms[:, 1]
+        if step.done.all():
+            break
+    np.testing.assert_allclose(total, 1.0 - jain(made.state.quality), atol=1e-12)
+    assert total.max() > 0.05

@@ -49,7 +49,7 @@ MADE = layout(
 )
 SECONDS = np.array([[[0.05, 0.1], [0.15, 0.3]]])
 RULES = ("largest_batch", "lookahead")
-SETTINGS = Settings(episodes=8, resamples=200, trials=3, tuning_episodes=4, demonstrations=2, seed=1)
+SETTINGS = Settings(episodes=8, trials=3, tuning_episodes=4, demonstrations=2, seed=1)
 
 
 def problem() -> InferenceProblem:

@@ -7,11 +7,16 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
+from app.policies.network import NetworkPolicy
 from tests.workers.kinds.inference.systems import layout, service
 from workers.estimators.base import TooLittleData
+from workers.evaluation.arena import Bare, play
+from workers.evaluation.levels import Level
+from workers.evaluation.statistics import estimate
 from workers.inputs import Conditions, LoggedRun, Workload
 from workers.kinds.contract import Online
 from workers.kinds.inference.kind import KIND
@@ -20,7 +25,7 @@ from workers.kinds.inference.windows.seen import Stretch, stretch
 from workers.kinds.inference.windows.window import Window, rebuilt
 from workers.learning.bracket import Bracket, Entry
 from workers.learning.execution import checkpoint as blob
-from workers.learning.training.online import learned
+from workers.learning.training.online import NO_PLAN, learned
 from workers.learning.training.request import Request
 from workers.learning.training.trial import Trial
 
@@ -41,6 +46,17 @@ def run(on: Layout, model: ServiceModel, seed: int, slower: float = SLOWER) -> L
         finished = [{**ended, "batch": int(on.batches[size]), "seconds": seconds}]
         reports.append({"at": at + 1, "arrived": arrived, "finished": finished})
     return LoggedRun(reports, {})
+
+
+def policy(on: Layout) -> NetworkPolicy:
+    """It prefers the last action that is legal."""
+    arrays: dict[str, NDArray[Any]] = {
+        "advantage.weight": np.zeros((on.actions, len(on.entries)), np.float32),
+        "advantage.bias": np.arange(on.actions, dtype=np.float32),
+    }
+    return NetworkPolicy.build(
+        {"algorithm": "dqn", "layers": [], "activation": "relu", "dueling": False, "advice": None}, arrays
+    )
 
 
 @pytest.fixture
@@ -75,6 +91,53 @@ def test_nothing_that_is_judged_on_is_learned_from(made: tuple[Layout, ServiceMo
     requests = np.sort(np.concatenate(window.learning.times))
     for begin, end in np.concatenate([*spans.values()]):
         assert np.searchsorted(requests, end) > np.searchsorted(requests, begin)
+
+
+def test_judged_episodes_have_nothing_in_common(made: tuple[Layout, ServiceModel]) -> None:
+    """Two runs, of which one is shorter: eight of the longest, fewer of the other, none of one that is too short."""
+    on, model = made
+    whole = stretch(on, run(on, model, 0))
+    shorter = [
+        Stretch([own[own < 1_000 + until] for own in whole.times], 1_000.0, 1_000.0 + until, whole.batches)
+        for until in (150.0, 30.0)
+    ]
+    window = rebuilt(on, model, [whole, *shorter])
+    begins = np.asarray(window.judged.begins)
+    assert len(begins) == 8 + 3
+    assert (np.diff(begins) >= 2.5 * window.episode_seconds - 1e-9).all()
+    assert window.episode_seconds == pytest.approx(290 / 21.5)
+
+
+def test_judged_episodes_of_one_beginning_are_one_cluster(made: tuple[Layout, ServiceModel]) -> None:
+    """Sixteen of each, and a verdict counts the beginnings."""
+    on, model = made
+    workload = Workload(on.spec, model.to_bytes())
+    window = KIND.window(workload, [run(on, model, seed) for seed in range(2)])
+    world = KIND.world(workload, Conditions(128, 1, options={"window": window}))
+    scores = play(world, Level.SEEDS, 1, Bare(next(iter(KIND.baselines(workload).values()))))
+    assert scores.clusters is not None
+    assert np.bincount(scores.clusters).tolist() == [8] * 16
+    assert set(world.load.origin) == set(np.asarray(Window.from_bytes(window).judged.begins))
+    problem = KIND.online(workload, Request("online", 2_000, 0, look=3), window)
+    artifact = KIND.save(policy(on), on.spec)
+    report = problem.judge(artifact, NO_PLAN, None, 0.01)
+    assert report["confidence"] == pytest.approx(1 - 0.05 / 12)
+    returns = play(
+        KIND.world(workload, Conditions(128, 3, options={"window": window})), Level.SEEDS, 3, Bare(policy(on))
+    )
+    found = estimate(returns.returns.astype(np.float64), returns.clusters)
+    assert found.freedom == pytest.approx(15)
+    assert report["return"] == pytest.approx(found.interval(report["confidence"]).as_dict())
+
+
+def test_windows_of_a_log_don_t_overlap() -> None:
+    """Half an hour has 29 minutes beside one in which the last begins."""
+    log = Recorded([np.arange(1_800.0)], 0.0, 1_740.0)
+    count = log.apart(60.0)
+    begins, _ = log.at((np.arange(count) + 0.5) / count)
+    assert count == 29
+    assert (np.diff(begins) >= 60 - 1e-9).all()
+    assert (begins[0], begins[-1]) == (30.0, 1_710.0)
 
 
 def test_what_was_slower_is_found(made: tuple[Layout, ServiceModel]) -> None:
@@ -126,7 +189,7 @@ def test_episodes_know_the_rates_of_late() -> None:
     times = [np.arange(0.25, 100.0, 0.5), np.arange(0.125, 100.0, 0.25)]
     log = Recorded(times, 0.0, 90.0).beginning(np.array([10.0, 50.0]), 10.0)
     assert np.asarray(log.late) == pytest.approx(np.array([[2.0, 4.0]] * 2), rel=0.02)
-    begins, late = log.drawn(np.array([0.0, 0.49, 0.5, 1.0]))
+    begins, late = log.at(np.array([0.0, 0.49, 0.5, 1.0]))
     assert begins.tolist() == [10.0, 10.0, 50.0, 50.0]
     assert np.asarray(late).shape == (4, 2)
 

@@ -48,7 +48,7 @@ class TestSerial(ExecutorContract):
     exact: ClassVar[bool] = True
 
     @pytest.mark.parametrize("keep_memory", [True, False])
-    def test_paused_and_resumed_is_the_same_as_not_paused(self, make: Callable[..., Any], keep_memory: bool) -> None:
+    def test_paused_and_resumed_is_as_good_as_not_paused(self, make: Callable[..., Any], keep_memory: bool) -> None:
         self.resumes(make, keep_memory)
 
 

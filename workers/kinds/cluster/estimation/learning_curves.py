@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.learning_curves import (
+    AGES,
     ALIKE,
     FAMILIES,
     PARAMETRIC,
+    Ahead,
     LearningCurves,
     Seen,
+    kept,
     like_others,
     parametric,
 )
 
+LEVEL = 0.9
 POINTS, DIRECTIONS = 48, 8
-FEWEST_CURVES, FEWEST_POINTS = 8, 5
+FEWEST_CURVES, FEWEST_POINTS = 9, 5
+"""Of nine errors one is beyond a tenth of those to come (``_factor``); of fewer none is."""
 WHOLE = 0.95
 """Of the median length that a curve must reach to say how others go."""
 OWN_NOISE = 0.02
 FOLDS = 5
-PARTS = (0.2, 0.4, 0.6, 0.8)
-"""Of curves, from which their ends are foretold."""
-LEVEL, WIDEST = 0.9, 20.0
 SMALLEST = 1e-9
 
 
@@ -38,15 +43,20 @@ class Curve(NamedTuple):
 
 
 class Tested(NamedTuple):
-    """Ends that were foretold, [n]: error of each family and its half interval, [2, n]; gain; of which
-    curve, and which of ``PARTS`` was seen of it.
+    """Ends that were foretold from ``AGES`` on, [n]; NaN where a family says nothing.
+
+    Attributes:
+        error, half: of each family, and half its interval, [2, n].
+        gain: what was gained by the end.
+        curve: of which curve.
+        age: from which of ``AGES``.
     """
 
     error: Floats
     half: Floats
     gain: Floats
     curve: Integers
-    part: Integers
+    age: Integers
 
 
 class Fitted(NamedTuple):
@@ -66,8 +76,7 @@ def fit_class(curves: Sequence[Curve], seed: int) -> Fitted:
     usable = [one for one in curves if len(one.value) >= FEWEST_POINTS]
     whole = _whole(usable)
     if len(whole) < FEWEST_CURVES:
-        tested = _tested([], usable, np.zeros(0, np.int64))
-        return _alone(whole or usable or curves, tested, len(curves))
+        return _alone(whole or usable or curves, _tested([], usable, np.arange(len(usable))), len(curves))
     fold = np.random.default_rng([seed, 11]).permutation(len(whole)) % FOLDS
     parts = [
         _tested(
@@ -78,12 +87,10 @@ def fit_class(curves: Sequence[Curve], seed: int) -> Fitted:
         for held in range(FOLDS)
     ]
     tested = Tested(*(np.concatenate(columns, axis=-1) for columns in zip(*parts, strict=True)))
-    errors = np.abs(tested.error).mean(axis=1)
-    family = int(errors.argmin())
+    errors = _errors(tested)
+    family = ALIKE if np.isnan(errors).any() else int(errors.argmin())
     grid, mean, basis, noise = alike(whole)
-    return Fitted(
-        grid, mean, basis, noise, family, _factors(tested), _report(tested, family, len(curves), learned=True)
-    )
+    return Fitted(grid, mean, basis, noise, family, _factors(tested), _report(tested, family, len(curves)))
 
 
 def classes(application: Sequence[int], rises: Sequence[bool], fitted: Sequence[Fitted]) -> LearningCurves:
@@ -101,7 +108,7 @@ def none() -> LearningCurves:
     points, whole = np.zeros((0, POINTS)), np.zeros(0, np.int64)
     basis = np.zeros((0, POINTS, DIRECTIONS))
     return LearningCurves(
-        whole, whole.astype(np.bool_), points, points, basis, points, whole, np.zeros((0, len(FAMILIES), len(PARTS)))
+        whole, whole.astype(np.bool_), points, points, basis, points, whole, np.zeros((0, len(FAMILIES), len(AGES)))
     )
 
 
@@ -131,43 +138,51 @@ def _whole(curves: Sequence[Curve]) -> list[Curve]:
 
 
 def _tested(known: Sequence[Curve], curves: Sequence[Curve], asked: Integers) -> Tested:
-    """Ends of the ``asked`` curves, from parts of each; of none but by the parametric family where none are known."""
-    which = asked if len(known) else np.arange(len(curves))
-    parts = [(at, part) for at in which.tolist() for part in PARTS]
-    if not parts:
-        nothing = np.zeros(0, np.int64)
-        return Tested(np.zeros((2, 0)), np.zeros((2, 0)), np.zeros(0), nothing, nothing)
-    seen, until = _cut([curves[at] for at, _ in parts], [part for _, part in parts])
-    end = np.array([curves[at].value[-1] for at, _ in parts])
+    """Ends of the ``asked`` curves, of which the service has what it keeps; by the parametric family alone where none
+    are known.
+    """
+    which, ages = np.repeat(asked, len(AGES)), np.tile(np.arange(len(AGES)), len(asked))
+    own = [curves[at] for at in which.tolist()]
+    seen, until = _cut(own, [*AGES] * len(asked))
+    end = np.array([one.value[-1] for one in own])
     lone = parametric(seen, until)
+    others = Ahead(*np.full((len(Ahead._fields), len(which)), np.nan))
     if len(known):
-        learned = classes([0], [True], [Fitted(*alike(known), ALIKE, np.ones((len(FAMILIES), len(PARTS))), {})])
+        learned = classes([0], [True], [Fitted(*alike(known), ALIKE, np.ones((len(FAMILIES), len(AGES))), {})])
         others = like_others(learned, 0, seen, until)
-    else:
-        others = lone
-    told = (others, lone)
-    error = np.stack([one.level + one.gain - end for one in told])
-    half = np.stack([one.half for one in told])
-    sound = np.isfinite(error).all(axis=0)
-    curve = np.array([at for at, _ in parts])[sound]
-    stage = np.tile(np.arange(len(PARTS)), len(which))[sound]
-    return Tested(error[:, sound], half[:, sound], (end - lone.level)[sound], curve, stage)
+    error = np.stack([one.level + one.gain - end for one in (others, lone)])
+    return Tested(error, np.stack([others.half, lone.half]), end - lone.level, which, ages)
 
 
 def _cut(curves: Sequence[Curve], parts: Sequence[float]) -> tuple[Seen, Floats]:
-    counts = [max(1, int(part * len(one.value))) for one, part in zip(curves, parts, strict=True)]
-    iteration, value = np.full((2, len(curves), max(counts)), np.nan)
-    for row, (one, count) in enumerate(zip(curves, counts, strict=True)):
-        iteration[row, :count], value[row, :count] = one.iteration[:count], one.value[:count]
-    return Seen(iteration, value), np.array([one.iteration[-1] for one in curves])
+    """What is kept of curves at their first points at which a part is done, the last never; and where they end."""
+    until = np.array([one.iteration[-1] for one in curves])
+    due = (1 - SMALLEST) * np.asarray(parts) * until
+    there = [
+        _kept(min(int(np.searchsorted(one.iteration, when)) + 1, len(one.value) - 1))
+        for one, when in zip(curves, due.tolist(), strict=True)
+    ]
+    iteration, value = np.full((2, len(curves), max(map(len, there), default=0)), np.nan)
+    for row, (one, own) in enumerate(zip(curves, there, strict=True)):
+        iteration[row, : len(own)], value[row, : len(own)] = one.iteration[own], one.value[own]
+    return Seen(iteration, value), until
+
+
+_kept = cache(kept)
+
+
+def _errors(tested: Tested) -> Floats:
+    """Mean absolute error of each family over what all of them foretell, [2]; NaN: one foretells nothing."""
+    told = np.isfinite(tested.error).all(axis=0)
+    if not told.any():
+        return np.full(len(tested.error), np.nan)
+    return np.asarray(np.abs(tested.error[:, told]).mean(axis=1), np.float64)
 
 
 def _factors(tested: Tested) -> Floats:
-    """Of each family and stage, by which half intervals must be multiplied to hold, [2, 4]; 1: not known."""
-    stages = [tested.part == stage for stage in range(len(PARTS))]
-    return np.stack(
-        [_factor(_distance(tested)[:, own]) if own.any() else np.ones(len(FAMILIES)) for own in stages], axis=1
-    )
+    """Of each family and age, by which half intervals must be multiplied to hold, [2, 10]."""
+    distance = _distance(tested)
+    return np.array([[_factor(own[tested.age == age]) for age in range(len(AGES))] for own in distance])
 
 
 def _distance(tested: Tested) -> Floats:
@@ -175,45 +190,54 @@ def _distance(tested: Tested) -> Floats:
     return np.asarray(np.abs(tested.error) / np.maximum(tested.half, SMALLEST), np.float64)
 
 
-def _factor(distance: Floats) -> Floats:
-    return np.asarray(np.clip(np.quantile(distance, LEVEL, axis=-1), 0.1, WIDEST), np.float64)
+def _factor(distance: Floats) -> float:
+    """What the distance of the next job is within with a probability of ``LEVEL``, if it is one like these [n].
+
+    Conformal prediction: the ⌈``LEVEL``·(n + 1)⌉-th smallest (Lei et al., "Distribution-free predictive inference for
+    regression", JASA 2018, section 2), here of curves that were left out (Barber et al., "Predictive inference with
+    the jackknife+", Annals of Statistics 2021). NaN where n is too small for that.
+    """
+    told = np.sort(distance[np.isfinite(distance)])
+    place = math.ceil(LEVEL * (len(told) + 1) - SMALLEST)
+    return float(told[place - 1]) if place <= len(told) else math.nan
 
 
 def _alone(curves: Sequence[Curve], tested: Tested, count: int) -> Fitted:
     start, end = curves[0].iteration[0], max(one.iteration[-1] for one in curves)
     grid, empty = np.linspace(start, max(end, start + 1e-9), POINTS), np.zeros(POINTS)
-    factor, report = _factors(tested), _report(tested, PARAMETRIC, count, learned=False)
-    return Fitted(grid, empty, np.zeros((POINTS, DIRECTIONS)), empty + 1.0, PARAMETRIC, factor, report)
+    report = _report(tested, PARAMETRIC, count)
+    return Fitted(grid, empty, np.zeros((POINTS, DIRECTIONS)), empty + 1.0, PARAMETRIC, _factors(tested), report)
 
 
-def _report(tested: Tested, family: int, curves: int, *, learned: bool) -> dict[str, Any]:
-    """Errors of the end of curves, from a fifth to four fifths of each, beside that of what they have by then."""
-    if not tested.error.size:
+def _report(tested: Tested, family: int, curves: int) -> dict[str, Any]:
+    """Errors of the end of curves, over ``AGES``, beside that of what they have by then."""
+    there = np.asarray(np.isfinite(tested.error).any(axis=1), np.bool_)
+    told = np.isfinite(tested.error[there]).all(axis=0) & there.any()
+    if not told.any():
         return {"family": FAMILIES[family], "curves": curves, "error": None, "naive_error": None, "coverage": None}
-    errors = np.abs(tested.error).mean(axis=1)
+    errors, gains = np.abs(tested.error[:, told]).mean(axis=1).tolist(), np.abs(tested.gain[told])
     candidates = [
-        {"family": name, "error": float(error), "chosen": place == family}
+        {"family": name, "error": error, "chosen": place == family}
         for place, (name, error) in enumerate(zip(FAMILIES, errors, strict=True))
-        if learned or place == PARAMETRIC
+        if there[place]
     ]
     return {
         "family": FAMILIES[family],
         "curves": curves,
         "candidates": candidates,
-        "error": float(errors[family]),
-        "naive_error": float(np.abs(tested.gain).mean()),
+        "error": errors[family],
+        "naive_error": float(gains.mean()) if np.isfinite(gains).all() else None,
         "coverage": _coverage(tested, family),
         "level": LEVEL,
     }
 
 
-def _coverage(tested: Tested, family: int) -> float:
-    """Share of ends within intervals whose factor the curves of the other half asked for, stage by stage."""
+def _coverage(tested: Tested, family: int) -> float | None:
+    """Share of ends within intervals whose width the other half of the curves told, age by age; None: too few."""
     distance, odd = _distance(tested)[family], tested.curve % 2 == 1
-    inside = [
-        distance[own & here] <= _factor(distance[~own & here])
-        for own in (odd, ~odd)
-        for here in (tested.part == stage for stage in range(len(PARTS)))
-        if (own & here).any() and (~own & here).any()
-    ]
-    return float(np.concatenate(inside).mean()) if inside else 1.0
+    inside = list[bool]()
+    for own, age in itertools.product((odd, ~odd), range(len(AGES))):
+        here = (tested.age == age) & np.isfinite(distance)
+        factor = _factor(distance[~own & here])
+        inside += (distance[own & here] <= factor).tolist() if np.isfinite(factor) else []
+    return float(np.mean(inside)) if inside else None

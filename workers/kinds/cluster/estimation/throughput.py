@@ -130,7 +130,7 @@ def _report(chosen: Selection, measured: Measured) -> dict[str, Any]:
     return {
         "family": chosen.family,
         "candidates": [one.report(chosen.family) for one in chosen.candidates],
-        "mape": chosen.chosen.mape,
+        "mape": chosen.nested.mape,
         "naive_mape": chosen.naive_mape,
         "coverage": chosen.offsets.coverage,
         "level": chosen.offsets.level,

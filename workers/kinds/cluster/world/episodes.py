@@ -134,6 +134,7 @@ class Spent(NamedTuple):
         gpus: how many these were, [B, L].
         ended: jobs that did, [B].
         lacking: what the metrics of those that go on lack of their last ones, [B, L].
+        unfair: by how much ``unfairness`` rose in it, [B].
     """
 
     present: Floats
@@ -141,18 +142,30 @@ class Spent(NamedTuple):
     gpus: Integers
     ended: Integers
     lacking: Floats
+    unfair: Floats
 
 
-def spend(source: Source, clusters: Clusters, drawn: Drawn, price: Floats) -> Spent:
-    """Let an interval pass; ``price`` is of a GPU and hour on each node, [N]."""
+def spend(source: Source, clusters: Clusters, drawn: Drawn, price: Floats, intervals: int) -> Spent:
+    """Let an interval pass.
+
+    Args:
+        source: of the clusters.
+        clusters: they change in place.
+        drawn: what is true of their jobs.
+        price: of a GPU and hour on each node, [N].
+        intervals: of an episode.
+    """
     before, ended = clusters.now.copy(), clusters.counts[:, ENDED].copy()
+    seconds = source.rules.interval
+    unfair = unfairness(clusters, drawn, seconds, intervals)
     each, gpus = priced(clusters, price), clusters.gpus.copy()
     elapse(source.rules, clusters)
     until = np.fmin(clusters.time + clusters.completed, clusters.now[:, None])
     present = np.maximum(until - np.maximum(clusters.time, before[:, None]), 0.0)
     rest = left(clusters, drawn)
     lacking = np.where(rest > 0, source.lacking(clusters.application, 1.0 - rest), 0.0)
-    return Spent(present, each, gpus, clusters.counts[:, ENDED] - ended, lacking)
+    unfair = unfairness(clusters, drawn, seconds, intervals) - unfair
+    return Spent(present, each, gpus, clusters.counts[:, ENDED] - ended, lacking, unfair)
 
 
 def terms(layout: Layout, drawn: Drawn, clusters: Clusters, spent: Spent, moved: Integers, *, last: bool) -> Floats:
@@ -172,8 +185,7 @@ def terms(layout: Layout, drawn: Drawn, clusters: Clusters, spent: Spent, moved:
     hours = spec.episode_intervals * spec.interval_seconds / 3600 * layout.capacity.sum()
     occupied = (spent.price * spent.present).sum(axis=1) / 3600 / hours
     lacks = (worth * spent.lacking).sum(axis=1) / count / spec.episode_intervals
-    unfair = (1 - _jain(slow)) / spec.episode_intervals
-    return np.stack([(worth * slow).sum(axis=1) / count, occupied, lacks, unfair, moved / count], axis=1)
+    return np.stack([(worth * slow).sum(axis=1) / count, occupied, lacks, spent.unfair, moved / count], axis=1)
 
 
 def left(clusters: Clusters, drawn: Drawn) -> Floats:
@@ -183,8 +195,32 @@ def left(clusters: Clusters, drawn: Drawn) -> Floats:
     return np.where(there & np.isnan(clusters.completed), 1 - (clusters.done - drawn.start) / ends, 0.0)
 
 
-def _jain(values: Floats) -> Floats:
-    """Jain's index of those that aren't 0, [B]; 1 of nothing."""
-    count, squares = (values > 0).sum(axis=1), (values**2).sum(axis=1)
-    found = values.sum(axis=1) ** 2 / np.maximum(count * squares, 1e-300)
-    return np.asarray(np.where(count > 0, found, 1.0), np.float64)
+def slowdowns(clusters: Clusters, drawn: Drawn) -> Floats:
+    """How many times as long each job that has come takes as it would alone on the cluster, [B, L]; 0 of others.
+
+    What is left of a job counts as if it were alone from now on. So a job that is served at full speed stays at 1, and
+    that of one which waits rises with the time for which it has waited.
+    """
+    there = np.arange(clusters.time.shape[1]) < clusters.counts[:, CAME, None]
+    until = np.fmin(clusters.time + clusters.completed, clusters.now[:, None])
+    since = np.where(there, until - clusters.time, 0.0) / np.maximum(drawn.ideal, 1.0)
+    return np.where(there & (drawn.steps > 0), since + left(clusters, drawn), 0.0)
+
+
+def unfairness(clusters: Clusters, drawn: Drawn, seconds: float, intervals: int) -> Floats:
+    """What Jain's index of the jobs' slow-downs lacks of 1, times the share of the episode that is over, [B].
+
+    Jain's index is (Σx)²/(n·Σx²) (Jain, Chiu and Hawe, 1984). At the end of an episode this is what the episode costs;
+    its rises from one interval to the next, which add up to that, are a potential's differences (Ng, Harada and
+    Russell, 1999), so that what one decision does is paid with it.
+
+    Args:
+        clusters: B.
+        drawn: what is true of their jobs.
+        seconds: of an interval; the first decision comes after one.
+        intervals: of an episode, from there on.
+    """
+    slow, over = slowdowns(clusters, drawn), (clusters.now / seconds - 1) / intervals
+    count, squares = (slow > 0).sum(axis=1), (slow**2).sum(axis=1)
+    index = np.where(count > 0, slow.sum(axis=1) ** 2 / np.maximum(count * squares, 1e-300), 1.0)
+    return np.asarray(over * (1.0 - index), np.float64)

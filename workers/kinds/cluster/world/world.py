@@ -167,7 +167,7 @@ class ClusterWorld(SimulatedWorld):
         slower = state.effect * np.exp(conditions.slowdown + conditions.noise[:, 0])
         clusters.speed[:] = self._speed * ((1 - conditions.repeated) / slower)[:, None]
         gpus = np.floor(self.layout.capacity.cumsum() * conditions.capacity[:, None] + 1e-9).astype(np.int64)
-        spent = spend(self.source, clusters, state.drawn, self._price)
+        spent = spend(self.source, clusters, state.drawn, self._price, self.steps)
         clusters.capacity[:] = np.diff(gpus, prepend=0, axis=1)
         last = self._taken + 1 == self.steps
         return spent, terms(self.layout, state.drawn, clusters, spent, moved, last=last)

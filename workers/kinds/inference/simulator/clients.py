@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from app.kinds.inference.awarding import awarded
 from app.kinds.inference.per_user import Client, clients
-from workers.kinds.inference.simulator.world import TERMS, InferenceWorld, Standing, standing
+from workers.kinds.inference.simulator.world import TERMS, InferenceWorld
 from workers.learning.joint_simulator import Role, Seen
 from workers.learning.simulator import Step
 
-QUALITY, FAIRNESS, COST, SWITCHING = range(len(TERMS))
+QUALITY, FAIRNESS = TERMS.index("quality"), TERMS.index("fairness")
 
 
 class Clients:
@@ -23,8 +23,7 @@ class Clients:
 
     Agent i is paid w_quality · q_i + w_fairness · J, less what all are charged for servers and switching, where q_i is
     the mean quality of its user's requests in the episode and J is Jain's index of all users'. Both are paid as they
-    come about: a batch as it starts, and J times the share of the episode that is over by its differences (Ng, Harada
-    and Russell, 1999), so that what one request moves is paid with it.
+    come about: a batch as it starts, and J as the world pays it, so that what one request moves is paid with it.
 
     Args:
         world: for learners.
@@ -52,27 +51,11 @@ class Clients:
         """
         world = self.world
         chosen = np.stack([actions[name] for name in self.clients], axis=1)
-        before = standing(world.worlds, world.rules.until)
         common = world.step(awarded(world.projector, world.state, chosen))
-        pay = self._paid(before, self._after(common.done)).astype(np.float32)
+        shared = world.terms[:, FAIRNESS:] @ world.weights[FAIRNESS:]
+        own = world.weights[QUALITY] * (world.before.missed - world.after.missed)  # [B, U]
+        pay = (world.requests * (own - shared[:, None])).astype(np.float32)
         return {name: self._step(client, common, pay[:, client.user]) for name, client in self.clients.items()}
-
-    def _after(self, done: NDArray[np.bool_]) -> Standing:
-        """How users stand after the last step, before episodes that ended began anew."""
-        now = standing(self.world.worlds, self.world.rules.until)
-        if not done.any():
-            return now
-        pairs = zip(now, self.world.ended, strict=True)
-        return Standing(*(np.where(done if fresh.ndim == 1 else done[:, None], old, fresh) for fresh, old in pairs))
-
-    def _paid(self, before: Standing, after: Standing) -> NDArray[np.float64]:
-        """What the last step was worth to each agent, [B, U]."""
-        world = self.world
-        shared = -(world.terms[:, COST:] @ world.weights[COST:])
-        fair = after.share * (after.jain - 1.0) - before.share * (before.jain - 1.0)
-        own = world.weights[QUALITY] * (before.missed - after.missed)
-        paid: NDArray[np.float64] = world.requests * (own + (world.weights[FAIRNESS] * fair + shared)[:, None])
-        return paid
 
     def _step(self, client: Client, common: Step, pay: NDArray[np.float32]) -> Step:
         observation, mask = client.seen(self.world.state)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from app.kinds.inference.transitions import NONE
 
 Floats = NDArray[np.float64]
+FORGOTTEN = 40.0  # time constants after which a request adds nothing to what is known of late
 
 
 class Recorded(NamedTuple):
@@ -45,11 +46,20 @@ class Recorded(NamedTuple):
             window: time constant of what is known, seconds: see ``app.kinds.inference.state.smoothed``.
         """
         seen = 1 - np.exp((self.first - begins) / window)
-        late = [[np.exp((own[own <= at] - at) / window).sum() / window for own in self.times] for at in begins]
-        return self._replace(begins=begins, late=np.array(late) / seen[:, None])
+        late = np.empty((len(begins), len(self.times)))
+        for user, own in enumerate(self.times):
+            since, until = np.searchsorted(own, begins - FORGOTTEN * window), np.searchsorted(own, begins, side="right")
+            for place, at in enumerate(begins):
+                recent = own[since[place] : until[place]]
+                late[place, user] = np.exp((recent - at) / window).sum() / window
+        return self._replace(begins=begins, late=late / seen[:, None])
 
-    def drawn(self, share: Floats) -> tuple[Floats, Floats | float]:
-        """Where episodes begin that are drawn by ``share``, 0 to 1, [B]; and the rates that they know of, [B, U]."""
+    def apart(self, seconds: float) -> int:
+        """How many episodes of so many seconds, evenly apart, have nothing in common."""
+        return max(int((self.last - self.first) // seconds), 1)
+
+    def at(self, share: Floats) -> tuple[Floats, Floats | float]:
+        """Where episodes begin by their ``share`` of what was recorded, 0 to 1, [B]; the rates they know of, [B, U]."""
         if self.begins is None or self.late is None:
             return self.first + share * max(self.last - self.first, 0.0), 0.0
         place = np.minimum((share * len(self.begins)).astype(np.int64), len(self.begins) - 1)

@@ -75,14 +75,19 @@ class InferenceWorld(Disturbed):
         models: domain models: its own, which policies believe in, and those of held-out samples.
         conditions: how many episodes, their seed, and for whom: for learners each begins anew as it ends.
             Its option ``service``, where it is ``exponential``, makes the seconds of batches memoryless.
-        recorded: requests to be met in place of the model's.
+        recorded: requests to be met in place of the model's; an evaluation's episodes begin evenly apart in them.
         believed: the domain model that policies and the service go by, where it isn't the one that is followed.
+
+    Attributes:
+        before, after: for learners, how users stood before the last step and after it, in episodes that it ended, too.
     """
 
     terms_of = TERMS
     advice: slice | None = None
     parameters: Sequence[str]
     view: View
+    before: Standing
+    after: Standing
 
     def __init__(
         self,
@@ -132,6 +137,11 @@ class InferenceWorld(Disturbed):
         return float(
             sum(np.bincount(((own - log.first) // window).astype(int)).max(initial=0) for own in log.times) / window * 2
         )
+
+    @property
+    def clusters(self) -> NDArray[np.intp] | None:
+        """See ``World``: those that begin at the same moment of what was recorded."""
+        return None if self.recorded is None else np.unique(self.load.origin, return_inverse=True)[1]
 
     @property
     def situation(self) -> Situation:
@@ -193,10 +203,16 @@ class InferenceWorld(Disturbed):
     def step(self, actions: NDArray[np.integer]) -> Step:
         """Take one action per environment, [B]; for learners, episodes that end begin anew.
 
+        Learners are paid for fairness as it comes about: Jain's index less 1, times the share of the episode that is
+        over, is a potential (Ng, Harada and Russell, 1999) whose differences add up to what an episode is paid at its
+        end. They aren't discounted, as the return by which policies are judged isn't.
+
         Raises:
             ValueError: an action is not legal.
         """
-        elapsed, before = np.empty(self.batch), self.worlds.counts[:, kernels.ENDED].copy()
+        elapsed, ended = np.empty(self.batch), self.worlds.counts[:, kernels.ENDED].copy()
+        if self.renews:
+            self.before = standing(self.worlds, self.rules.until)
         self.amounts = np.zeros((self.batch, 7))
         begun, came, waiting = self.worlds.clock[:, kernels.NOW].copy(), self._came, self.state.waiting
         chosen = np.ascontiguousarray(actions, np.int64)
@@ -205,13 +221,13 @@ class InferenceWorld(Disturbed):
             raise ValueError(f"action {chosen[wrong]} of episode {wrong} is not legal")
         if self.renews:
             elapsed = self._cut(begun)
-        self._settle(before)
+            self.after = standing(self.worlds, self.rules.until)
+        self._settle(ended)
         self._look()
         done = self.worlds.counts[:, kernels.ENDED] == 1
         pay = self.paid * (self.requests if self.renews else 1.0)
         surplus = self._surplus(came, elapsed) if self._steady else None
         if self.renews and done.any():
-            self.ended = standing(self.worlds, self.rules.until)
             self._begin_anew(np.flatnonzero(done))
         far = surplus is not None and self.layout.spec.policies == "one"
         horizon = (FAR if far else NEAR) * self.rules.window
@@ -284,14 +300,17 @@ class InferenceWorld(Disturbed):
 
     def _settle(self, ended: NDArray[np.int64] | None = None) -> None:
         """What the last step added to terms and outcomes."""
-        unfair = np.zeros(self.batch)
-        kernels.fairness(self.given, self.worlds, unfair)
-        if ended is not None:
-            unfair[ended == 1] = 0.0
+        if self.renews and ended is not None:
+            unfair = self.after.unfair - self.before.unfair
+        else:
+            unfair = np.zeros(self.batch)
+            kernels.fairness(self.given, self.worlds, unfair)
+            if ended is not None:
+                unfair[ended == 1] = 0.0
         self.ending = (self.worlds.counts[:, kernels.ENDED] == 1) & (True if ended is None else ended == 0)
         requests = np.maximum(self.worlds.counts[:, kernels.REQUESTS], 1)
         part = self.amounts
-        self.terms = np.stack(
+        self.terms: NDArray[np.floating] = np.stack(
             [
                 part[:, kernels.LOST] / requests,
                 unfair,
@@ -333,7 +352,8 @@ class InferenceWorld(Disturbed):
         self.given.member[rows] = first + (self._uniform(count) * size).astype(np.int64).clip(0, members - 1)
         origin = self._uniform(count)
         if self.recorded is not None:
-            self.load.origin[rows], self._late[rows] = self.recorded.drawn(origin)
+            share = origin if self.renews or self.same else (rows + 0.5) / self.batch
+            self.load.origin[rows], self._late[rows] = self.recorded.at(share)
         else:
             self.load.origin[rows] = origin * DAY_SECONDS
 
@@ -435,6 +455,11 @@ class Standing(NamedTuple):
     quality: Floats
     jain: Floats
     share: Floats
+
+    @property
+    def unfair(self) -> Floats:
+        """What Jain's index lacks of 1 times the share of the episode that is over, [B]."""
+        return self.share * (1.0 - self.jain)
 
 
 def standing(worlds: kernels.Worlds, until: float) -> Standing:

@@ -1,7 +1,8 @@
 """A window of time rebuilt: the requests that came, and batches as long as they were measured in it.
 
-Each run's stretch is cut into five blocks. Episodes of half a block begin anywhere in its first half: in the first, the
-third and the last block to learn from, in the other two to be judged on. So nothing that is judged on was learned from.
+Each run's stretch is cut into episodes to be judged on, and parts to learn from before, between and after them, within
+which episodes begin anywhere. So nothing that is judged on was learned from, and no judged episodes overlap: each of
+them is evidence of its own.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from workers.kinds.inference.windows.seen import Batches, Stretch
 from workers.learning.execution import checkpoint as blob
 
 Floats = NDArray[np.float64]
-BLOCKS = 5  # of a stretch
-BEGINS = 8  # of episodes in each
+FEWEST_JUDGED, MOST_JUDGED = 8, 64  # episodes of the longest stretch; of any
+PART = 1.5  # of an episode's length: the shortest part to learn from
+BEGINS = 8  # of episodes in each part
 FEWEST_REQUESTS = 50
 APART = 0.1  # standard deviation of how classes and variants depart from what slows all of them down, of logs
 SLOWED = 1.0  # that of the latter
@@ -73,35 +75,42 @@ def rebuilt(layout: Layout, model: ServiceModel, stretches: Sequence[Stretch]) -
         TooLittleData: no stretch is long enough, or too few requests came.
     """
     control, longest = layout.spec.control_seconds, max((one.until - one.since for one in stretches), default=0.0)
-    least = control * (1 + 2 * BLOCKS)
+    least = control * (1 + _length(FEWEST_JUDGED))
     came = sum(len(own) for one in stretches for own in one.times)
     if longest < least or came < FEWEST_REQUESTS:
         needs = f"{FEWEST_REQUESTS} requests in the window, and a run that reported for {least:g} s of it"
         raise TooLittleData(needs, f"{came} and {longest:g} s", "/online/window_seconds")
-    episode = min(layout.spec.episode_seconds, (longest - control) / (2 * BLOCKS))
-    cut = [_cut(one, episode, control) for one in stretches if one.until - one.since >= least]
+    episode = min(layout.spec.episode_seconds, (longest - control) / _length(FEWEST_JUDGED))
+    cut = [_cut(one, episode, control) for one in stretches if one.until - one.since >= control + _length(1) * episode]
     starts = np.cumsum([0.0, *(log.last + 2 * episode for log, _ in cut)])
     users = range(len(layout.users))
     times = [np.concatenate([log.times[u] + at for (log, _), at in zip(cut, starts, strict=False)]) for u in users]
 
-    def joined(*, odd: bool) -> Recorded:
-        chosen = [(log.beginning(begins[odd], control), at) for (log, begins), at in zip(cut, starts, strict=False)]
+    def joined(*, judged: bool) -> Recorded:
+        chosen = [(log.beginning(begins[judged], control), at) for (log, begins), at in zip(cut, starts, strict=False)]
         begins = np.concatenate([np.asarray(log.begins) + at for log, at in chosen])
         late = np.concatenate([np.asarray(log.late) for log, _ in chosen])
         return Recorded(times, 0.0, float(starts[-1]), begins, late)
 
     batches = Batches(*(np.concatenate(part) for part in zip(*(one.batches for one in stretches), strict=True)))
-    return Window(joined(odd=False), joined(odd=True), slower(layout, model, batches), float(episode))
+    return Window(joined(judged=False), joined(judged=True), slower(layout, model, batches), float(episode))
+
+
+def _length(judged: int) -> float:
+    """Of the shortest stretch that has so many judged episodes, in episodes."""
+    return judged + PART * (judged + 1)
 
 
 def _cut(one: Stretch, episode: float, control: float) -> tuple[Recorded, tuple[Floats, Floats]]:
     """A stretch as a log from 0 on, and where its episodes begin: those to learn from, those to be judged on."""
     whole = one.until - one.since
     log = Recorded([own - one.since for own in one.times], 0.0, whole)
-    block = (whole - control) / BLOCKS
-    offsets = np.linspace(0.0, block - episode, BEGINS)
-    begins = [control + block * number + offsets for number in range(BLOCKS)]
-    return log, (np.concatenate(begins[::2]), np.concatenate(begins[1::2]))
+    fitting = ((whole - control) / episode - PART) / (1 + PART)
+    count = min(int(fitting + 1e-9), MOST_JUDGED)
+    part = (whole - control - count * episode) / (count + 1)
+    begins = control + (part + episode) * np.arange(count + 1)
+    learning = (begins[:, None] + np.linspace(0.0, part - episode, BEGINS)).ravel()
+    return log, (learning.astype(np.float64), (begins[:-1] + part).astype(np.float64))
 
 
 def slower(layout: Layout, model: ServiceModel, batches: Batches) -> Floats:

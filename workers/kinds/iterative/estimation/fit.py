@@ -52,9 +52,16 @@ class MetricFit(NamedTuple):
 
 
 def fit_domain_model(
-    spec: Spec, executions: Executions, seed: int = 0, clock: Callable[[], float] = time.perf_counter
+    spec: Spec,
+    executions: Executions,
+    seed: int = 0,
+    clock: Callable[[], float] = time.perf_counter,
+    *,
+    reported: bool = True,
 ) -> FittedModel:
     """Fit every metric of ``spec`` to ``executions`` and export the table.
+
+    Where errors are not ``reported``, they are of rows that the choice of the family saw: see ``select``.
 
     Raises:
         TooLittleData: too few executions, or an iteration's duration that never varies.
@@ -69,7 +76,8 @@ def fit_domain_model(
     inputs = grid.inputs(layout, nodes)
     bin_of = grid.iteration_bins(spec.iterations, len(inputs))
     bins = bin_of[np.clip(flat.iterations, 0, spec.iterations - 1)].astype(np.intp)
-    fits = [_fit_metric(layout, executions.names, flat, bins, m, seed) for m in range(len(layout.metrics))]
+    metrics = range(len(layout.metrics))
+    fits = [_fit_metric(layout, executions.names, flat, bins, m, seed, reported) for m in metrics]
     cost = _change_cost(layout, flat, bins, fits[layout.seconds])
     if all(fit.selection.form == "none" for fit in fits):
         bin_of = np.zeros_like(bin_of)
@@ -140,7 +148,9 @@ def _thinned(flat: Flat, seed: int) -> Flat:
     return flat.take(chosen)
 
 
-def _fit_metric(layout: Layout, names: list[str], flat: Flat, bins: Integers, metric: int, seed: int) -> MetricFit:
+def _fit_metric(
+    layout: Layout, names: list[str], flat: Flat, bins: Integers, metric: int, seed: int, reported: bool
+) -> MetricFit:
     logs = np.log(flat.metrics[:, metric])
     used = _usable(flat) if metric == layout.seconds else np.ones(len(logs), bool)
     columns = Inputs(tuple(layout.resources), tuple(layout.features))
@@ -157,6 +167,7 @@ def _fit_metric(layout: Layout, names: list[str], flat: Flat, bins: Integers, me
         seed=seed,
         families=families,
         reading=grid.on_nodes(layout),
+        reported=reported,
     )
     spreads = decompose(chosen.residuals, groups, flat.iterations[used], chosen.folds, seed)
     unit = f" {layout.spec.metrics[metric].unit}".rstrip()
@@ -273,9 +284,9 @@ def _metric_report(fit: MetricFit, groups: Integers) -> dict[str, Any]:
     return {
         "family": selection.family,
         "iterations": selection.form,
-        "mape": selection.chosen.mape,
+        "mape": selection.nested.mape,
         "naive_mape": selection.naive_mape,
-        "log_error": selection.chosen.log_error,
+        "log_error": selection.nested.log_error,
         "mape_run_known": mean_by_execution(np.abs(np.expm1(-fit.spreads.within)), groups),
         "coverage": unknown.coverage,
         "coverage_run_known": known.coverage,

@@ -4,7 +4,8 @@
 
 A member draws what the samples leave open: its law and the application's share, then the run effects, each stage's
 share and level. The application's share is judged by executions as wholes, for what all stages of one have in common
-may be its run effect. A stage's share is drawn towards it, by as much as the stage's noise asks for (empirical Bayes).
+may be its run effect. A stage's share scatters around it, so that a stage that the samples say little of has it on
+average; how far, all stages say together (empirical Bayes): nearly alike, or some scale while the others wait.
 """
 
 from typing import NamedTuple
@@ -14,14 +15,13 @@ from scipy.special import logsumexp
 
 from workers.estimators.base import Floats, Integers
 from workers.estimators.replicates import distinct, grouped_median
-from workers.kinds.iterative.estimation.speedup import LAWS, shares
+from workers.kinds.iterative.estimation.speedup import LAWS, scatter, shares
 
 SWEEPS, CONVERGED = 10, 1e-4
 ROUNDS = 3
 FREEDOM = 4.0  # of Student's t: executions and iterations out of the ordinary weigh less
 EFFECT_SD, EFFECT_PRIOR = 0.15, 2.0  # of run effects before any execution, and how many that is worth
 NOISE_SD, NOISE_PRIOR = 0.1, 4.0  # the same of noise, and how many measurements a stage's is drawn towards all stages'
-STAGE_SDS = np.array([0.05, 0.1, 0.2, 0.4])  # of the stages' shares around the application's: the samples choose
 LEAST_SD = 1e-3
 
 
@@ -147,9 +147,7 @@ class _Posterior:
 
     def _prior(self, fit: _Stages, share: int, rng: np.random.Generator | None) -> Floats:
         """Log prior of the stages' shares around the application's, [J]; how near, the samples say."""
-        apart = ((self.lattice - self.lattice[share]) ** 2).sum(axis=1)
-        prior = -apart / (2 * STAGE_SDS[:, None] ** 2)
-        prior -= logsumexp(prior, axis=1, keepdims=True)  # [S, J]
+        prior = scatter(self.lattice, share)  # [S, J]
         evidence = logsumexp(fit.likelihood + prior[:, None], axis=2).sum(axis=1)
         chance = 0.0 if rng is None else rng.gumbel(size=len(evidence))
         return np.asarray(prior[int((evidence + chance).argmax())], np.float64)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Choice, Policy, Situation
-from app.kinds.iterative.heuristics import HEURISTICS, default_heuristic
+from app.kinds.iterative.heuristics import HEURISTICS, Heuristic, default_heuristic
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.policies.artifact import check, load, save
@@ -58,7 +58,9 @@ class Evaluator:
         self.seed, self.episodes = seed, usual if episodes is None else episodes
 
     def score(self, policy: Policy) -> Scores:
-        """Let a bare policy decide every episode to its end."""
+        """Let a policy decide every episode to its end: a heuristic as the service would let it, any other one bare."""
+        if isinstance(policy, Heuristic):
+            return self._play(lambda situation: decide(situation, None, policy))
         return self._play(policy.act)
 
     def score_artifact(self, artifact: Artifact) -> Scores:

@@ -5,10 +5,10 @@ Two ways, which err differently. *Replay* runs the candidate through the domain 
 *Importance sampling* needs no model but must know or estimate with which probability the logged steps were chosen:
 per-decision (Precup, Sutton and Singh 2000), weighted, and weighted doubly robust (Thomas and Brunskill 2016, eq. 8)
 with the model's outlook as its control variate. The effective sample size (Kish 1965) says how many runs such an
-estimate really rests on.
+estimate really rests on; its interval has as many degrees of freedom, less one.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -26,14 +26,13 @@ from app.kinds.iterative.reward import reward, terms
 from app.kinds.iterative.state import State, advance, begin, expect
 from app.kinds.iterative.step import step
 from app.policies.artifact import Artifact
-from workers.evaluation.statistics import bootstrap_interval
+from workers.evaluation.statistics import jackknife, mean_interval
 
 Array = NDArray[np.float64]
 FEWEST_RUNS = 2
 TRUSTED_SAMPLES = 10.0  # effective runs below which importance sampling says little
 SOFTNESS = 0.05  # share of the candidate's steps that is drawn evenly: a greedy policy has no overlap with a log
-RESAMPLES = 2_000
-SMOOTHING = 1.0  # steps of each kind that are added where the behaviour's probabilities are estimated
+SMOOTHING = 1.0  # steps of each legal kind that are added where the behaviour's probabilities are estimated
 
 
 class TooFewRuns(ValueError):
@@ -47,7 +46,7 @@ class Trace:
     Attributes:
         actions: taken, [L, T − 1]; −1 where the change was none of the workload's actions.
         chosen: what the candidate would have taken, [L, T − 1].
-        legal: number of legal actions, [L, T − 1].
+        legal: which of the N actions were legal, [L, T − 1, N].
         advised: the action with the best outlook, [L, T − 1].
         chance: with which the logged action was taken, [L, T − 1]; not a number where it is not known.
         rewards: of each iteration, [L, T].
@@ -58,7 +57,7 @@ class Trace:
 
     actions: NDArray[np.int64]
     chosen: NDArray[np.int64]
-    legal: NDArray[np.int64]
+    legal: NDArray[np.bool_]
     advised: NDArray[np.int64]
     chance: Array
     rewards: Array
@@ -67,9 +66,7 @@ class Trace:
     mean_value: Array
 
 
-def score(
-    layout: Layout, table: ModelTable, artifact: Artifact, logs: Sequence[Log], *, seed: int = 0
-) -> dict[str, Any]:
+def score(layout: Layout, table: ModelTable, artifact: Artifact, logs: Sequence[Log]) -> dict[str, Any]:
     """Score a candidate on logged runs; those that did not come to their end are left out, and counted.
 
     Returns:
@@ -85,16 +82,16 @@ def score(
         raise TooFewRuns(
             f"needs {FEWEST_RUNS} or more finished runs of {layout.iterations} iterations, has {len(whole)}"
         )
-    projector, rng = Projector(layout, table), np.random.default_rng(seed)
+    projector = Projector(layout, table)
     trace = follow(projector, artifact, whole)
     logged = trace.rewards.sum(axis=1)
     replayed = replay(projector, artifact, whole)
     return {
         "runs": len(whole),
         "incomplete": len(logs) - len(whole),
-        "logged": _interval(logged, rng),
-        "replay": {"return": _interval(replayed, rng), "advantage": _interval(replayed - logged, rng)},
-        "importance": importance(trace, len(layout.deltas), rng),
+        "logged": mean_interval(logged),
+        "replay": {"return": mean_interval(replayed), "advantage": mean_interval(replayed - logged)},
+        "importance": importance(trace, len(layout.deltas)),
         "agreement": float((trace.actions == trace.chosen).mean()),
     }
 
@@ -137,7 +134,7 @@ def follow(projector: Projector, artifact: Artifact, logs: Sequence[Log]) -> Tra
         chosen, memory = decided.action, decided.memory
         columns["actions"].append(action)
         columns["chosen"].append(chosen)
-        columns["legal"].append(seen.mask.sum(axis=1))
+        columns["legal"].append(seen.mask)
         columns["advised"].append(seen.outlook.argmax(axis=1))
         columns["chance"].append([np.nan if log.chances is None else log.chances[moment.number] for log in logs])
         known = np.where(action >= 0, action, projector.layout.noop)
@@ -179,20 +176,20 @@ def replay(projector: Projector, artifact: Artifact, logs: Sequence[Log]) -> Arr
     return total
 
 
-def importance(trace: Trace, actions: int, rng: np.random.Generator) -> dict[str, Any]:
+def importance(trace: Trace, actions: int) -> dict[str, Any]:
     """The importance-sampling estimates of the candidate's return, made soft by `SOFTNESS`."""
     known = not np.isnan(trace.chance).any()
     behaviour = trace.chance if known else estimated_behaviour(trace, actions)
-    target = SOFTNESS / trace.legal + (1.0 - SOFTNESS) * (trace.actions == trace.chosen)
+    target = SOFTNESS / trace.legal.sum(axis=2) + (1.0 - SOFTNESS) * (trace.actions == trace.chosen)
     target = np.where(trace.actions < 0, 0.0, target)
     ratios = cumulative(target / behaviour)
     values = SOFTNESS * trace.mean_value + (1.0 - SOFTNESS) * trace.chosen_value
     size = effective_sample_size(ratios[:, -1])
-    runs = len(ratios)
-    draws = rng.integers(0, runs, (RESAMPLES, runs))
+    rows = np.arange(len(ratios))
 
-    def interval(estimate: Any) -> dict[str, float]:
-        return bootstrap_interval(estimate(np.arange(runs)), np.array([estimate(draw) for draw in draws]))
+    def interval(estimated: Callable[[NDArray[np.intp]], float]) -> dict[str, float]:
+        left_out = np.array([estimated(np.delete(rows, run)) for run in rows])
+        return jackknife(left_out, estimated(rows), max(size - 1, 1.0)).interval().as_dict()
 
     return {
         "per_decision": interval(lambda rows: per_decision(ratios[rows], trace.rewards[rows])),
@@ -210,14 +207,18 @@ def importance(trace: Trace, actions: int, rng: np.random.Generator) -> dict[str
 def estimated_behaviour(trace: Trace, actions: int) -> Array:
     """Probability of each logged action, [L, T − 1], from how often it was taken where the model advised the same.
 
-    Smoothed by one step of each kind (Laplace), so that no probability is 0.
+    Smoothed by one step of each kind that was legal at that decision (Laplace), so that no legal action has probability
+    0, and none is spent on actions that could not be taken. It is 1 where no action was taken.
     """
     counts = np.full((actions, actions), SMOOTHING)
     inside = trace.actions >= 0
     np.add.at(counts, (trace.advised[inside], trace.actions[inside]), 1.0)
-    chances = counts / counts.sum(axis=1, keepdims=True)
-    found: Array = chances[trace.advised, np.maximum(trace.actions, 0)]
-    return found
+    legal = np.ones(trace.actions.shape)  # steps of all legal kinds where the same was advised
+    for advised in range(actions):
+        rows = trace.advised == advised
+        legal[rows] = trace.legal[rows] @ counts[advised]
+    taken = counts[trace.advised, np.maximum(trace.actions, 0)]
+    return np.where(inside, taken / legal, 1.0)
 
 
 def cumulative(ratios: Array) -> Array:
@@ -261,9 +262,3 @@ def doubly_robust(ratios: Array, rewards: Array, taken: Array, expected: Array) 
     weights = normalised(ratios)
     correction = weights[:, 1:] * taken - weights[:, :-1] * expected
     return float((weights * rewards).sum() - correction.sum())
-
-
-def _interval(values: Array, rng: np.random.Generator) -> dict[str, float]:
-    """Mean of one number per run, [L], with its bootstrap interval."""
-    means = values[rng.integers(0, len(values), (RESAMPLES, len(values)))].mean(axis=1)
-    return bootstrap_interval(float(values.mean()), means)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.outcome import Outcome
 from app.kinds.contract.policy import Choice, Policy, Situation
-from app.kinds.iterative.heuristics import HEURISTICS
+from app.kinds.iterative.heuristics import HEURISTICS, Heuristic
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.policies.artifact import check, load
@@ -44,17 +44,19 @@ NOTHING_HELD_OUT = "no model of held-out executions was given: too few execution
 
 @dataclass(frozen=True)
 class Guarded:
-    """An artifact, deciding as the service would."""
+    """An artifact or a heuristic, deciding as the service would."""
 
-    artifact: Artifact
+    artifact: Artifact | None
+    rule: Heuristic | None = None
 
     def begin(self, world: World, seed: int) -> None:
         """See ``Player``; nothing to do."""
 
     def move(self, situation: Situation) -> Move:
         """See ``Player``."""
-        decided = decide(situation, self.artifact)
-        return Move(decided.action, decided.verdict == Verdict.OUTSIDE_EXPERIENCE, decided.memory)
+        decided = decide(situation, self.artifact, self.rule)
+        replaced = decided.verdict == Verdict.OUTSIDE_EXPERIENCE if self.artifact else None
+        return Move(decided.action, replaced, decided.memory)
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ class IterativeProblem:
             artifact = load(contender)
             check(artifact, self.layout)
             return Guarded(artifact)
-        return Bare(contender)
+        return Guarded(None, contender) if isinstance(contender, Heuristic) else Bare(contender)
 
     def title(self, contender: bytes | Policy) -> str:
         """See ``Problem``."""

@@ -1,6 +1,7 @@
 """What learners of an ``iterative`` workload learn in, and who tells how good they are. See ``TrainingProblem``."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from app.kinds.contract.policy import Policy
@@ -10,7 +11,7 @@ from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.policies.artifact import check, load, save
 from app.kinds.iterative.spec import Spec
 from workers.inputs import Samples
-from workers.kinds.iterative.evaluation.cross_fit import TooFewHalves, cross_fitted
+from workers.kinds.iterative.evaluation.cross_fit import CrossFit, TooFewHalves
 from workers.kinds.iterative.evaluation.judge import Evaluator, alone, calibrated, judge
 from workers.kinds.iterative.evaluation.optimum import Grid, NoOptimum, Optimum, plan
 from workers.kinds.iterative.simulator import TRAINING, described
@@ -98,15 +99,20 @@ class IterativeTraining:
             optimum=self._optimum(planned),
             margin=margin,
         )
-        try:
-            crossed = cross_fitted(
-                self.spec, self.samples, artifact, seed=self.seed + 4, champion=champion, margin=margin
-            )
-        except TooFewHalves as error:
-            return verdict | {"cross_fitted": {"reason": str(error)}}
+        if isinstance(self._cross_fit, str):
+            return verdict | {"cross_fitted": {"reason": self._cross_fit}}
+        crossed = self._cross_fit.judged(artifact, champion, margin)
         if verdict["promoted"] and not crossed["promoted"]:
             verdict |= {"promoted": False, "reason": f"{UNSEEN}: {crossed['reason']}"}
         return verdict | {"cross_fitted": crossed}
+
+    @cached_property
+    def _cross_fit(self) -> CrossFit | str:
+        """Or why there is none."""
+        try:
+            return CrossFit(self.spec, self.samples, self.seed + 4, self.table.rule)
+        except TooFewHalves as error:
+            return str(error)
 
     def _optimum(self, planned: Planned) -> Optimum | None:
         if not planned.artifact:

@@ -17,7 +17,11 @@ from workers.learning.algorithms.config.shared import (
 
 
 class Memory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`warm_up` transitions are gathered before the first update; α and β are those of prioritised replay."""
+    """`warm_up` transitions are gathered before the first update.
+
+    `alpha` and `beta` are those of prioritised replay (Schaul et al., 2016); β grows linearly from `beta` to 1 over the
+    training's budget.
+    """
 
     capacity: Count = 65_536
     warm_up: Count = 8_192

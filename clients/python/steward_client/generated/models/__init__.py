@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from .adaptation_read_state import AdaptationReadState
     from .agent_read import AgentRead
     from .agent_read_report import AgentReadReport
+    from .agent_read_standing import AgentReadStanding
     from .agent_read_status import AgentReadStatus
     from .arrivals_read import ArrivalsRead
     from .arrivals_read_of_queues import ArrivalsReadOfQueues
@@ -307,6 +308,7 @@ _MODULES = {
     "AdaptationReadState": "adaptation_read_state",
     "AgentRead": "agent_read",
     "AgentReadReport": "agent_read_report",
+    "AgentReadStanding": "agent_read_standing",
     "AgentReadStatus": "agent_read_status",
     "ArrivalsRead": "arrivals_read",
     "ArrivalsReadOfQueues": "arrivals_read_of_queues",
@@ -589,6 +591,7 @@ __all__ = (
     "AdaptationReadState",
     "AgentRead",
     "AgentReadReport",
+    "AgentReadStanding",
     "AgentReadStatus",
     "ArrivalsRead",
     "ArrivalsReadOfQueues",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
+from ..models.agent_read_standing import AgentReadStanding
 from ..models.agent_read_status import AgentReadStatus
 
 if TYPE_CHECKING:
@@ -39,6 +40,15 @@ class AgentRead:
     """ When it last became the champion; null if it was never promoted. """
     champion_until: datetime.datetime | None
     """ When it ceased to be the champion; null while it is, and if it was never promoted. """
+    standing: AgentReadStanding
+    """ What its verdicts are worth now. `current`: they hold. `re_evaluate`: an earlier version of the judge made
+    them. `outdated`: the workload has targets, prices or weights that it was not trained for, and `standing_reason`
+    says whether to train anew; evaluations assess nothing of it. """
+    standing_reason: str
+    """ Why its verdicts do not hold; empty if they do. """
+    instead: str
+    """ What serves decisions in its place now, and how the agent compared with what did when it was trained; empty
+    for the champion. """
     report: AgentReadReport
     """ The evaluation at the end of its training (`created_at`), which later promotions do not change: return with
     interval and by term, the same for every heuristic, the exact optimum if known, and in `reason` why it was
@@ -77,6 +87,12 @@ class AgentRead:
         else:
             champion_until = self.champion_until
 
+        standing = self.standing.value
+
+        standing_reason = self.standing_reason
+
+        instead = self.instead
+
         report = self.report.to_dict()
 
         created_at = self.created_at.isoformat()
@@ -96,6 +112,9 @@ class AgentRead:
                 "status": status,
                 "champion_since": champion_since,
                 "champion_until": champion_until,
+                "standing": standing,
+                "standing_reason": standing_reason,
+                "instead": instead,
                 "report": report,
                 "created_at": created_at,
             }
@@ -156,6 +175,12 @@ class AgentRead:
 
         champion_until = _parse_champion_until(d.pop("champion_until"))
 
+        standing = AgentReadStanding(d.pop("standing"))
+
+        standing_reason = d.pop("standing_reason")
+
+        instead = d.pop("instead")
+
         report = AgentReadReport.from_dict(d.pop("report"))
 
         created_at = datetime.datetime.fromisoformat(d.pop("created_at"))
@@ -172,6 +197,9 @@ class AgentRead:
             status=status,
             champion_since=champion_since,
             champion_until=champion_until,
+            standing=standing,
+            standing_reason=standing_reason,
+            instead=instead,
             report=report,
             created_at=created_at,
         )

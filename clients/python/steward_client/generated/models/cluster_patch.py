@@ -18,7 +18,7 @@ T = TypeVar("T", bound="ClusterPatch")
 
 @_attrs_define
 class ClusterPatch:
-    """Changes that need no retraining; omitted fields stay as they are.
+    """Changes that apply at once; omitted fields stay as they are.
 
     Capacity is not part of it: runs report their nodes.
 

@@ -12,9 +12,13 @@ T = TypeVar("T", bound="Convergence")
 
 @_attrs_define
 class Convergence:
-    """When a job that reports its loss or metric has little left to gain; its GPUs are then halved by window."""
+    """When a job that reports its loss or metric has little left to gain; its GPUs are then halved by window.
 
-    tolerance: float | Unset = 0.015
+    No job is limited before nine others of its application have ended and are in the domain model.
+
+    """
+
+    tolerance: float | Unset = 0.01
     """ share of the level reached below which the remaining gain is little """
     doubt: float | Unset = 0.5
     """ half-widths of the 90 % interval added to the remaining gain """

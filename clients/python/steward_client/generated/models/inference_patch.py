@@ -19,7 +19,7 @@ T = TypeVar("T", bound="InferencePatch")
 
 @_attrs_define
 class InferencePatch:
-    """Changes that need no retraining; omitted fields stay as they are."""
+    """Changes that apply at once; omitted fields stay as they are."""
 
     prices: InferencePatchPrices | Unset = UNSET
     """ New prices per server-hour, by class. """

@@ -19,7 +19,7 @@ T = TypeVar("T", bound="IterativePatch")
 
 @_attrs_define
 class IterativePatch:
-    """Changes that need no retraining; omitted fields stay as they are."""
+    """Changes that apply at once; omitted fields stay as they are."""
 
     targets: IterativePatchTargets | Unset = UNSET
     """ New targets by metric; null removes a target. """

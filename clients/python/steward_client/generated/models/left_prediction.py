@@ -21,6 +21,9 @@ class LeftPrediction:
     """ Current level of the job, without noise. """
     gain: Interval
     """ A prediction: mean, and the bounds that hold with probability `level` for an unseen run. """
+    measured: bool
+    """ Whether enough jobs of the application have ended to tell how far such predictions are off; if not, the
+    interval is as wide as other applications need, and `convergence` limits no job. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -28,12 +31,15 @@ class LeftPrediction:
 
         gain = self.gain.to_dict()
 
+        measured = self.measured
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
             {
                 "level": level,
                 "gain": gain,
+                "measured": measured,
             }
         )
 
@@ -48,9 +54,12 @@ class LeftPrediction:
 
         gain = Interval.from_dict(d.pop("gain"))
 
+        measured = d.pop("measured")
+
         left_prediction = cls(
             level=level,
             gain=gain,
+            measured=measured,
         )
 
         left_prediction.additional_properties = d

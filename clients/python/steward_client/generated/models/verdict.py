@@ -7,6 +7,7 @@ from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
 from ..models.verdict_level_type_0 import VerdictLevelType0
+from ..types import UNSET, Unset
 
 T = TypeVar("T", bound="Verdict")
 
@@ -21,6 +22,12 @@ class Verdict:
     """ Highest level that it passed; null: not even L0. """
     reason: str
     """ Why the level is not higher. """
+    judge: int | Unset = 1
+    """ Version of the judge that made it. """
+    outdated: bool | Unset = False
+    """ Whether nothing of it was assessed, as it was outdated then. """
+    current: bool | Unset = True
+    """ Whether that is the present judge; else evaluate the agent again. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -34,6 +41,12 @@ class Verdict:
 
         reason = self.reason
 
+        judge = self.judge
+
+        outdated = self.outdated
+
+        current = self.current
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -43,6 +56,12 @@ class Verdict:
                 "reason": reason,
             }
         )
+        if judge is not UNSET:
+            field_dict["judge"] = judge
+        if outdated is not UNSET:
+            field_dict["outdated"] = outdated
+        if current is not UNSET:
+            field_dict["current"] = current
 
         return field_dict
 
@@ -68,10 +87,19 @@ class Verdict:
 
         reason = d.pop("reason")
 
+        judge = d.pop("judge", UNSET)
+
+        outdated = d.pop("outdated", UNSET)
+
+        current = d.pop("current", UNSET)
+
         verdict = cls(
             agent=agent,
             level=level,
             reason=reason,
+            judge=judge,
+            outdated=outdated,
+            current=current,
         )
 
         verdict.additional_properties = d

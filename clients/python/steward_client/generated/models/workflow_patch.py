@@ -17,7 +17,7 @@ T = TypeVar("T", bound="WorkflowPatch")
 
 @_attrs_define
 class WorkflowPatch:
-    """Changes that need no retraining; omitted fields stay as they are."""
+    """Changes that apply at once; omitted fields stay as they are."""
 
     prices: WorkflowPatchPrices | Unset = UNSET
     """ New prices per node-hour, by type. """

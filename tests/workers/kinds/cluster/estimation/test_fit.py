@@ -34,6 +34,7 @@ from workers.kinds.cluster.estimation.arrivals import fit_arrivals
 from workers.kinds.cluster.estimation.fit import fit
 from workers.kinds.cluster.estimation.forecasts import forecasts
 from workers.kinds.cluster.estimation.interference import Shared, fit_pairs
+from workers.kinds.cluster.estimation.learning_curves import Curve, classes, fit_class
 from workers.kinds.contract import Fitted
 
 MATRIX = np.array([[1.1, 1.5, 1.3], [1.05, 1.2, 1.9], [1.0, 1.4, 1.25]])
@@ -147,6 +148,19 @@ class TestPrediction:
         [example] = [one.example for one in PARAMETERS if one.name == name]
         left = ask(alone, application="bert", until="90", **{name: str(example)})["left"]
         assert left.gain.low < left.gain.mean < left.gain.high
+        assert not left.measured
+
+    def test_how_far_a_gain_is_off_is_measured_where_nine_jobs_of_the_application_have_ended(
+        self, model: ClusterModel
+    ) -> None:
+        at, values = np.arange(1.0, 7.0), np.array([0.2, 0.4, 0.5, 0.55, 0.58, 0.6])
+        ended = [fit_class([Curve(at, values + 0.01 * job) for job in range(jobs)], 0) for jobs in (9, 8)]
+        names = ("bert", "resnet50")
+        known = replace(model, curves=classes([model.positions[name] for name in names], [True, True], ended))
+        curve = "1:0.2,2:0.4,3:0.5,4:0.55"
+        told = [ask(known, application=name, metric=curve, until="6")["left"] for name in names]
+        assert [one.measured for one in told] == [True, False]
+        assert told[0].gain.high - told[0].gain.low < told[1].gain.high - told[1].gain.low
 
     @pytest.mark.parametrize(
         ("query", "pointer"),

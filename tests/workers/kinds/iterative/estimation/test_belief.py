@@ -17,6 +17,7 @@ from workers.kinds.iterative.estimation import grid
 from workers.kinds.iterative.estimation.belief import Members, members
 from workers.kinds.iterative.estimation.executions import Executions, Flat
 from workers.kinds.iterative.estimation.fit import fit_domain_model
+from workers.kinds.iterative.estimation.speedup import scatter, shares
 
 STAGES = 10
 LENGTHS = np.geomspace(5.0, 80.0, STAGES)
@@ -83,6 +84,30 @@ def test_more_never_helps_more_than_in_proportion() -> None:
     logs = _members(layout, _flat(layout, _ladder(12, 24, 4), noise=0.3)).log_mean[:, 0, :, 0]
     slope = np.diff(logs, axis=1) / np.diff(np.log(layout.allocations[:, 0]))[:, None]
     assert slope.min() > -1 - 1e-4
+
+
+@pytest.mark.parametrize("resources", [1, 2])
+def test_stages_have_the_applications_share_on_average_at_its_ends_too(resources: int) -> None:
+    lattice = shares(resources)
+    for application in (0, len(lattice) // 3, len(lattice) - 1):
+        chance = np.exp(scatter(lattice, application))
+        np.testing.assert_allclose(chance.sum(axis=1), 1)
+        np.testing.assert_allclose(chance @ lattice, np.tile(lattice[application], (len(chance), 1)), atol=0.04)
+
+
+def test_slopes_that_are_noise_do_not_add_up() -> None:
+    """One stage scales and is quiet; the others wait and are noisy: the whole run hardly gets shorter."""
+    layout, quiet, slopes = _layout(), np.arange(STAGES) == 4, []
+    noise = np.where(quiet, 0.05, 0.5)
+    for count in range(8, 16):
+        flat = _flat(
+            layout, _ladder(8, 30, count), lambda units: np.where(quiet, 16 / units[:, 0], 1.0), noise=noise, effect=0.1
+        )
+        found = _seconds(_members(layout, flat)).mean(axis=0)
+        slopes.append(found[8 - 2] - found[30 - 2])
+    whole = LENGTHS.sum() - LENGTHS[4]
+    truth = float(np.log((whole + 2 * LENGTHS[4]) / (whole + LENGTHS[4] * 16 / 30)))
+    assert abs(np.mean(slopes) - truth) < 0.06
 
 
 def test_an_overhead_that_was_measured_is_seen() -> None:

@@ -6,13 +6,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from app.kinds.iterative.heuristics import HEURISTICS
 from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.policies.artifact import save
+from app.kinds.iterative.policies.heuristic import HeuristicPolicy
 from tests.planted import planted_spec, planted_table
 from workers.evaluation.equivalence import MARGIN
 from workers.inputs import Samples
 from workers.kinds.iterative.evaluation import cross_fit
-from workers.kinds.iterative.evaluation.cross_fit import Half, TooFewHalves, cross_fitted, halves
+from workers.kinds.iterative.evaluation.cross_fit import CrossFit, Half, TooFewHalves, chosen_rule, halves
 from workers.kinds.iterative.evaluation.optimum import Grid, solve
 from workers.kinds.iterative.training.problem import UNSEEN, IterativeTraining
 from workers.learning.training.problem import Planned
@@ -54,9 +57,9 @@ def test_a_belief_has_not_seen_the_executions_that_runs_follow() -> None:
 
 
 def test_a_plan_for_what_is_true_is_as_good_on_unseen_executions() -> None:
-    report = cross_fitted(SPEC, executions(planted, 18), planner(), seed=1)
+    report = CrossFit(SPEC, executions(planted, 18), seed=1).judged(planner())
     assert report["executions"] == 18
-    assert report["episodes"] == 2 * cross_fit.EPISODES
+    assert report["episodes"] == 2 * cross_fit.MEMBERS * cross_fit.EPISODES
     assert report["advantage"]["low"] > -0.02 * abs(report["return"]["mean"])
 
 
@@ -87,3 +90,59 @@ def test_everybody_plays_the_same_episodes() -> None:
     np.testing.assert_array_equal(arena.returns(planner()), arena.returns(planner()))
     slower = cross_fit._Arena(SPEC, Half(TABLE, TABLE), seed=5, episodes=64)
     assert slower.returns(planner()).mean() > arena.returns(planner()).mean()
+
+
+def belief(table: ModelTable, *offsets: float) -> ModelTable:
+    """A table whose belief holds models that are slower by each of these logs."""
+    members = np.array(offsets, np.float32)[:, None, None, None, None]
+    return replace(table, members=members * np.ones((1, *table.log_mean.shape), np.float32))
+
+
+def test_intervals_are_over_the_models_that_runs_follow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice the episodes say no more about other executions; models that differ make the interval wide."""
+    unlike = belief(TABLE, -0.3, -0.1, 0.1, 0.3)
+    alike = belief(TABLE, 0.0, 0.0, 0.0, 0.0)
+    width = {}
+    for name, followed in (("unlike", unlike), ("alike", alike)):
+        both = Half(TABLE, followed), Half(TABLE, followed)
+        monkeypatch.setattr(cross_fit, "halves", lambda *_, both=both: both)
+        for episodes in (64, 256):
+            arena = CrossFit(SPEC, (), seed=1, episodes=episodes)
+            assert np.bincount(arena.clusters).tolist() == [episodes] * 8
+            gain = arena.judged(planner())["gain"]
+            width[name, episodes] = gain["high"] - gain["low"]
+    assert width["unlike", 256] > 3 * width["alike", 256]
+    assert width["unlike", 256] > 0.6 * width["unlike", 64]
+
+
+def test_the_rule_that_is_better_on_unseen_executions_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beliefs say that executors help a lot, runs that they hardly do: whoever buys them pays for nothing."""
+    steep = np.log(100 / Layout(SPEC).allocations[:, 0]).astype(np.float32)
+    hopeful = replace(TABLE, log_mean=steep[None, :, None, None])
+    flat = replace(TABLE, log_mean=np.full_like(TABLE.log_mean, np.log(12.0)))
+    both = Half(hopeful, belief(flat, -0.02, 0.0, 0.02)), Half(hopeful, belief(flat, -0.01, 0.0, 0.01))
+    monkeypatch.setattr(cross_fit, "halves", lambda *_: both)
+    table, answers = chosen_rule(SPEC, executions(planted, 12), TABLE, seed=1)
+    assert answers["rule"] == table.rule != "model_predictive"
+    assert answers["returns"][table.rule]["mean"] > answers["returns"]["model_predictive"]["mean"]
+    assert table.evidence == answers["reason"]
+    assert "98.3 % interval" in table.evidence  # the best of four is tested as such
+    assert table.terms["target of iteration_seconds"] == [110.0, 55.0, 220.0]
+    assert "of model_predictive (difference +" in table.evidence
+    arena = CrossFit(SPEC, (), seed=1, rule=table.rule)
+    report = arena.judged(save(HeuristicPolicy({"heuristic": "model_predictive"}), Layout(SPEC)))
+    assert (report["incumbent"], report["promoted"]) == (table.rule, False)
+
+
+def test_model_predictive_control_answers_where_no_rule_is_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    same = belief(TABLE, -0.02, 0.0, 0.02)
+    monkeypatch.setattr(cross_fit, "halves", lambda *_: (Half(TABLE, same), Half(TABLE, same)))
+    table, answers = chosen_rule(SPEC, executions(planted, 12), TABLE, seed=1)
+    assert (table.rule, answers["rule"]) == (None, "model_predictive")
+    assert set(answers["returns"]) == {*HEURISTICS} - {"static_best"}
+
+
+def test_too_few_executions_leave_model_predictive_control() -> None:
+    table, answers = chosen_rule(SPEC, executions(planted, 11), TABLE, seed=1)
+    assert (table.rule, answers["rule"], answers["returns"]) == (None, "model_predictive", {})
+    assert answers["reason"] == "not compared with other heuristics: needs 12 executions, has 11"

@@ -1,15 +1,20 @@
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
+from app.kinds.contract.policy import Choice, Situation
 from app.kinds.iterative.heuristics import HEURISTICS
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.policies.artifact import load, save
+from app.kinds.iterative.policies.artifact import experience_of, load, save
+from app.kinds.iterative.policies.guard import MODEL_NOISE
 from app.kinds.iterative.policies.heuristic import HeuristicPolicy
 from tests.planted import planted_spec, planted_table
+from workers.evaluation.arena import play
+from workers.evaluation.levels import Level
 from workers.kinds.iterative.evaluation.judge import Evaluator, _largest_hysteresis, calibrated, judge
 from workers.kinds.iterative.evaluation.optimum import COARSER, Optimum, solve
+from workers.kinds.iterative.evaluation.problem import IterativeProblem
 
 SPEC = planted_spec(iterations=12, metrics=[{"name": "iteration_seconds", "target": 130.0, "scope": "run"}])
 TABLE = planted_table(SPEC, effect=0.3, noise=0.2)
@@ -53,7 +58,8 @@ def test_a_better_agent_replaces_a_champion(optimum: Optimum) -> None:
 
 def test_an_agent_that_equals_what_answers_replaces_neither_a_rule_nor_a_champion() -> None:
     """Played on the same episodes, it differs by nothing at all: a gain of nothing."""
-    same = heuristic("model_predictive")
+    policy = HeuristicPolicy({"heuristic": "model_predictive"})
+    same = save(policy, LAYOUT, experience_of(LAYOUT, MODEL_NOISE))
     report = judge(SPEC, TABLE, same, seed=4, episodes=64)
     assert report["advantage"] == report["gain"] == {"mean": 0, "low": 0, "high": 0}
     assert (report["promoted"], report["incumbent"]) == (False, "model_predictive")
@@ -136,6 +142,34 @@ def test_episodes_are_paired_and_terms_add_up() -> None:
     np.testing.assert_allclose(one.returns, -(one.terms @ LAYOUT.weights), rtol=1e-6)
     other = evaluator.score(HEURISTICS["static_best"])
     assert np.corrcoef(one.returns, other.returns)[0, 1] > 0.9
+
+
+@dataclass(frozen=True)
+class Unguarded:
+    """A heuristic without what the service puts around it."""
+
+    name: str
+
+    def act(self, situation: Situation) -> Choice:
+        return HEURISTICS[self.name].act(situation)
+
+
+def test_rules_are_judged_as_the_service_lets_them_decide() -> None:
+    """Behind the guard, whose hysteresis spares changes: in this problem that makes a difference."""
+    rule, evaluator = HEURISTICS["model_predictive"], Evaluator(SPEC, TABLE, seed=9, episodes=512)
+    bare = evaluator.score(Unguarded("model_predictive")).returns
+    served = evaluator.score(rule).returns
+    assert not np.array_equal(bare, served)
+    as_agent = replace(load(heuristic("model_predictive")), experience=experience_of(LAYOUT, MODEL_NOISE))
+    np.testing.assert_array_equal(served, evaluator.score_artifact(as_agent).returns)
+    report = judge(SPEC, TABLE, heuristic("hold"), seed=9, episodes=512)
+    assert report["heuristics"]["model_predictive"]["mean"] == pytest.approx(served.mean())
+    problem = IterativeProblem(SPEC, TABLE)
+    played = {
+        name: play(problem.world(512, 9), Level.SEEDS, 9, problem.player(policy)).returns
+        for name, policy in (("served", rule), ("bare", Unguarded("model_predictive")))
+    }
+    assert not np.array_equal(played["served"], played["bare"])
 
 
 def test_where_there_is_no_optimum_the_report_says_why() -> None:

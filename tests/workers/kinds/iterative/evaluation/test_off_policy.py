@@ -137,9 +137,9 @@ def trace(rewards: Any, **changes: Any) -> off_policy.Trace:
     shape = (len(rewards), rewards.shape[1] - 1)
     whole = {name: np.zeros(shape, np.int64) for name in ("actions", "chosen", "advised")}
     whole |= {name: np.zeros(shape) for name in ("taken_value", "chosen_value", "mean_value")}
-    return off_policy.Trace(
-        **{**whole, "legal": np.ones(shape, np.int64), "chance": np.ones(shape), "rewards": rewards, **changes}
-    )
+    legal = np.zeros((*shape, 3), np.bool_)
+    legal[:, :, 0] = True
+    return off_policy.Trace(**{**whole, "legal": legal, "chance": np.ones(shape), "rewards": rewards, **changes})
 
 
 def test_intervals_hold_95_percent_of_the_estimates() -> None:
@@ -147,9 +147,8 @@ def test_intervals_hold_95_percent_of_the_estimates() -> None:
     rewards = np.random.default_rng(2).normal(1.0, 1.0, (400, 3))
     returns = rewards.sum(axis=1)
     half = 1.96 * returns.std() / 20
-    found = off_policy.importance(trace(rewards), 2, np.random.default_rng(0))
-    plain = off_policy._interval(returns, np.random.default_rng(0))
-    for estimate in (found["per_decision"], found["weighted"], found["doubly_robust"], plain):
+    found = off_policy.importance(trace(rewards), 2)
+    for estimate in (found["per_decision"], found["weighted"], found["doubly_robust"]):
         assert estimate["mean"] == pytest.approx(returns.mean())
         assert [estimate["low"], estimate["high"]] == pytest.approx(
             [returns.mean() - half, returns.mean() + half], abs=0.12 * half
@@ -161,9 +160,13 @@ def test_a_step_that_the_candidate_would_take_rarely_weighs_little() -> None:
     """Of three legal actions, each logged with 1/2: the candidate's own, another, and one that is no action."""
     actions = np.array([[0], [1], [-1]])
     found = off_policy.importance(
-        trace(np.tile([0.0, 1.0], (3, 1)), actions=actions, legal=np.full((3, 1), 3), chance=np.full((3, 1), 0.5)),
+        trace(
+            np.tile([0.0, 1.0], (3, 1)),
+            actions=actions,
+            legal=np.ones((3, 1, 3), np.bool_),
+            chance=np.full((3, 1), 0.5),
+        ),
         3,
-        np.random.default_rng(0),
     )
     even = off_policy.SOFTNESS / 3
     ratios = [(even + 1 - off_policy.SOFTNESS) / 0.5, even / 0.5, 0.0]
@@ -173,19 +176,28 @@ def test_a_step_that_the_candidate_would_take_rarely_weighs_little() -> None:
 
 @pytest.mark.parametrize(("runs", "trusted"), [(9, False), (10, True)])
 def test_ten_runs_of_equal_weight_are_trusted(runs: int, trusted: bool) -> None:
-    found = off_policy.importance(trace(np.ones((runs, 2))), 2, np.random.default_rng(0))
+    found = off_policy.importance(trace(np.ones((runs, 2))), 2)
     assert found["trusted"] is trusted
 
 
 def test_one_unknown_chance_makes_all_of_them_estimates() -> None:
-    """Where 0 was advised: 3 of 4 took it; one step of each kind is added."""
+    """Where 0 was advised: 3 of 4 took it; one step of each legal kind is added."""
     actions, advised = np.array([[0], [0], [0], [1], [1], [-1]]), np.array([[0], [0], [0], [0], [1], [1]])
-    chance = np.full((6, 1), 0.5)
+    chance, legal = np.full((6, 1), 0.5), np.ones((6, 1, 2), np.bool_)
     chance[2] = np.nan
-    logged = trace(np.ones((6, 2)), actions=actions, advised=advised, chance=chance)
-    assert off_policy.importance(logged, 2, np.random.default_rng(0))["behaviour"] == "estimated"
+    logged = trace(np.ones((6, 2)), actions=actions, advised=advised, chance=chance, legal=legal)
+    assert off_policy.importance(logged, 2)["behaviour"] == "estimated"
     found = off_policy.estimated_behaviour(logged, 2)
     assert found[:5, 0].tolist() == pytest.approx([4 / 6, 4 / 6, 4 / 6, 2 / 6, 2 / 3])
+
+
+def test_no_probability_is_spent_on_actions_that_were_illegal() -> None:
+    """Of nine actions two are legal in four runs, and all in another; every log holds, as was advised."""
+    legal = np.ones((5, 1, 9), np.bool_)
+    legal[:4, :, 2:] = False
+    held = np.zeros((5, 1), np.int64)
+    logged = trace(np.ones((5, 2)), actions=held, advised=held, legal=legal, chance=np.full((5, 1), np.nan))
+    assert off_policy.estimated_behaviour(logged, 9)[:, 0].tolist() == pytest.approx([6 / 7] * 4 + [6 / 14])
 
 
 def test_two_runs_are_enough() -> None:

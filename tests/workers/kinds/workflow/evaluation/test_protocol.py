@@ -29,7 +29,7 @@ from workers.kinds.workflow.evaluation.schedulers import Ruled
 from workers.kinds.workflow.simulator.schedule import Schedule, slowdowns
 
 FEW = ("fcfs", "fcfs+easy", "sjf+easy", "f4+easy", "ljf+easy")
-SETTINGS = Settings(seed=2, episodes=16, resamples=200, trials=2, tuning_episodes=4, demonstrations=4)
+SETTINGS = Settings(seed=2, episodes=16, trials=2, tuning_episodes=4, demonstrations=4)
 
 
 def spec(**changes: Any) -> Spec:
@@ -117,7 +117,7 @@ def test_the_page_draws_the_fixed_episode(planted: Evaluation) -> None:
 
 
 def test_an_evaluation_goes_on_where_it_stopped() -> None:
-    settings = replace(SETTINGS, episodes=4, resamples=20, level="L2")
+    settings = replace(SETTINGS, episodes=4, level="L2")
     candidates = [Candidate("agent 1", [SchedulerPolicy(Ruled("sjf", "none"))])]
     whole = evaluate(made(), candidates, settings).as_dict()
     run = EvaluationRun(made(), candidates, settings)
@@ -202,9 +202,7 @@ def test_a_workflow_on_several_nodes_is_judged_beside_its_own_strategies() -> No
     ]
     weights = {"slowdown": 0, "makespan": 1, "cost": 0.1}
     problem = WorkflowProblem(spec(nodes=nodes, weights=weights), (diamond(), diamond()), held_out=(diamond(),))
-    told = evaluate(
-        problem, [Candidate("agent 1", [Hindsight()])], replace(SETTINGS, episodes=4, resamples=20, trials=0)
-    ).as_dict()
+    told = evaluate(problem, [Candidate("agent 1", [Hindsight()])], replace(SETTINGS, episodes=4, trials=0)).as_dict()
     fixed = told["levels"][1]
     assert {"heft", "cpop", "peft", "level", "cheapest", "deadline", "heft at run time"} <= set(fixed["policies"])
     assert fixed["optimum"]["exact"]

@@ -125,8 +125,9 @@ def sync_detailed(
 ) -> Response[Problem | WorkloadRead]:
     """Update a workload
 
-     Change what needs no retraining; decisions follow within a second, and `spec_version` is
-    incremented.
+     Change prices, weights, targets and the like; decisions follow within a second.
+
+    `spec_version` is incremented. Agents that were trained for something else are `outdated` then.
 
     Args:
         workload (str): Name (or id) of the workload.
@@ -160,8 +161,9 @@ def sync(
 ) -> Problem | WorkloadRead | None:
     """Update a workload
 
-     Change what needs no retraining; decisions follow within a second, and `spec_version` is
-    incremented.
+     Change prices, weights, targets and the like; decisions follow within a second.
+
+    `spec_version` is incremented. Agents that were trained for something else are `outdated` then.
 
     Args:
         workload (str): Name (or id) of the workload.
@@ -190,8 +192,9 @@ async def asyncio_detailed(
 ) -> Response[Problem | WorkloadRead]:
     """Update a workload
 
-     Change what needs no retraining; decisions follow within a second, and `spec_version` is
-    incremented.
+     Change prices, weights, targets and the like; decisions follow within a second.
+
+    `spec_version` is incremented. Agents that were trained for something else are `outdated` then.
 
     Args:
         workload (str): Name (or id) of the workload.
@@ -223,8 +226,9 @@ async def asyncio(
 ) -> Problem | WorkloadRead | None:
     """Update a workload
 
-     Change what needs no retraining; decisions follow within a second, and `spec_version` is
-    incremented.
+     Change prices, weights, targets and the like; decisions follow within a second.
+
+    `spec_version` is incremented. Agents that were trained for something else are `outdated` then.
 
     Args:
         workload (str): Name (or id) of the workload.

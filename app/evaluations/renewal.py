@@ -1,0 +1,140 @@
+"""Champions that an earlier version of the judge promoted are evaluated again, while workers have nothing else to do.
+
+One evaluation is queued at a time, where no job waits and no evaluation goes on. An agent's report keeps which job that
+is. It is queued again where it failed, a few times, and under another spec where nothing could be assessed. Whatever it
+finds, the champion goes on: who answers is decided by trainings and by people.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
+
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Session
+
+from app.agents import repository as agents
+from app.agents.standing import JUDGE, REEVALUATION, Present
+from app.database.engine import Database
+from app.database.tables import Agent, Workload
+from app.errors import StewardError
+from app.evaluations import repository, service
+from app.evaluations.repository import ChampionAgent
+from app.evaluations.schemas import EvaluationRequest
+from app.jobs.schemas import LOWEST_PRIORITY
+from app.jobs.states import OPEN
+from app.kinds.registry import KINDS
+
+MOST_LOOKED_AT = 20
+"""Champions that one step reads."""
+PAUSE_SECONDS = 300.0
+"""How long nothing is read after all champions were found to need nothing."""
+MOST_TRIES = 3
+"""Evaluations of one agent under one spec, where they fail."""
+
+logger = logging.getLogger(__name__)
+
+Need = Literal["none", "going_on", "evaluation"]
+
+
+class Renewal:
+    """Queues evaluations of champions, one after another; any number of processes may have one.
+
+    Args:
+        clock: seconds from any origin.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._again_at = clock, -float("inf")
+        self._settled = set[ChampionAgent]()
+        """Agents that need no evaluation under the present spec, so that their reports are read once."""
+
+    def step(self, database: Database) -> str | None:
+        """Queue the next evaluation, if there is one to be made and nobody waits; its job's id.
+
+        It reads a few champions, and writes for one of them at most.
+        """
+        if self._clock() < self._again_at:
+            return None
+        with database.reading() as session:
+            if repository.occupied(session):
+                return None
+            champions = repository.champions(session)
+            self._settled.intersection_update(champions)
+            left = [one for one in champions if one not in self._settled]
+            found = next((one for one in left[:MOST_LOOKED_AT] if self._may_need(session, one)), None)
+        if found is not None:
+            return self._queued(database, found)
+        if len(left) <= MOST_LOOKED_AT:
+            self._again_at = self._clock() + PAUSE_SECONDS
+        return None
+
+    def _may_need(self, session: Session, one: ChampionAgent) -> bool:
+        """Whether an agent is to be evaluated; it is settled where there is nothing to wait for."""
+        found: Need = "none"
+        with self._alone(one):
+            found = _need(session, session.get(Workload, one.workload_id), one.version)
+        if found == "none":
+            self._settled.add(one)
+        return found == "evaluation"
+
+    def _queued(self, database: Database, one: ChampionAgent) -> str | None:
+        """Queue an agent's evaluation, unless another process was first; its job's id."""
+        job = None
+        with self._alone(one), database.session() as session:
+            workload = session.get(Workload, one.workload_id, with_for_update=True)
+            agent = agents.find(session, one.workload_id, one.version)
+            first = not repository.occupied(session) and _need(session, workload, one.version) == "evaluation"
+            if first and workload is not None and agent is not None:
+                job = _queued(session, workload, agent)
+        return job
+
+    @contextmanager
+    def _alone(self, one: ChampionAgent) -> Iterator[None]:
+        """Settle an agent with which something is wrong, so that the others have their turn; not if the database is."""
+        try:
+            yield
+        except SQLAlchemyError:
+            raise
+        except Exception as error:
+            self._settled.add(one)
+            told = "agent %s of workload %s can't be evaluated again: %s"
+            expected = isinstance(error, StewardError)
+            logger.warning(told, one.version, one.workload_id, error, exc_info=None if expected else error)
+
+
+def _need(session: Session, workload: Workload | None, version: int) -> Need:
+    """What an agent needs; no evaluation where one would assess nothing until it is trained anew."""
+    agent = None if workload is None else agents.find(session, workload.id, version)
+    if workload is None or agent is None or workload.kind not in KINDS:
+        return "none"
+    if Present(session, workload, [agent]).standing(agent).state != "re_evaluate":
+        return "none"
+    before = agent.report.get(REEVALUATION)
+    if before is None:
+        return "evaluation"
+    state = repository.job_state(session, before["job"])
+    if state in OPEN:
+        return "going_on"
+    failed = state in ("failed", None) and _tries(workload, before) < MOST_TRIES
+    return "evaluation" if failed or _tries(workload, before) == 0 else "none"
+
+
+def _tries(workload: Workload, before: dict[str, Any]) -> int:
+    """How often an agent has been evaluated by the present judge under the present spec."""
+    same = (before.get("judge"), before.get("spec_version")) == (JUDGE, workload.spec_version)
+    return int(before.get("tries", 0)) if same else 0
+
+
+def _queued(session: Session, workload: Workload, agent: Agent) -> str:
+    """Queue the evaluation of an agent of a workload, whose row is held; the job's id."""
+    request = EvaluationRequest(workload=workload.name, agents=[agent.version], priority=LOWEST_PRIORITY)
+    job = service.queue(session, workload, request)
+    tries = 1 + _tries(workload, agent.report.get(REEVALUATION) or {})
+    told = {"judge": JUDGE, "job": job.id, "spec_version": workload.spec_version, "tries": tries}
+    agent.report = {**agent.report, REEVALUATION: told}
+    logger.info("workload %s: agent %s is evaluated again by job %s", workload.name, agent.version, job.id)
+    return job.id
