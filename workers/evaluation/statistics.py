@@ -139,7 +139,11 @@ def share_interval(values: Floats, clusters: Clusters | None = None, confidence:
     if not found.freedom:
         return Interval(share, 0.0, 1.0)
     same = share in (0.0, 1.0)
-    draws: float = len(values) if same else share * (1 - share) / max(found.error, 1e-9) ** 2
+    alone = float(values.std()) / max(len(values) - 1, 1) ** 0.5
+    error = max(found.error, alone)  # clusters that happen to agree say no more than as many draws by themselves
+    if not same and error < 1e-9:
+        return Interval(share, share, share)  # always level
+    draws: float = len(values) if same else share * (1 - share) / error**2
     if same and clusters is not None:
         draws = found.freedom + 1  # how much of it varies together can't be seen
     elif len(values) > 1:

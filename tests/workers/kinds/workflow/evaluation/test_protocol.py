@@ -28,8 +28,9 @@ from workers.kinds.workflow.evaluation.problem import WorkflowProblem
 from workers.kinds.workflow.evaluation.schedulers import Ruled
 from workers.kinds.workflow.simulator.schedule import Schedule, slowdowns
 
-FEW = ("fcfs", "fcfs+easy", "sjf+easy", "f4+easy", "ljf+easy")
-SETTINGS = Settings(seed=2, episodes=16, trials=2, tuning_episodes=4, demonstrations=4)
+RULES = ("fcfs", "fcfs+easy", "ljf+easy")
+FEW = (*RULES, "sjf+easy", "f4+easy")
+SETTINGS = Settings(seed=2, seeds=10, episodes=8, trials=2, tuning_episodes=4, demonstrations=4)
 
 
 def spec(**changes: Any) -> Spec:
@@ -38,10 +39,10 @@ def spec(**changes: Any) -> Spec:
 
 
 def made(tasks: int = 8, held_out: int = 1) -> WorkflowProblem:
-    """A busy pool, and for speed's sake a few of its heuristics."""
+    """A busy pool, and for speed's sake a few of its heuristics: what chooses among all of FEW is well ahead of them."""
     problem = WorkflowProblem(spec(), drawn(400, 1, pause=15.0), [drawn(200, 2, pause=15.0)] * held_out, tasks=tasks)
     problem.schedulers = {name: problem.schedulers[name] for name in FEW}
-    problem.heuristics = {name: Always(number, name) for number, name in enumerate(FEW)}
+    problem.heuristics = {name: Always(number, name) for number, name in enumerate(RULES)}
     return problem
 
 
@@ -100,9 +101,9 @@ def test_the_document_is_plain_and_whole(planted: Evaluation) -> None:
     assert told["levels"][1]["optimum"]["exact"]
     assert told["levels"][-1]["wrappers"][-1] == "load"
     assert "load" not in told["levels"][-2]["wrappers"]
-    assert set(FEW) < set(told["levels"][1]["policies"])
+    assert set(RULES) < set(told["levels"][1]["policies"])
     assert told["terms"] == ["slowdown", "wait", "makespan", "deadline", "utilisation", "cost"]
-    assert sum(map(sum, candidate(planted, "hindmost")["heat_map"]["count"])) == 5 * 16
+    assert sum(map(sum, candidate(planted, "hindmost")["heat_map"]["count"])) == 10 * 8
 
 
 def test_the_page_draws_the_fixed_episode(planted: Evaluation) -> None:
@@ -202,7 +203,7 @@ def test_a_workflow_on_several_nodes_is_judged_beside_its_own_strategies() -> No
     ]
     weights = {"slowdown": 0, "makespan": 1, "cost": 0.1}
     problem = WorkflowProblem(spec(nodes=nodes, weights=weights), (diamond(), diamond()), held_out=(diamond(),))
-    told = evaluate(problem, [Candidate("agent 1", [Hindsight()])], replace(SETTINGS, episodes=4, trials=0)).as_dict()
+    told = evaluate(problem, [Candidate("agent 1", [Hindsight()])], replace(SETTINGS, episodes=2, trials=0, equivalence_margin=0.03)).as_dict()
     fixed = told["levels"][1]
     assert {"heft", "cpop", "peft", "level", "cheapest", "deadline", "heft at run time"} <= set(fixed["policies"])
     assert fixed["optimum"]["exact"]
