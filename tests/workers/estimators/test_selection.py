@@ -193,8 +193,13 @@ def test_what_cannot_be_fitted_without_a_part_of_the_rows_costs_the_report_and_n
         return real(*given)
 
     nested = selection._nested
+
+    def begun(*given: Any) -> Any:
+        calls.append("begun")
+        return nested(*given)
+
     monkeypatch.setattr(selection, "_predicted", failing)
-    monkeypatch.setattr(selection, "_nested", lambda *given: (calls.append("begun"), nested(*given))[1])
+    monkeypatch.setattr(selection, "_nested", begun)
     found = select(GPUS, *planted(), families={name: SIMPLE[name] for name in ("mean", "log_linear")})
     assert found.family == "log_linear"
     assert np.isfinite(found.nested.log_error)

@@ -11,7 +11,7 @@ import numpy as np
 
 from app.kinds.workflow.policies.artifact import SHIPPED, Scheduler, load, save
 from app.kinds.workflow.policies.schedulers import PriorityPolicy, StrategyPolicy
-from app.kinds.workflow.scheduling.dispatch import MECHANISMS
+from app.kinds.workflow.scheduling.dispatch import CONSERVATIVE, MECHANISMS
 from app.kinds.workflow.scheduling.priority import SAF
 from app.kinds.workflow.scheduling.rules import RULES
 from app.kinds.workflow.spec import AGENT, Spec
@@ -47,7 +47,7 @@ class SchedulerTrainer:
         margin: of practical equivalence, in the verdict.
 
     Raises:
-        Untrainable: there are too few tasks, or they do not fit on one machine.
+        Untrainable: backfilling is conservative, there are too few tasks, or they do not fit on one machine.
     """
 
     def __init__(
@@ -63,8 +63,12 @@ class SchedulerTrainer:
         self.spec, self.seed, self.margin, self.objective = spec, seed, margin, objective_weights(spec)
         self.champion = SHIPPED.read_bytes() if champion is None and spec.strategy == AGENT else champion
         self.machine = max(node.processors for node in spec.nodes)
-        name = spec.backfilling if spec.backfilling in MECHANISMS[:3] else "easy"
-        self.mechanism, self.fill = MECHANISMS.index(name), RULES.index(spec.backfill_order)
+        if spec.backfilling not in MECHANISMS[:CONSERVATIVE]:
+            raise Untrainable(
+                f"backfilling {spec.backfilling!r}: no agent is trained for it, because none can be judged as it would "
+                f"be served; agents are trained for {', '.join(MECHANISMS[:CONSERVATIVE])}"
+            )
+        self.mechanism, self.fill = MECHANISMS.index(spec.backfilling), RULES.index(spec.backfill_order)
         self.parts = self._split(traces)
         self.length = min(LENGTH, *(source.trace.tasks // 2 for source in self.parts[0]))
         self.rng = np.random.default_rng(seed)

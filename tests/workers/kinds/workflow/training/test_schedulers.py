@@ -203,6 +203,8 @@ def test_what_is_charged_are_the_weighted_terms_and_their_weights() -> None:
 def test_too_little_is_said_with_its_numbers() -> None:
     with pytest.raises(Untrainable, match=r"at least 64 finished tasks.*16 processors.*has 20"):
         training(spec(), (("a", trace(0, 20)),), 0)
+    with pytest.raises(Untrainable, match=r"backfilling 'conservative'.*trained for none, rls, easy"):
+        training(spec(backfilling="conservative"), (("a", trace(0, 200)),), 0)
 
 
 TEN = (1981, 2756, 4299, 8850, 3316, 2714, 5228, 7762, 4022, 7085)  # of Lublin-1, as published
