@@ -1,10 +1,13 @@
 """Policies of known worth before the judge of a training: is the worse refused, and the better promoted?
 
 ``python -m benchmarks planted_judgings`` (``planted_judgings:iterative`` and so on runs one kind). Nothing is trained.
-Each judging is of executions of its own, drawn from a known law, to which a domain model is fitted as the service does.
 A policy that is worse than what answers by half a margin of practical equivalence must be refused in 95 of 100
-judgings, and one that is better by two margins must be promoted in 90. What a policy is worth is measured beside what
-answers in the world of the law itself, on episodes that no judging sees.
+judgings, and one that is better than the champion by two margins must be promoted in 90. What a policy is worth is
+measured on episodes that no judging sees.
+
+``iterative``: each judging is of executions of its own, drawn from a known law, to which a domain model is fitted as
+the service does. ``inference``, ``cluster``: a domain model of the kind's example, new episodes for each judging; what
+answers, which a poorer rule replaces in a share of its decisions. ``workflow``: a log of its own for each judging.
 """
 
 import os
@@ -18,36 +21,57 @@ from typing import Any
 
 import numpy as np
 
+from app.kinds.cluster.example import EXAMPLE
+from app.kinds.cluster.layout import Layout as ClusterLayout
+from app.kinds.cluster.samples.codec import JSON, ClusterSamples
+from app.kinds.cluster.spec import ClusterSpec
+from app.kinds.contract.policy import Choice, Policy, Situation
 from app.kinds.iterative.heuristics import HEURISTICS
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.policies.artifact import save
+from app.kinds.iterative.policies import artifact as plans
 from app.kinds.iterative.projector import Projector
+from app.kinds.workflow.policies.artifact import load, save
+from app.kinds.workflow.policies.schedulers import PriorityPolicy, StrategyPolicy
+from app.kinds.workflow.scheduling.dispatch import EASY
+from app.kinds.workflow.scheduling.priority import SAF
+from app.kinds.workflow.trace import independent
+from benchmarks.inference_small import SYSTEMS
+from benchmarks.inference_small import planted as crowded
 from benchmarks.problems import PROBLEMS, Problem
-from workers.evaluation.arena import play
+from workers.evaluation.arena import Bare, play
 from workers.evaluation.equivalence import MARGIN
 from workers.evaluation.levels import Level
-from workers.evaluation.statistics import mean_interval
+from workers.evaluation.statistics import share_interval
 from workers.evaluation.wrappers.held_out import HeldOut
-from workers.inputs import Samples
+from workers.inputs import Conditions, Samples, Workload
+from workers.kinds.cluster.kind import LearnedCluster
+from workers.kinds.inference.kind import LearnedInference
 from workers.kinds.iterative.estimation.executions import Executions
 from workers.kinds.iterative.estimation.fit import fit_domain_model
 from workers.kinds.iterative.evaluation.optimum import solve
 from workers.kinds.iterative.evaluation.problem import IterativeProblem
 from workers.kinds.iterative.evaluation.world import IterativeWorld
 from workers.kinds.iterative.training.problem import IterativeTraining
+from workers.kinds.simulated.training import SimulatedTraining
+from workers.kinds.workflow.training.judge import judge
+from workers.kinds.workflow.training.sequences import Sequence, Source, measured, piece, pieces
+from workers.kinds.workflow.training.train import CHOSEN, LENGTH, shipped
 from workers.learning.training.problem import Planned
 
-PARTS = ("iterative",)
+PARTS = ("iterative", "workflow", "inference", "cluster")
 JUDGINGS, EXECUTIONS, TRUE_EPISODES = 100, 24, 1_024
 REFUSED, PROMOTED = 0.95, 0.90
 WORSE, BETTER = -0.5 * MARGIN, 2 * MARGIN
 NOTHING = Planned(why_not="no plan competes")
+UNSEEN_SEED = 999_983
+PROCESSORS = 64
 Row = dict[str, Any]
 
 
 def results(parts: tuple[str, ...] | list[str] = PARTS) -> list[Row]:
     """Shares of judgings, and what each policy is worth, by kind."""
-    return [row for part in parts for row in {"iterative": iterative}[part]()]
+    made = {"iterative": iterative, "workflow": workflow}
+    return [row for part in parts for row in (made[part]() if part in made else simulated(part))]
 
 
 def iterative() -> list[Row]:
@@ -70,15 +94,12 @@ def iterative() -> list[Row]:
         refused += not training.judge(worse, NOTHING, None, MARGIN)["promoted"]
         promoted += training.judge(best, NOTHING, champion, MARGIN)["promoted"]
         spent.append((time.process_time() - begun) / 2)
-    return [
-        _share("iterative: refused though worse", refused, worth(problem, worse, None), REFUSED),
-        _share("iterative: promoted as it is better", promoted, worth(problem, best, champion), PROMOTED),
-        _row("iterative: processor time of a judging", float(np.mean(spent)), "s", "fit", float(np.mean(fits)), None),
-    ]
+    worths = worth(problem, worse, None), worth(problem, best, champion)
+    return _rows("iterative", refused, promoted, worths, spent, ("fit", float(np.mean(fits))))
 
 
 def tuned(excess: Callable[[float], float]) -> float:
-    """The log of how much slower a law has to be for ``excess``, which grows with it, to pass 0; by bisection."""
+    """The handicap from 0 to 1 for ``excess``, which grows with it, to pass 0; by bisection."""
     low, high = 0.0, 1.0
     for _ in range(7):
         middle = (low + high) / 2
@@ -90,7 +111,7 @@ def plan(problem: Problem, slower: float) -> bytes:
     """The exact plan for a law of which the logs of seconds are larger by ``slower``."""
     table, layout = problem.table, Layout(problem.spec)
     believed = replace(table, log_mean=table.log_mean + np.float32(slower))
-    return save(solve(layout, believed, with_error=False).policy, layout)
+    return plans.save(solve(layout, believed, with_error=False).policy, layout)
 
 
 def worth(problem: Problem, artifact: bytes, champion: bytes | None) -> float:
@@ -127,12 +148,126 @@ def executions(problem: Problem, seed: int) -> Samples:
     return tuple(found)
 
 
+class Handicapped:
+    """Decides as ``better``, and in a share of the decisions, drawn anew each time it plays, as ``worse``."""
+
+    name = "handicapped"
+
+    def __init__(self, better: Policy, worse: Policy, share: float) -> None:
+        self.better, self.worse, self.share, self.rng = better, worse, share, np.random.default_rng(7)
+
+    def act(self, situation: Situation) -> Choice:
+        """See ``Policy``."""
+        ours, theirs = self.better.act(situation).action, self.worse.act(situation).action
+        drawn = self.rng.random(len(ours)) < self.share
+        return Choice(np.where(drawn.reshape(-1, *(1,) * (ours.ndim - 1)), theirs, ours))
+
+
+def simulated(name: str) -> list[Row]:
+    """What answers, and the best rule, each handicapped by the poorest rule."""
+    kind, workload = _example(name)
+    rules = kind.baselines(workload)
+    earned = {rule: _earned(kind, workload, policy) for rule, policy in rules.items()}
+    usual, best, poor = next(iter(rules)), max(earned, key=earned.__getitem__), min(earned, key=earned.__getitem__)
+
+    def loaded(artifact: bytes, *_: Any) -> Policy:
+        rule, share = artifact.decode().split()
+        return Handicapped(rules[rule], rules[poor], float(share))
+
+    def gain(rule: str, share: float) -> float:
+        """Over the rule without a handicap, as a share of the best's return."""
+        return (_earned(kind, workload, loaded(f"{rule} {share}".encode())) - earned[rule]) / abs(earned[best])
+
+    kind.load = loaded
+    handicaps = tuned(lambda share: WORSE - gain(usual, share)), tuned(lambda share: -BETTER - gain(best, share))
+    worse, champion = (f"{rule} {share}".encode() for rule, share in zip((usual, best), handicaps, strict=True))
+    refused, promoted, spent = 0, 0, []
+    for seed in range(JUDGINGS):
+        training = SimulatedTraining(kind, workload, 10 * seed)
+        begun = time.process_time()
+        refused += not training.judge(worse, NOTHING, None, MARGIN)["promoted"]
+        promoted += training.judge(f"{best} 0".encode(), NOTHING, champion, MARGIN)["promoted"]
+        spent.append((time.process_time() - begun) / 2)
+    return _rows(name, refused, promoted, (gain(usual, handicaps[0]), -gain(best, handicaps[1])), spent)
+
+
+def _example(name: str) -> tuple[Any, Workload]:
+    """A small workload of a kind, with its domain model."""
+    if name == "inference":
+        layout, model = crowded(*SYSTEMS["crowded"])
+        return LearnedInference(), Workload(layout.spec, model.to_bytes())
+    cluster, spec = LearnedCluster(), ClusterSpec.model_validate(EXAMPLE.spec)
+    codec = ClusterSamples(ClusterLayout(spec))
+    read: Any = next(iter(codec.formats[JSON].reader(codec, None).read(iter([EXAMPLE.samples[JSON]]))))
+    return cluster, Workload(spec, cluster.fit(Workload(spec, samples=[("march", codec.unpacked(read.data))]), 0).model)
+
+
+def _earned(kind: Any, workload: Workload, policy: Policy) -> float:
+    """Mean return on episodes that no judging sees."""
+    world = kind.world(workload, Conditions(TRUE_EPISODES // 4, UNSEEN_SEED))
+    return float(play(world, Level.SEEDS, UNSEEN_SEED, Bare(policy)).returns.mean())
+
+
+def workflow() -> list[Row]:
+    """Priorities that ship, and others between them and the smallest area first, which is a rule."""
+    rule, best = StrategyPolicy({"rule": "saf"}), shipped()
+    fresh = [sequence for seed in range(5_000, 5_010) for sequence in judged(seed)]
+    usual, least = (float(measured(policy, fresh).mean()) for policy in (rule, best))
+
+    def between(share: float) -> PriorityPolicy:
+        """Weights so far from those of the rule, backwards where below 0, to those that ship."""
+        return PriorityPolicy(np.tile(np.array(SAF), (3, 1)) * (1 - share) + best.weights * share)
+
+    def lost(share: float) -> float:
+        return float(measured(between(share), fresh).mean())
+
+    worse = save(between(-tuned(lambda share: lost(-share) / usual - 1 + WORSE)))
+    champion = save(between(1 - tuned(lambda share: lost(1 - share) / least - 1 - BETTER)))
+    refused, promoted, spent = 0, 0, []
+    for seed in range(JUDGINGS):
+        sequences = judged(seed)
+        begun = time.process_time()
+        refused += not judge(worse, sequences, answering="saf")["promoted"]
+        promoted += judge(save(best), sequences, champion, answering="saf")["promoted"]
+        spent.append((time.process_time() - begun) / 2)
+    worths = [
+        1 - float(measured(one, fresh).mean()) / of for one, of in ((load(worse), usual), (load(champion), least))
+    ]
+    return _rows("workflow", refused, promoted, (worths[0], -worths[1]), spent)
+
+
+def judged(seed: int) -> list[Sequence]:
+    """What a training would be judged on: the end of a log of its own of 20,000 jobs on 64 processors, under EASY."""
+    rng, jobs = np.random.default_rng(seed), 20_000
+    runtime = np.round(rng.lognormal(5, 1.3, jobs)) + 1
+    need = 2 ** rng.integers(0, 6, jobs)
+    submit = np.cumsum(rng.exponential(float((runtime * need).mean()) / PROCESSORS / 0.85, jobs))
+    log = independent(submit, runtime, runtime * rng.uniform(1, 5, jobs), need, rng.integers(0, 30, jobs))
+    end = piece(log, int(CHOSEN * jobs), jobs - int(CHOSEN * jobs))
+    return [Sequence(one, PROCESSORS, EASY) for one in pieces(Source(end, PROCESSORS, whole=True), LENGTH)]
+
+
+def _rows(
+    name: str,
+    refused: int,
+    promoted: int,
+    worths: tuple[float, float],
+    spent: list[float],
+    peer: tuple[str, float] | tuple[None, None] = (None, None),
+) -> list[Row]:
+    return [
+        _share(f"{name}: refused though worse", refused, worths[0], REFUSED),
+        _share(f"{name}: promoted as it is better", promoted, worths[1], PROMOTED),
+        _row(f"{name}: processor time of a judging", float(np.mean(spent)), "s", *peer, None),
+    ]
+
+
 def _share(title: str, count: int, effect: float, goal: float) -> Row:
     share = count / JUDGINGS
-    interval = mean_interval(np.repeat([1.0, 0.0], [count, JUDGINGS - count]))
-    spread = f"95 % interval {interval['low']:.2f} to {interval['high']:.2f}"
+    _, low, high = share_interval(np.repeat([1.0, 0.0], [count, JUDGINGS - count]))
+    spread = f"95 % interval {low:.2f} to {high:.2f}"
     verdict = f"≥ {goal:.2f}: {'met' if share >= goal else 'missed'}"
-    return _row(f"{title} by {abs(effect):.2%}, {spread}", share, "share", None, None, verdict)
+    return _row(f"{title} by {abs(effect):.2%}, {JUDGINGS} judgings, {spread}", share, "share", None, None, verdict)
 
 
 def _row(name: str, value: float, unit: str, peer: str | None, peer_value: float | None, goal: str | None) -> Row:
