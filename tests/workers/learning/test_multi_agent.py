@@ -106,6 +106,17 @@ def test_what_an_agent_is_handed_is_its_own() -> None:
     assert told == {"left": [(16, 4)] * 8, "right": [(16, 6)] * 8}
 
 
+def test_what_is_resumed_without_its_memories_fills_them_anew() -> None:
+    plan = Plan(16 * 60, 16 * 20, keep_memory=False)
+    straight, resumed = (Joint(VALUE, games.Meeting(16, seed), plan, 0) for seed in (0, 9))
+    straight.advance()
+    resumed.restore(straight.checkpoint())
+    assert (resumed.agent.remembered, resumed.steps) == (0, 16 * 20)
+    for runner in (straight, resumed):
+        runner.advance()
+        assert (runner.agent.remembered, runner.steps) == (2 * 16 * 40, 16 * 40)
+
+
 def test_without_the_cue_they_do_not_find_the_right_place() -> None:
     class Blind(games.Meeting):
         def _seen(self) -> dict[str, Seen]:

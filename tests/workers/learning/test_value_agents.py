@@ -165,9 +165,15 @@ def test_what_is_resumed_without_its_memory_fills_it_anew_and_loses_no_update() 
     straight.advance()
     resumed = Serial(VARIANTS["prioritised"], environments.finite_horizon(32, 99), plan, 77)
     resumed.restore(straight.checkpoint())
-    assert resumed.agent.buffer.size == straight.agent.buffer.size == 32 * 20
-    assert (resumed.steps, resumed.updates) == (straight.steps, straight.updates)
-    assert straight.advance().updates == resumed.advance().updates
+    again = Serial(VARIANTS["prioritised"], environments.finite_horizon(32, 5), plan, 3)
+    again.restore(resumed.checkpoint())  # before it has done anything
+    for runner in (resumed, again):
+        assert runner.agent.buffer.size == 0, "one that has ended is filled for nothing"
+        assert (runner.steps, runner.updates) == (straight.steps, straight.updates)
+    updates = straight.advance().updates
+    for runner in (resumed, again):
+        assert runner.advance().updates == updates
+        assert runner.agent.buffer.size == straight.agent.buffer.size == 32 * 40
 
 
 def test_the_weights_of_priorities_are_whole_at_the_end_of_a_training() -> None:

@@ -24,8 +24,8 @@ class Plan:
         steps: environment steps of the whole training.
         chunk_steps: environment steps between checkpoints.
         keep_memory: put the replay memory into checkpoints; a training that `serial` resumes is then bit-equal to one
-            that was not interrupted. Without it checkpoints are small, and `restore` fills the memory to where it was
-            with transitions of the present policy, which count neither as steps nor as updates.
+            that was not interrupted. Without it checkpoints are small, and the next chunk begins by filling the memory
+            to where it was with transitions of the present policy, which count neither as steps nor as updates.
         pauses: shares of the training at which a chunk ends early, ascending: whoever runs it looks in there.
     """
 

@@ -43,6 +43,7 @@ class Joint(Paced):
         self.lives = {name: Live() for name in environment.roles}
         self.seen = dict(environment.reset())
         self.returns = {name: np.zeros(environment.batch) for name in environment.roles}
+        self.remembered = 0  # transitions that `restore` left to be gathered anew
 
     @property
     def updates(self) -> int:
@@ -59,6 +60,9 @@ class Joint(Paced):
 
     def advance(self) -> Live:
         """Do one chunk; return the agents' figures together."""
+        while self.agent.remembered < self.remembered:
+            self._gather(self.progress)
+        self.remembered = 0
         begun, before, pause = self.elapsed, self.steps, self.pause
         started = self.clock() - self.elapsed
         tallies = {name: ChunkTotals() for name in self.lives}
@@ -121,7 +125,7 @@ class Joint(Paced):
             "steps": self.steps,
             "elapsed": self.elapsed,
             "live": {name: asdict(own) for name, own in self.lives.items()},
-            "remembered": self.agent.remembered,
+            "remembered": max(self.agent.remembered, self.remembered),
         }
         return blob.pack(arrays, values)
 
@@ -136,8 +140,7 @@ class Joint(Paced):
             self.returns[name] = stored["returns"]
         self.steps, self.elapsed = values["steps"], values["elapsed"]
         self.lives = {name: Live(**own) for name, own in values["live"].items()}
-        while self.agent.remembered < values.get("remembered", 0):
-            self._gather(self.progress)
+        self.remembered = values.get("remembered", 0)
 
 
 def together(lives: Iterable[Live]) -> Live:

@@ -37,9 +37,13 @@ class Learner(Paced):
         self.steps, self.updates, self.elapsed = 0, 0, 0.0
         self.live = Live()
         self.collector = Collector(environment)
+        self.remembered = 0  # transitions that `restore` left to be gathered anew
 
     def advance(self) -> Live:
         """Do one chunk; return its figures."""
+        while self.agent.buffer.size < self.remembered:
+            self.agent.remember(self.collector.step(self.agent, self.progress, self.rng))
+        self.remembered = 0
         self._begin()
         begun, before, pause = self.elapsed, self.steps, self.pause
         started = self.clock() - self.elapsed
@@ -77,7 +81,7 @@ class Learner(Paced):
                 "updates": self.updates,
                 "elapsed": self.elapsed,
                 "live": asdict(self.live),
-                "remembered": self.agent.buffer.size,
+                "remembered": max(self.agent.buffer.size, self.remembered),
             },
         )
 
@@ -93,8 +97,7 @@ class Learner(Paced):
         self.rng.bit_generator.state = values["rng"]
         self.steps, self.updates, self.elapsed = values["steps"], values["updates"], values["elapsed"]
         self.live = Live(**values["live"])
-        while self.agent.buffer.size < values.get("remembered", 0):
-            self.agent.remember(self.collector.step(self.agent, self.progress, self.rng))
+        self.remembered = values.get("remembered", 0)
 
     def close(self) -> None:
         """Release processes and memory; nothing where there is one process."""
