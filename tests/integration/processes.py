@@ -5,18 +5,23 @@ from __future__ import annotations
 import contextlib
 
 import psutil
-import pytest
 
 from tests.servers import StewardServer, wait_until
 
 
-def worker_main(server: StewardServer) -> psutil.Process:
-    """The worker's main process: the child of `steward serve`."""
-    for child in psutil.Process(server.process.pid).children():
-        with contextlib.suppress(psutil.NoSuchProcess):  # it has ended, and waits to be noticed
-            if "workers" in child.cmdline():
-                return child
-    pytest.fail("no worker under steward serve")
+def worker_main(server: StewardServer, other_than: int = 0) -> psutil.Process:
+    """The worker's main process, once it is there: the child of `steward serve` that is not process ``other_than``."""
+    found = list[psutil.Process]()
+
+    def there() -> bool:
+        for child in psutil.Process(server.process.pid).children():
+            with contextlib.suppress(psutil.NoSuchProcess):  # it has ended, and waits to be noticed
+                if child.pid != other_than and "workers" in child.cmdline():  # not so before it has become a program
+                    found.append(child)
+        return bool(found)
+
+    wait_until(there, 60, "a worker under steward serve")
+    return found[0]
 
 
 def family(server: StewardServer) -> list[psutil.Process]:
@@ -28,4 +33,11 @@ def family(server: StewardServer) -> list[psutil.Process]:
 
 def all_gone(processes: list[psutil.Process]) -> bool:
     """Whether none of them runs any more."""
-    return not any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in processes)
+    return not any(map(_runs, processes))
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:  # it ended between the two
+        return False

@@ -23,7 +23,7 @@ from tests.clients.test_run import forwarded
 
 __all__ = ["folder", "forwarded", "serve"]
 
-HEAD = BUSY.replace("count, size = int(sys.argv[1]), float(sys.argv[2])", "size = 0.005")
+HEAD = BUSY.replace("count, size = int(sys.argv[1]), float(sys.argv[2])", "size = 0.03")  # lines are read one by one
 TQDM = HEAD + "from tqdm import tqdm\nfrom functools import partial\ntqdm = partial(tqdm, mininterval=0)\n"
 ONE_BAR = TQDM + "for n in tqdm(range(5), desc='Epoch'):\n    work()\n"  # "Epoch:  20%|██" is not epoch 20
 REDRAWN = """
