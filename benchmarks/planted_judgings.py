@@ -258,7 +258,7 @@ def _rows(
     return [
         _share(f"{name}: refused though worse", refused, worths[0], REFUSED),
         _share(f"{name}: promoted as it is better", promoted, worths[1], PROMOTED),
-        _row(f"{name}: processor time of a judging", float(np.mean(spent)), "s", *peer, None),
+        _row(f"{name}: processor time of a judging", float(np.mean(spent)), "s", peer[0], peer[1], None),
     ]
 
 
