@@ -80,7 +80,7 @@ def test_undisturbed_all_episodes_are_one_and_seeds_part_them() -> None:
 def test_everybody_plays_the_same_episodes() -> None:
     """Through shared memory or afresh: the same returns to the bit."""
     problem = made()
-    policy = problem.heuristics["f4+easy"]
+    policy = problem.heuristics["ljf+easy"]
     level = Level.ENVIRONMENT
     first = play(problem.world(8, 0), level, 5, problem.player(policy)).returns
     shared = play(problem.world(8, 0), level, 5, problem.player(policy)).returns
