@@ -30,10 +30,9 @@ from app.kinds.iterative.heuristics import HEURISTICS
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.policies import artifact as plans
 from app.kinds.iterative.projector import Projector
-from app.kinds.workflow.policies.artifact import load, save
-from app.kinds.workflow.policies.schedulers import PriorityPolicy, StrategyPolicy
+from app.kinds.workflow.policies.artifact import save
+from app.kinds.workflow.policies.schedulers import PriorityPolicy
 from app.kinds.workflow.scheduling.dispatch import EASY
-from app.kinds.workflow.scheduling.priority import SAF
 from app.kinds.workflow.trace import independent
 from benchmarks.inference_small import SYSTEMS
 from benchmarks.inference_small import planted as crowded
@@ -54,6 +53,7 @@ from workers.kinds.iterative.evaluation.world import IterativeWorld
 from workers.kinds.iterative.training.problem import IterativeTraining
 from workers.kinds.simulated.training import SimulatedTraining
 from workers.kinds.workflow.training.judge import judge
+from workers.kinds.workflow.training.search import SPREAD
 from workers.kinds.workflow.training.sequences import Sequence, Source, measured, piece, pieces
 from workers.kinds.workflow.training.train import CHOSEN, LENGTH, shipped
 from workers.learning.training.problem import Planned
@@ -209,31 +209,28 @@ def _earned(kind: Any, workload: Workload, policy: Policy) -> float:
 
 
 def workflow() -> list[Row]:
-    """Priorities that ship, and others between them and the smallest area first, which is a rule."""
-    rule, best = StrategyPolicy({"rule": "saf"}), shipped()
+    """The priorities that ship, which answer, and others that are off."""
+    best = shipped()
     fresh = [sequence for seed in range(5_000, 5_010) for sequence in judged(seed)]
-    usual, least = (float(measured(policy, fresh).mean()) for policy in (rule, best))
+    least = float(measured(best, fresh).mean())
 
-    def between(share: float) -> PriorityPolicy:
-        """Weights so far from those of the rule, backwards where below 0, to those that ship."""
-        return PriorityPolicy(np.tile(np.array(SAF), (3, 1)) * (1 - share) + best.weights * share)
+    def off(share: float) -> PriorityPolicy:
+        return PriorityPolicy(best.weights + share**2 * np.array(SPREAD))
 
-    def lost(share: float) -> float:
-        return float(measured(between(share), fresh).mean())
+    def loss(share: float) -> float:
+        """Over that of the priorities that ship, as a share of it."""
+        return float(measured(off(share), fresh).mean()) / least - 1
 
-    worse = save(between(-tuned(lambda share: lost(-share) / usual - 1 + WORSE)))
-    champion = save(between(1 - tuned(lambda share: lost(1 - share) / least - 1 - BETTER)))
+    handicaps = tuned(lambda share: loss(share) + WORSE), tuned(lambda share: loss(share) - BETTER)
+    worse, champion, usual = save(off(handicaps[0])), save(off(handicaps[1])), save(best)
     refused, promoted, spent = 0, 0, []
     for seed in range(JUDGINGS):
         sequences = judged(seed)
         begun = time.process_time()
-        refused += not judge(worse, sequences, answering="saf")["promoted"]
-        promoted += judge(save(best), sequences, champion, answering="saf")["promoted"]
+        refused += not judge(worse, sequences, usual)["promoted"]
+        promoted += judge(usual, sequences, champion)["promoted"]
         spent.append((time.process_time() - begun) / 2)
-    worths = [
-        1 - float(measured(one, fresh).mean()) / of for one, of in ((load(worse), usual), (load(champion), least))
-    ]
-    return _rows("workflow", refused, promoted, (worths[0], -worths[1]), spent)
+    return _rows("workflow", refused, promoted, (loss(handicaps[0]), loss(handicaps[1])), spent)
 
 
 def judged(seed: int) -> list[Sequence]:
