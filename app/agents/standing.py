@@ -50,9 +50,9 @@ def trained_for(spec: Any) -> dict[str, list[float]]:
 
 
 def _terms(spec: Any) -> Terms:
-    """The terms of a spec; none of a kind that was installed before kinds told them."""
-    told: Callable[[Any], Terms] | None = getattr(KINDS[spec.kind], "terms", None)
-    return {} if told is None else told(spec)
+    """The terms of a spec; empty for a plug-in kind that does not define any."""
+    terms: Callable[[Any], Terms] | None = getattr(KINDS[spec.kind], "terms", None)
+    return {} if terms is None else terms(spec)
 
 
 def judge_of(report: Mapping[str, Any]) -> int:
@@ -106,15 +106,15 @@ class Present:
     @cached_property
     def _made_for(self) -> dict[int, Terms]:
         """What artifacts say, of the agents whose reports do not; of kinds whose artifacts do."""
-        told = getattr(KINDS.get(self.workload.kind), "terms_made_for", None)
+        read_terms = getattr(KINDS.get(self.workload.kind), "terms_made_for", None)
         silent = [agent.version for agent in self.agents if not agent.report.get(TRAINED_FOR)]
-        if told is None or self._spec is None or not silent:
+        if read_terms is None or self._spec is None or not silent:
             return {}
         found: dict[int, Terms] = {}
         for version, data in repository.beginnings(self.session, self.workload.id, silent).items():
             with suppress(IncompatibleArtifact, TypeError, ValueError):  # nobody can tell
                 experience = header(data).get("experience")
-                found[version] = told(self._spec, experience) if experience else {}
+                found[version] = read_terms(self._spec, experience) if experience else {}
         return found
 
     @cached_property
@@ -130,8 +130,8 @@ class Present:
         if judge_of(agent.report) >= JUDGE or agent.version in self._judged:
             return Standing("current")
         job = (agent.report.get(REEVALUATION) or {}).get("job")
-        told = f"; job {job} evaluates it" if job is not None and job in self._going_on else ""
-        return Standing("re_evaluate", f"re-evaluate: an earlier version of the judge made its verdict{told}")
+        running = f"; job {job} evaluates it" if job is not None and job in self._going_on else ""
+        return Standing("re_evaluate", f"re-evaluate: an earlier version of the judge made its verdict{running}")
 
     @cached_property
     def _champion(self) -> str:

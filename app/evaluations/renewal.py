@@ -67,7 +67,7 @@ class Renewal:
             left = [one for one in champions if one not in self._settled]
             found = next((one for one in left[:MOST_LOOKED_AT] if self._may_need(session, one)), None)
         if found is not None:
-            return self._queued(database, found)
+            return self._queue_once(database, found)
         if len(left) <= MOST_LOOKED_AT:
             self._again_at = self._clock() + PAUSE_SECONDS
         return None
@@ -81,7 +81,7 @@ class Renewal:
             self._settled.add(one)
         return found == "evaluation"
 
-    def _queued(self, database: Database, one: ChampionAgent) -> str | None:
+    def _queue_once(self, database: Database, one: ChampionAgent) -> str | None:
         """Queue an agent's evaluation, unless another process was first; its job's id."""
         job = None
         with self._alone(one), database.session() as session:
@@ -89,7 +89,7 @@ class Renewal:
             agent = agents.find(session, one.workload_id, one.version)
             first = not repository.occupied(session) and _need(session, workload, one.version) == "evaluation"
             if first and workload is not None and agent is not None:
-                job = _queued(session, workload, agent)
+                job = _queue(session, workload, agent)
         return job
 
     @contextmanager
@@ -101,9 +101,9 @@ class Renewal:
             raise
         except Exception as error:
             self._settled.add(one)
-            told = "agent %s of workload %s can't be evaluated again: %s"
+            message = "agent %s of workload %s can't be evaluated again: %s"
             expected = isinstance(error, StewardError)
-            logger.warning(told, one.version, one.workload_id, error, exc_info=None if expected else error)
+            logger.warning(message, one.version, one.workload_id, error, exc_info=None if expected else error)
 
 
 def _need(session: Session, workload: Workload | None, version: int) -> Need:
@@ -129,12 +129,12 @@ def _tries(workload: Workload, before: dict[str, Any]) -> int:
     return int(before.get("tries", 0)) if same else 0
 
 
-def _queued(session: Session, workload: Workload, agent: Agent) -> str:
+def _queue(session: Session, workload: Workload, agent: Agent) -> str:
     """Queue the evaluation of an agent of a workload, whose row is held; the job's id."""
     request = EvaluationRequest(workload=workload.name, agents=[agent.version], priority=LOWEST_PRIORITY)
     job = service.queue(session, workload, request)
     tries = 1 + _tries(workload, agent.report.get(REEVALUATION) or {})
-    told = {"judge": JUDGE, "job": job.id, "spec_version": workload.spec_version, "tries": tries}
-    agent.report = {**agent.report, REEVALUATION: told}
+    evaluation = {"judge": JUDGE, "job": job.id, "spec_version": workload.spec_version, "tries": tries}
+    agent.report = {**agent.report, REEVALUATION: evaluation}
     logger.info("workload %s: agent %s is evaluated again by job %s", workload.name, agent.version, job.id)
     return job.id

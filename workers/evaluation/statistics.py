@@ -93,7 +93,7 @@ def _clustered(values: Floats, clusters: Clusters) -> Estimate:
 
 
 def mean_interval(values: Floats, clusters: Clusters | None = None) -> dict[str, float]:
-    """Mean of ``values`` [E] and its 95 % interval; infinitely wide for a single cluster. See ``estimate``."""
+    """Mean of ``values`` [E] and its 95 % interval by ``estimate``; infinitely wide for a single cluster."""
     return estimate(values, clusters).interval().as_dict()
 
 
@@ -118,7 +118,7 @@ def interquartile_mean(values: NDArray[np.floating]) -> float:
 
 
 def interquartile(values: Floats, clusters: Clusters | None = None) -> Estimate:
-    """Interquartile mean of ``values`` [E]; see ``estimate``.
+    """Interquartile mean of ``values`` [E], with ``clusters`` as of ``estimate``.
 
     What each value adds to it is that of winsorised values (Tukey and McLaughlin 1963, "Less vulnerable confidence and
     significance procedures"); these vary together as the values do.
@@ -128,7 +128,7 @@ def interquartile(values: Floats, clusters: Clusters | None = None) -> Estimate:
 
 
 def share_interval(values: Floats, clusters: Clusters | None = None, confidence: float = 0.95) -> Interval:
-    """Mean of ``values`` [E], each from 0 to 1, and its interval within 0 to 1; see ``estimate``.
+    """Mean of ``values`` [E], each from 0 to 1, and its interval within 0 to 1, with ``clusters`` as of ``estimate``.
 
     Jeffreys's (Brown, Cai and DasGupta 2001, "Interval estimation for a binomial proportion") for as many independent
     draws as would have the standard error that was found (Korn and Graubard 1998, "Confidence intervals for proportions
