@@ -83,7 +83,7 @@ def test_auto_lets_the_planner_compete() -> None:
 
 
 def test_a_training_goes_on_from_its_checkpoint_with_as_full_a_memory() -> None:
-    """The memory is not in the checkpoint: it is filled anew, so that no update is left out."""
+    """The memory is not in the checkpoint: the next advance fills it anew, so that no update is left out."""
     asked = request("double_dqn", 200_000)
     straight = training(SPEC, TABLE, asked)
     while not learner(straight).agent.buffer.size:
@@ -92,6 +92,7 @@ def test_a_training_goes_on_from_its_checkpoint_with_as_full_a_memory() -> None:
     assert resumed.progress == straight.progress
     found = []
     for one in (straight, resumed):
+        one.advance()
         found.append([learner(one).agent.buffer.size])
         while one.learning:
             one.advance()
