@@ -9,6 +9,9 @@ the goal is neither met nor missed.
 ``iterative``: each judging is of executions of its own, drawn from a known law, to which a domain model is fitted as
 the service does. ``inference``, ``cluster``: a domain model of the kind's example, new episodes for each judging; what
 answers, which a poorer rule replaces in a share of its decisions. ``workflow``: a log of its own for each judging.
+
+Beside them, for each kind, a whole training as it is by default: its processor time until all has been learned, and
+from then on.
 """
 
 import os
@@ -30,12 +33,14 @@ from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.contract.policy import Choice, Policy, Situation
 from app.kinds.iterative.heuristics import HEURISTICS
 from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.policies import artifact as plans
 from app.kinds.iterative.projector import Projector
 from app.kinds.workflow.policies.artifact import save
 from app.kinds.workflow.policies.schedulers import PriorityPolicy
 from app.kinds.workflow.scheduling.dispatch import EASY
-from app.kinds.workflow.trace import independent
+from app.kinds.workflow.spec import Spec
+from app.kinds.workflow.trace import Trace, independent
 from benchmarks.inference_small import SYSTEMS
 from benchmarks.inference_small import planted as crowded
 from benchmarks.problems import PROBLEMS, Problem
@@ -52,33 +57,39 @@ from workers.kinds.iterative.estimation.fit import fit_domain_model
 from workers.kinds.iterative.evaluation.optimum import solve
 from workers.kinds.iterative.evaluation.problem import IterativeProblem
 from workers.kinds.iterative.evaluation.world import IterativeWorld
+from workers.kinds.iterative.kind import Iterative
 from workers.kinds.iterative.training.problem import IterativeTraining
 from workers.kinds.simulated.training import SimulatedTraining
+from workers.kinds.workflow.kind import Workflow
 from workers.kinds.workflow.training.judge import judge
 from workers.kinds.workflow.training.search import SPREAD
 from workers.kinds.workflow.training.sequences import Sequence, Source, measured, piece, pieces
 from workers.kinds.workflow.training.train import CHOSEN, LENGTH, shipped
+from workers.learning.training.driver import Training
 from workers.learning.training.problem import Planned
+from workers.learning.training.request import Request
 
 PARTS = ("iterative", "workflow", "inference", "cluster")
 JUDGINGS, EXECUTIONS, TRUE_EPISODES = 100, 24, 1_024
-REFUSED, PROMOTED = 0.95, 0.90
+REFUSED, PROMOTED, COST = 0.95, 0.90, 2
 WORSE, BETTER = -0.5 * MARGIN, 2 * MARGIN
 NOTHING = Planned(why_not="no plan competes")
+PLANTED = "planted-1"  # whose law executions follow
 TUNED, MEASURED = 5_000, 6_000  # first seeds of the episodes that handicaps are tuned and measured on
-PROCESSORS, LOGS = 64, 60  # of the machine; and how many logs the worth of priorities is measured on
+PROCESSORS, JOBS = 64, 100_000  # of the machine, and in a log of it
+LOGS = 20  # that the worth of priorities is measured on
 Row = dict[str, Any]
 
 
 def results(parts: tuple[str, ...] | list[str] = PARTS) -> list[Row]:
     """Shares of judgings, and what each policy is worth, by kind."""
     made = {"iterative": iterative, "workflow": workflow}
-    return [row for part in parts for row in (made[part]() if part in made else simulated(part))]
+    return [row for part in parts for row in (*(made[part]() if part in made else simulated(part)), cost(part))]
 
 
 def iterative() -> list[Row]:
     """Plans for slower laws than the true one, which are worth the less the slower their law is."""
-    problem = PROBLEMS["planted-1"]()
+    problem = PROBLEMS[PLANTED]()
     best, spent = plan(problem, 0.0), []
     handicaps = {
         "worse": tuned(lambda slower: WORSE - worth(problem, plan(problem, slower), None)),
@@ -112,8 +123,8 @@ def tuned(excess: Callable[[float], float]) -> float:
 def plan(problem: Problem, slower: float) -> bytes:
     """The exact plan for a law of which the logs of seconds are larger by ``slower``."""
     table, layout = problem.table, Layout(problem.spec)
-    believed = replace(table, log_mean=table.log_mean + np.float32(slower))
-    return plans.save(solve(layout, believed, with_error=False).policy, layout)
+    law = replace(table, log_mean=table.log_mean + np.float32(slower))
+    return plans.save(solve(layout, law, with_error=False).policy, layout)
 
 
 def worth(problem: Problem, artifact: bytes, champion: bytes | None, first: int = TUNED) -> float:
@@ -124,7 +135,7 @@ def worth(problem: Problem, artifact: bytes, champion: bytes | None, first: int 
     layout, law = Layout(problem.spec), Projector(Layout(problem.spec), problem.table, np.float32)
     gains, returns = [], []
     for seed in range(first, first + 3):
-        table = fit_domain_model(problem.spec, Executions(tuple(executions(problem, seed))), seed).table.thinned(4)
+        table = believed(seed)
         evaluation = IterativeProblem(problem.spec, table)
         earned = []
         for contender in (artifact, champion or HEURISTICS["model_predictive"]):
@@ -134,6 +145,13 @@ def worth(problem: Problem, artifact: bytes, champion: bytes | None, first: int 
         gains.append(float((earned[0] - earned[1]).mean()))
         returns.append(abs(float(earned[1].mean())))
     return sum(gains) / sum(returns)
+
+
+@cache
+def believed(seed: int) -> ModelTable:
+    """The domain model of executions of a seed, of four members."""
+    problem = PROBLEMS[PLANTED]()
+    return fit_domain_model(problem.spec, Executions(tuple(executions(problem, seed))), seed).table.thinned(4)
 
 
 def executions(problem: Problem, seed: int) -> Samples:
@@ -240,14 +258,47 @@ def workflow() -> list[Row]:
 
 
 def judged(seed: int) -> list[Sequence]:
-    """What a training would be judged on: the end of a log of its own of 20,000 jobs on 64 processors, under EASY."""
-    rng, jobs = np.random.default_rng(seed), 20_000
+    """What a training would be judged on: the end of a log, under EASY."""
+    jobs = log(seed)
+    end = piece(jobs, int(CHOSEN * JOBS), JOBS - int(CHOSEN * JOBS))
+    return [Sequence(one, PROCESSORS, EASY) for one in pieces(Source(end, PROCESSORS, whole=True), LENGTH)]
+
+
+def log(seed: int) -> Trace:
+    """A log of its own, on 64 processors."""
+    rng, jobs = np.random.default_rng(seed), JOBS
     runtime = np.round(rng.lognormal(5, 1.3, jobs)) + 1
     need = 2 ** rng.integers(0, 6, jobs)
     submit = np.cumsum(rng.exponential(float((runtime * need).mean()) / PROCESSORS / 0.85, jobs))
-    log = independent(submit, runtime, runtime * rng.uniform(1, 5, jobs), need, rng.integers(0, 30, jobs))
-    end = piece(log, int(CHOSEN * jobs), jobs - int(CHOSEN * jobs))
-    return [Sequence(one, PROCESSORS, EASY) for one in pieces(Source(end, PROCESSORS, whole=True), LENGTH)]
+    return independent(submit, runtime, runtime * rng.uniform(1, 5, jobs), need, rng.integers(0, 30, jobs))
+
+
+def cost(name: str) -> Row:
+    """Of a training as it is by default, to the last chunk of learning, and from there to its end."""
+    kind, workload = _trained(name)
+    training = Training(kind.trainer(workload, Request(seed=1), None))
+    begun = time.process_time()
+    while training.learning:
+        training.advance()
+    learned = time.process_time() - begun
+    training.advance()
+    judged = time.process_time() - begun - learned
+    verdict = "met" if judged <= COST * learned else "missed"
+    goal = f"≤ {COST} ×: {verdict}"
+    return _row(f"{name}: processor time from the end of learning on", judged, "s", "learning", learned, goal)
+
+
+def _trained(name: str) -> tuple[Any, Workload]:
+    """A small workload of a kind, with its domain model and samples."""
+    if name == "iterative":
+        problem = PROBLEMS[PLANTED]()
+        workload = Workload(problem.spec, samples=executions(problem, TUNED))
+        return Iterative(), replace(workload, model=Iterative().fit(workload, TUNED).model)
+    if name == "workflow":
+        nodes = [{"name": "node", "processors": PROCESSORS}]
+        spec = Spec.model_validate({"name": "queue", "kind": "workflow", "nodes": nodes})
+        return Workflow(), Workload(spec, samples=[("log", log(TUNED))])
+    return _example(name)
 
 
 def _rows(

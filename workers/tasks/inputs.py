@@ -25,7 +25,7 @@ from workers.inputs import ExogenousSeries, HoldOut, LoggedRun, Samples, Workloa
 
 
 class Model(NamedTuple):
-    """A domain model as it is stored; no bytes where agents of the kind learn from samples alone."""
+    """A domain model as it is stored; no version where agents of the kind learn from samples alone."""
 
     version: int = NO_MODEL
     data: bytes = b""
@@ -76,14 +76,16 @@ def from_samples(row: tables.Workload) -> bool:
 
 
 def model(session: Session, row: tables.Workload, version: int | None) -> Model:
-    """The domain model of that version, or the newest; none where agents learn from samples alone.
+    """The domain model of that version, or the newest.
+
+    Where agents learn from samples alone, it is the one by which decisions are made, if there is any; no agent's own.
 
     Raises:
         LookupError: it is not there any more.
     """
-    if from_samples(row):
-        return Model()
     stored = domain_models.table(session, row.id, version)
+    if from_samples(row):
+        return Model() if stored is None else Model(data=stored.table)
     if stored is None:
         raise LookupError(f"domain model {version} is not there any more")
     return Model(stored.version, stored.table)

@@ -27,6 +27,7 @@ class Trace(NamedTuple):
         data: bytes that go along each of those edges, [E].
         users: names, [U].
         origin: seconds since 1970 of time 0; 0 when unknown.
+        predicted: seconds that a run-time predictor says, [N]; not stored. None: users are believed.
     """
 
     names: tuple[str, ...]
@@ -43,6 +44,7 @@ class Trace(NamedTuple):
     data: NDArray[np.float64]
     users: tuple[str, ...] = ()
     origin: float = 0.0
+    predicted: Seconds | None = None
 
     @property
     def tasks(self) -> int:
@@ -50,9 +52,21 @@ class Trace(NamedTuple):
         return len(self.submit)
 
     @property
+    def requested(self) -> Seconds:
+        """What the user asked for, [N]: the estimate, and where there is none what is predicted, or the run time."""
+        return np.where(
+            np.isnan(self.estimate), self.runtime if self.predicted is None else self.predicted, self.estimate
+        )
+
+    @property
     def expected(self) -> Seconds:
-        """What a scheduler plans with, [N]: the estimate, and the run time where there is none."""
-        return np.where(np.isnan(self.estimate), self.runtime, self.estimate)
+        """What a scheduler plans with, [N]: what is predicted, or else ``requested``."""
+        return self.requested if self.predicted is None else self.predicted
+
+    def scaled(self, factor: Seconds | float) -> "Trace":
+        """The same with run times that are ``factor`` ([N]) times as long, as asked for and as predicted."""
+        predicted = None if self.predicted is None else self.predicted * factor
+        return self._replace(runtime=self.runtime * factor, estimate=self.estimate * factor, predicted=predicted)
 
 
 def independent(
@@ -91,6 +105,7 @@ def selected(trace: Trace, rows: slice | NDArray[np.bool_]) -> Trace:
         user=trace.user[rows],
         deadline=trace.deadline[rows],
         group=trace.group[rows],
+        predicted=None if trace.predicted is None else trace.predicted[rows],
         parent_start=np.zeros(len(chosen) + 1, np.int64),
         parents=np.zeros(0, np.int64),
         data=np.zeros(0),

@@ -13,6 +13,7 @@ from app.database.engine import Database
 from app.database.tables import Execution, Job
 from app.kinds.workflow.policies.artifact import save
 from app.kinds.workflow.policies.schedulers import StrategyPolicy
+from app.kinds.workflow.predictor import Predictor
 from app.kinds.workflow.samples.trace_bytes import compressed, packed
 from app.kinds.workflow.spec import Spec
 from app.kinds.workflow.trace import independent
@@ -75,8 +76,12 @@ class Planted:
 
     eta_seconds = 1.0
     live: ClassVar[dict[str, Any]] = {}
+    predictors: ClassVar[list[Predictor | None]] = []
 
-    def __init__(self, spec: Spec, traces: Any, seed: int, budget: int, *, champion: Any, margin: float) -> None:
+    def __init__(
+        self, spec: Spec, traces: Any, seed: int, budget: int, *, champion: Any, margin: float, predictor: Any
+    ) -> None:
+        self.predictors.append(predictor)
         assert [(name, trace.tasks) for name, trace in traces] == [("log", 300)]
         assert (spec.name, budget, champion, margin) == ("pool", 5_000, None, 0.01)
         self.seed, self.chunks = seed, 0
@@ -113,6 +118,21 @@ def test_what_a_training_made_of_the_traces_answers(
     decision = put(client, run, 0, now=1.0, queued=[task("a", 6, 10), task("b", 4, 100)])
     assert (decision["source"], starts(decision)) == ("agent", ["b"])
     assert decision["shadow"]["agrees"]
+
+
+def test_a_verdict_plans_by_the_predictor_that_serves(
+    client: TestClient, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.kinds.workflow.training.train.SchedulerTrainer", Planted)
+    Planted.predictors.clear()
+    do(client, database, "/workloads/pool/agents", train, budget=5_000, promote=False)
+    do(client, database, "/workloads/pool/models", fit)
+    do(client, database, "/workloads/pool/agents", train, budget=5_000, promote=False)
+    first, second = Planted.predictors
+    assert first is None
+    assert second is not None
+    assert second.family == "history"
+    assert {agent["model_version"] for agent in client.get("/workloads/pool/agents").json()["items"]} == {0}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,9 @@ from workers.kinds.contract import Evaluation, Fitted, Spaces
 
 if TYPE_CHECKING:
     from app.kinds.contract.policy import Policy
-    from workers.inputs import Conditions, HoldOut, LoggedRun, Workload
+    from app.kinds.workflow.predictor import Predictor
+    from app.kinds.workflow.trace import Trace
+    from workers.inputs import Conditions, HoldOut, LoggedRun, Samples, Workload
     from workers.kinds.workflow.training.train import SchedulerTrainer
     from workers.learning.simulator import Simulator
     from workers.learning.training.problem import Planned
@@ -48,8 +50,8 @@ class Workflow:
 
         if conditions.purpose == "learning":
             raise ValueError(OWN_LEARNERS)
-        traces = [trace for _, trace in workload.samples]
-        return WorkflowProblem(workload.spec, traces, conditions.held_out).world(conditions.batch, conditions.seed)
+        problem = WorkflowProblem(workload.spec, *_planned(workload, workload.samples, conditions.held_out))
+        return problem.world(conditions.batch, conditions.seed)
 
     def baselines(self, workload: Workload) -> Mapping[str, Policy]:
         """See ``LearnedKind``: the ways of scheduling that suit the traces."""
@@ -75,6 +77,7 @@ class Workflow:
             request.budget,
             champion=champion,
             margin=request.equivalence_margin,
+            predictor=_predictor(workload),
         )
 
     def evaluation(self, workload: Workload, held_out: HoldOut | None, seed: int) -> Evaluation:
@@ -84,9 +87,8 @@ class Workflow:
 
         traces = dict(workload.samples)
         if held_out is None:
-            return Evaluation(
-                WorkflowProblem(workload.spec, [*traces.values()], without=NOT_REQUESTED), not_requested()
-            )
+            given, _ = _planned(workload, workload.samples)
+            return Evaluation(WorkflowProblem(workload.spec, given, without=NOT_REQUESTED), not_requested())
         chosen = choose([*traces], held_out, seed, most=max(len(traces) - 1, 0))
         kept = [traces.pop(name) for name in chosen.names]
         note = (
@@ -94,12 +96,33 @@ class Workflow:
             "agents were trained."
         )
         report = chosen.report(None, note) if kept else chosen.report(ONE_TRACE, None)
-        return Evaluation(WorkflowProblem(workload.spec, [*traces.values()], kept, ONE_TRACE), report)
+        given, kept = _planned(workload, list(traces.items()), kept)
+        return Evaluation(WorkflowProblem(workload.spec, given, kept, ONE_TRACE), report)
 
     def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun]) -> dict[str, Any]:
         """See ``LearnedKind``; it can't be said."""
         del workload, artifact, runs
         return {"reason": LOGGED}
+
+
+def _predictor(workload: Workload) -> Predictor | None:
+    """By which run times are predicted where decisions are made; None: users are believed."""
+    from app.kinds.workflow.predictor import Predictor
+
+    return Predictor.from_bytes(workload.model) if workload.model else None
+
+
+def _planned(
+    workload: Workload, samples: Samples, held_out: Sequence[Trace] = ()
+) -> tuple[Sequence[Trace], Sequence[Trace]]:
+    """Traces of samples, and others, with the run times by which the service would plan, fitted to the samples."""
+    from workers.kinds.workflow.estimation.run_times import predicted, refitted
+
+    traces, predictor = [trace for _, trace in samples], _predictor(workload)
+    if predictor is None:
+        return traces, held_out
+    predictor = refitted(predictor, traces)
+    return predicted(traces, predictor), predicted(held_out, predictor)
 
 
 KIND = Workflow()

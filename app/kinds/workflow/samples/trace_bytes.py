@@ -14,7 +14,7 @@ from safetensors import numpy as safetensors
 from app.kinds.workflow.trace import Trace
 
 LEVEL = 3
-ARRAYS = tuple(name for name in Trace._fields if name not in ("names", "users", "origin"))
+ARRAYS = tuple(name for name in Trace._fields if name not in ("names", "users", "origin", "predicted"))
 SILENT = ("user", "group", "parents")
 """Arrays of indices that may say nothing."""
 

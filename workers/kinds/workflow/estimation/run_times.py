@@ -20,6 +20,7 @@ from app.kinds.workflow.trace import Trace
 from workers.estimators.base import TooLittleData
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.intp]
 FEWEST_TASKS = 50
 FEWEST_OF_USER = 5
 HELD_OUT = 0.25
@@ -78,10 +79,37 @@ def fit_run_times(traces: Sequence[tuple[str, Trace]]) -> Fitted:
     return Fitted(_fitted(known, str(best["family"])), report)
 
 
+def predicted(traces: Sequence[Trace], predictor: Predictor) -> list[Trace]:
+    """Traces with what the service would have predicted of each task when it was submitted.
+
+    What is known of a user's last run times is as in a fit, so that only the family ``history`` is an approximation.
+    """
+    found = []
+    for trace in traces:
+        known = Known(trace.submit, trace.runtime, trace.estimate, _users(trace, np.arange(trace.tasks)))
+        seconds = _predicted(known, 0, predictor) if _remembers(predictor, known) else _at_once(known, predictor)
+        found.append(trace._replace(predicted=seconds))
+    return found
+
+
+def _remembers(predictor: Predictor, known: Known) -> bool:
+    """Whether predictions hang on what users' tasks have taken before."""
+    return predictor.family == "history" or (predictor.family != "mean" and bool(np.isnan(known.estimate).any()))
+
+
+def refitted(predictor: Predictor, traces: Sequence[Trace]) -> Predictor:
+    """The same family, fitted to other traces; as it is where none of their tasks has run."""
+    parts = [_known(trace) for trace in traces]
+    return _fitted(parts, predictor.family) if any(len(part.runtime) for part in parts) else predictor
+
+
 def _known(trace: Trace) -> Known:
     rows = np.flatnonzero(trace.runtime > 0)
-    users = [trace.users[user] if user >= 0 else "" for user in trace.user[rows].tolist()]
-    return Known(trace.submit[rows], trace.runtime[rows], trace.estimate[rows], users)
+    return Known(trace.submit[rows], trace.runtime[rows], trace.estimate[rows], _users(trace, rows))
+
+
+def _users(trace: Trace, rows: Integers) -> list[str]:
+    return [trace.users[user] if user >= 0 else "" for user in trace.user[rows].tolist()]
 
 
 def _part(known: Known, first: int, last: int) -> Known:
@@ -134,7 +162,7 @@ def _predicted(part: Known, cut: int, predictor: Predictor) -> Floats:
         if i >= cut:
             own = {user: history[user]} if user in history else {}
             found[i - cut] = predictor.expected(part.estimate[i : i + 1], [user], own)[0]
-        if user:
+        if user and runtime[i] > 0:
             heappush(running, (submit[i] + runtime[i], i))
     return found
 

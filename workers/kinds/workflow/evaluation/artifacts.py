@@ -39,7 +39,7 @@ class AgentScheduler:
         """See ``EpisodeScheduler``."""
         trace, speed = episode.trace, float(episode.nodes.speed[0])
         if speed != 1:
-            trace = trace._replace(runtime=trace.runtime / speed, estimate=trace.estimate / speed)
+            trace = trace.scaled(1 / speed)
         how = MECHANISMS.index(self.mechanism), RULES.index(self.fill)
         begun = play_agent(self.policy, trace, int(episode.nodes.processors[0]), *how, self.limits)
         return Schedule(begun, begun + trace.runtime, np.zeros(trace.tasks, np.int64))

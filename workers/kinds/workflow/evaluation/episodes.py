@@ -19,7 +19,7 @@ class Episode(NamedTuple):
     """Tasks, what they run on, and what is paid for.
 
     Attributes:
-        trace: as it will turn out; strategies plan with its estimates.
+        trace: as it will turn out; strategies plan with what it says that they expect.
         nodes: those that there are.
         weights: of the terms, [6].
         measure: what the terms are measured by.
@@ -67,14 +67,14 @@ def stretch(trace: Trace, first: int, count: int) -> Trace:
     """Batch jobs ``first`` to ``first + count``, the first of which is submitted at second 0."""
     begun = trace.submit[first]
     part = selected(trace, slice(first, first + count))
-    return part._replace(submit=part.submit - begun, estimate=part.expected, deadline=part.deadline - begun)
+    return part._replace(submit=part.submit - begun, estimate=part.requested, deadline=part.deadline - begun)
 
 
 def drawn(trace: Trace, most: int, random: Random) -> Trace:
     """An episode of ``trace``: a stretch from anywhere, or the whole of a workflow. Estimates are filled in."""
     if flow(trace):
         first = trace.submit.min()
-        return trace._replace(submit=trace.submit - first, deadline=trace.deadline - first, estimate=trace.expected)
+        return trace._replace(submit=trace.submit - first, deadline=trace.deadline - first, estimate=trace.requested)
     count = min(most, trace.tasks)
     return stretch(trace, int(random.integers(trace.tasks - count + 1)), count)
 
@@ -97,15 +97,20 @@ def arriving(trace: Trace, factor: Floats) -> Trace:
 def loaded(trace: Trace, factor: float) -> Trace:
     """The work that comes in per second multiplied by ``factor``: more often, or more of it where all comes at once."""
     if np.ptp(trace.submit) == 0:
-        return trace._replace(runtime=trace.runtime * factor, estimate=trace.estimate * factor)
+        return trace.scaled(factor)
     return arriving(trace, np.full(trace.tasks, 1 / factor))
 
 
 def misjudged(trace: Trace, power: float) -> Trace:
-    """How far each estimate is off, taken to a power: 0 makes them exact, 1 leaves them."""
-    known = (trace.runtime > 0) & (trace.estimate > 0)
-    ratio = np.divide(trace.estimate, trace.runtime, out=np.ones(trace.tasks), where=known)
-    return trace._replace(estimate=np.where(known, trace.runtime * ratio**power, trace.estimate))
+    """How far each estimate and prediction is off, taken to a power: 0 makes them exact, 1 leaves them."""
+
+    def off(seconds: Floats) -> Floats:
+        known = (trace.runtime > 0) & (seconds > 0)
+        ratio = np.divide(seconds, trace.runtime, out=np.ones(trace.tasks), where=known)
+        return np.where(known, trace.runtime * ratio**power, seconds)
+
+    predicted = None if trace.predicted is None else off(trace.predicted)
+    return trace._replace(estimate=off(trace.estimate), predicted=predicted)
 
 
 def disturbed_episode(episode: Episode, disturbance: TaskDisturbance) -> Episode:
@@ -129,8 +134,7 @@ def _narrowed(trace: Trace, nodes: Nodes, share: float) -> tuple[Trace, Nodes]:
     processors = max(1, int(share * nodes.processors[0]))
     need = np.minimum(trace.processors, processors)
     longer = trace.processors / need
-    scaled = trace._replace(processors=need, runtime=trace.runtime * longer, estimate=trace.estimate * longer)
-    return scaled, nodes._replace(processors=np.array([processors]))
+    return trace.scaled(longer)._replace(processors=need), nodes._replace(processors=np.array([processors]))
 
 
 def _all_fit(trace: Trace, nodes: Nodes) -> bool:

@@ -57,7 +57,7 @@ class Ruled:
         """See ``EpisodeScheduler``."""
         trace, speed = episode.trace, float(episode.nodes.speed[0])
         if speed != 1:
-            trace = trace._replace(runtime=trace.runtime / speed, estimate=trace.estimate / speed)
+            trace = trace.scaled(1 / speed)
         play = opened(trace, int(episode.nodes.processors[0]), self.limits)
         if self.mechanism == "conservative":
             play_conservative(play, RULES.index(self.rule), np.empty(trace.tasks))

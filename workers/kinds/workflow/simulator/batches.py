@@ -87,7 +87,7 @@ def picked(trace: Trace, nodes: Nodes, arguments: Namespace, limits: Limits) -> 
         raise ValueError(f"--order: {arguments.order!r}: with an agent, others overtake in the order of a rule")
     agent = load((arguments.agent or SHIPPED).read_bytes())
     speed, processors = float(nodes.speed[0]), int(nodes.processors[0])
-    trace = trace._replace(runtime=trace.runtime / speed, estimate=trace.estimate / speed)
+    trace = trace.scaled(1 / speed)
     planned = trace.runtime if arguments.exact_runtimes else None
     begun = play_agent(agent, trace, processors, mechanism, RULES.index(order), limits, planned)
     return Schedule(begun, begun + trace.runtime, np.zeros(trace.tasks, np.int64))
@@ -120,7 +120,7 @@ def scheduled(
         RULES.index("fcfs") if order is None and mechanism == RLS else rule if own else RULES.index(str(order).lower())
     )
     speed = float(nodes.speed[0])
-    trace = trace._replace(runtime=trace.runtime / speed, estimate=trace.estimate / speed)
+    trace = trace.scaled(1 / speed)
     play = opened(trace, int(nodes.processors[0]), limits or Limits(), trace.runtime if exact else None)
     if mechanism == CONSERVATIVE:
         play_conservative(play, fill, np.empty(trace.tasks))

@@ -1,7 +1,6 @@
 """Batch jobs on one pool with conservative backfilling, event by event.
 
-Beside submissions and ends, reservations that fall due are events. A job that runs longer than expected is expected to
-take twice as long as it has, each time that it does.
+Beside submissions and ends, reservations that fall due are events.
 """
 
 import numpy as np
@@ -16,10 +15,11 @@ from workers.kinds.workflow.simulator.pool import (
     ARRIVING,
     DECISIONS,
     NOW,
+    OVERRUNS,
     QUEUED,
-    RUNNING,
     Play,
     close_up,
+    correct,
     enter,
     next_event,
     ordered,
@@ -45,7 +45,8 @@ def play_conservative(play: Play, rule: int, promised: Seconds) -> None:
             held.clock[NOW] = due
         elif not next_event(held, EASY):
             return
-        correct(held)
+        if held.counts[OVERRUNS]:
+            correct(held)
         if held.counts[QUEUED] > 0:
             held.counts[DECISIONS] += 1
             order = ordered(held, rule)
@@ -80,17 +81,3 @@ def _due(play: Play, reserved: Seconds) -> float:
     for task in play.queue[: play.counts[QUEUED]]:
         due = min(due, reserved[task])
     return due
-
-
-@kernel
-def correct(play: Play) -> None:
-    """Expect jobs that should have ended to take twice as long as they have taken so far."""
-    pool, now, begun = play.pool, play.clock[NOW], play.begun
-    ends, held, which, count = pool.ends, pool.held, pool.task, pool.level[RUNNING]
-    while count > 0 and ends[0] <= now:
-        task, need, at = which[0], held[0], 0
-        end = now + max(now - begun[task], 1.0)
-        while at + 1 < count and ends[at + 1] <= end:
-            ends[at], held[at], which[at] = ends[at + 1], held[at + 1], which[at + 1]
-            at += 1
-        ends[at], held[at], which[at] = end, need, task

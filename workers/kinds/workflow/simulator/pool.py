@@ -17,6 +17,7 @@ from app.kinds.workflow.run_times import INPUTS, SHORTEST, Regression
 from app.kinds.workflow.scheduling import dispatch, priority, rules
 from app.kinds.workflow.scheduling.dispatch import EASY, NONE, UNLIMITED, Head, Indices, Pool, Tasks, decide
 from app.kinds.workflow.scheduling.rules import FCFS, SAF, scores
+from app.kinds.workflow.scheduling.situation import OVERRUN
 from app.kinds.workflow.spec import Limits
 from app.kinds.workflow.trace import Seconds, Trace
 from workers.kinds.compiling import borrowed
@@ -44,7 +45,7 @@ def _by_end(tasks: Tasks, started: Indices) -> Indices:
 
 NOW, UNTIL = range(2)
 NO_LIMITS = Limits()
-QUEUED, ARRIVING, ALIVE, HEAD, SPARE, DECISIONS, ARRIVED = range(7)
+QUEUED, ARRIVING, ALIVE, HEAD, SPARE, DECISIONS, ARRIVED, OVERRUNS = range(8)
 FREE, RUNNING = range(2)
 
 
@@ -66,7 +67,8 @@ class Play(NamedTuple):
         running: each of those, −1 for one that is off the machine already, [L].
         clock: now, and the head's earliest start, seconds, [2].
         counts: tasks that wait, the next to be submitted, running, head (−1: none), processors spare at the head's
-            start, decisions, and whether the last event was a submission, [7].
+            start, decisions, whether the last event was a submission, and whether tasks may run longer than expected,
+            [8].
         regression: predicts run times, and learns from every end.
         inputs: of the regression, of each task that waits, [L, ``INPUTS``]; [0, ``INPUTS``] where nobody asks it.
         length: logarithm of the requested time of each task, [L].
@@ -149,6 +151,8 @@ def next_event(play: Play, mechanism: int) -> bool:
             leave(play, play.running[alive - 1])
     if mechanism == EASY:
         expire(play)
+    if counts[OVERRUNS]:
+        correct(play)
     counts[ARRIVED] = arrives
     return arrives or alive > 0
 
@@ -164,6 +168,21 @@ def expire(play: Play) -> None:
             leave(play, task)
             play.running[at] = -1
         at -= 1
+
+
+@kernel
+def correct(play: Play) -> None:
+    """Expect tasks that should have ended to go on for a share of their run so far, as the service does."""
+    pool, now, begun, expected = play.pool, play.clock[NOW], play.begun, play.tasks.expected
+    ends, held, which = pool.ends, pool.held, pool.task
+    for i in range(pool.level[RUNNING]):
+        task, need, end, at = which[i], held[i], ends[i], i
+        if begun[task] + expected[task] <= now:
+            end = now + OVERRUN * (now - begun[task])
+        while at > 0 and ends[at - 1] > end:
+            ends[at], held[at], which[at] = ends[at - 1], held[at - 1], which[at - 1]
+            at -= 1
+        ends[at], held[at], which[at] = end, need, task
 
 
 @kernel
@@ -328,7 +347,7 @@ def opened(
         trace: its parents are not looked at.
         processors: of the pool.
         limits: of each user.
-        planned: seconds that each task is planned with, [N]; none: its estimate, or its run time where it has none.
+        planned: seconds that each task is requested and planned with, [N]; None: as the trace says.
         predicts: whether run times are predicted from those of users' last tasks.
 
     Raises:
@@ -359,10 +378,10 @@ def opened(
         finish=np.zeros(count),
         running=np.zeros(count, np.int64),
         clock=np.array([-np.inf, np.inf]),
-        counts=np.array([0, 0, 0, -1, 0, 0, 0]),
+        counts=np.array([0, 0, 0, -1, 0, 0, 0, int((expected < runtime).any())]),
         regression=run_times.blank(users if predicts else 0),
         inputs=np.zeros((count if predicts else 0, INPUTS)),
-        length=np.log(np.maximum(expected, SHORTEST)),
+        length=np.log(np.maximum(trace.requested if planned is None else planned, SHORTEST)),
     )
 
 

@@ -14,7 +14,7 @@ GAPS = (60, 200)  # submissions that stay together when arrivals are drawn again
 JITTER = 0.15  # of the log run time, so that no task is met twice
 LOADS = (0.65, 1.05)  # factors on the time between submissions
 FILLING = 0.25  # share of a sequence that fills machine and queue, and is not counted
-MOST, FEWEST = 24, 8  # pieces that are judged on, and that a trace is cut into at least
+MOST, FEWEST = 96, 8  # pieces that are judged on, and that a trace is cut into at least
 
 
 class Sequence(NamedTuple):
@@ -41,13 +41,14 @@ class Source(NamedTuple):
 def piece(trace: Trace, start: int, count: int) -> Trace:
     """``count`` jobs from ``start`` on, the first submitted at second 0."""
     at = slice(start, start + count)
-    return independent(
+    part = independent(
         trace.submit[at] - trace.submit[start],
         trace.runtime[at],
         trace.estimate[at],
         trace.processors[at],
         trace.user[at],
     )
+    return part._replace(predicted=None if trace.predicted is None else trace.predicted[at])
 
 
 def drawn(source: Source, count: int, rng: np.random.Generator) -> Trace:
@@ -71,7 +72,8 @@ def drawn(source: Source, count: int, rng: np.random.Generator) -> Trace:
     factor = np.exp(rng.normal(0.0, JITTER, count))
     runtime = np.maximum(1.0, np.round(trace.runtime[which] * factor))
     estimate = np.maximum(runtime, np.round(trace.estimate[which] * factor))
-    return independent(submit - submit[0], runtime, estimate, trace.processors[which], np.full(count, -1))
+    made = independent(submit - submit[0], runtime, estimate, trace.processors[which], np.full(count, -1))
+    return made._replace(predicted=None if trace.predicted is None else trace.predicted[which] * factor)
 
 
 def pieces(source: Source, length: int) -> list[Trace]:

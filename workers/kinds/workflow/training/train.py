@@ -11,14 +11,16 @@ import numpy as np
 
 from app.kinds.workflow.policies.artifact import SHIPPED, Scheduler, load, save
 from app.kinds.workflow.policies.schedulers import PriorityPolicy, StrategyPolicy
+from app.kinds.workflow.predictor import Predictor
 from app.kinds.workflow.scheduling.dispatch import CONSERVATIVE, MECHANISMS
 from app.kinds.workflow.scheduling.priority import SAF
 from app.kinds.workflow.scheduling.rules import RULES
 from app.kinds.workflow.spec import AGENT, Spec
-from app.kinds.workflow.trace import Seconds, Trace, independent
+from app.kinds.workflow.trace import Seconds, Trace, selected
 from workers.evaluation.equivalence import MARGIN
 from workers.evaluation.statistics import mean_interval
 from workers.inputs import Samples
+from workers.kinds.workflow.estimation.run_times import predicted, refitted
 from workers.kinds.workflow.training.judge import judge
 from workers.kinds.workflow.training.objective import objective_weights
 from workers.kinds.workflow.training.pictures import pictures
@@ -45,6 +47,7 @@ class SchedulerTrainer:
         budget: tasks that are started in simulations; None: as many as take about a minute.
         champion: the artifact that answers now; it must be beaten to be replaced.
         margin: of practical equivalence, in the verdict.
+        predictor: of run times, by which the service plans; it is fitted anew to what comes before the verdict's part.
 
     Raises:
         Untrainable: backfilling is conservative, there are too few tasks, or they do not fit on one machine.
@@ -59,8 +62,10 @@ class SchedulerTrainer:
         *,
         champion: bytes | None = None,
         margin: float = MARGIN,
+        predictor: Predictor | None = None,
     ) -> None:
         self.spec, self.seed, self.margin, self.objective = spec, seed, margin, objective_weights(spec)
+        self.predictor = predictor
         self.champion = SHIPPED.read_bytes() if champion is None and spec.strategy == AGENT else champion
         self.machine = max(node.processors for node in spec.nodes)
         if spec.backfilling not in MECHANISMS[:CONSERVATIVE]:
@@ -81,11 +86,13 @@ class SchedulerTrainer:
         """What is searched, chosen and judged on."""
         found: tuple[list[Source], list[Source], list[Source]] = ([], [], [])
         for _, trace in traces:
-            known = np.flatnonzero((trace.runtime >= 0) & (trace.processors <= self.machine))
-            if len(known) < FEWEST_TASKS:
+            known = (trace.runtime >= 0) & (trace.processors <= self.machine)
+            if known.sum() < FEWEST_TASKS:
                 continue
-            usable = _selected(trace._replace(estimate=np.maximum(trace.expected, trace.runtime)), known)
+            usable = selected(trace._replace(estimate=np.maximum(trace.requested, trace.runtime)), known)
             cuts = [0, int(SEARCHED * usable.tasks), int(CHOSEN * usable.tasks), usable.tasks]
+            if self.predictor is not None:
+                (usable,) = predicted([usable], refitted(self.predictor, [selected(usable, slice(cuts[2]))]))
             for part, begin, end in zip(found, cuts[:-1], cuts[1:], strict=True):
                 users = bool((usable.user >= 0).any())
                 part.append(Source(piece(usable, begin, end - begin), self.machine, users))
@@ -211,10 +218,3 @@ def training(
 ) -> Training:
     """The training of a scheduler in this process; see ``SchedulerTrainer``."""
     return Training(SchedulerTrainer(spec, traces, seed, budget, champion=champion), checkpoint)
-
-
-def _selected(trace: Trace, rows: Any) -> Trace:
-    """Some of a trace's tasks, without parents."""
-    columns = (trace.submit, trace.runtime, trace.estimate, trace.processors, trace.user)
-    submit, runtime, estimate, processors, user = (column[rows] for column in columns)
-    return independent(submit, runtime, estimate, processors, user)

@@ -11,6 +11,7 @@ import pytest
 
 from app.kinds.iterative.policies.artifact import save
 from app.kinds.iterative.policies.heuristic import HeuristicPolicy
+from app.kinds.workflow.predictor import Predictor
 from app.kinds.workflow.spec import Spec
 from app.kinds.workflow.trace import Trace
 from app.policies.base import IncompatibleArtifact
@@ -21,11 +22,13 @@ from workers.evaluation.candidate import Candidate, Settings
 from workers.evaluation.levels import Level
 from workers.evaluation.protocol import Evaluation, EvaluationRun, evaluate
 from workers.evaluation.report.page import page
+from workers.inputs import HoldOut, Workload
 from workers.kinds.iterative.evaluation.problem import IterativeProblem
-from workers.kinds.workflow.evaluation.episodes import Episode
+from workers.kinds.workflow.evaluation.episodes import Episode, misjudged
 from workers.kinds.workflow.evaluation.policies import Always, Hindsight, SchedulerPolicy
 from workers.kinds.workflow.evaluation.problem import WorkflowProblem
 from workers.kinds.workflow.evaluation.schedulers import Ruled
+from workers.kinds.workflow.kind import KIND
 from workers.kinds.workflow.simulator.schedule import Schedule, slowdowns
 
 RULES = ("fcfs", "fcfs+easy", "ljf+easy")
@@ -54,6 +57,22 @@ class Hindmost:
     def play(self, episode: Episode) -> Schedule:
         played = [Ruled(rule, "none").play(episode) for rule in ("ljf", "fcfs", "smallest")]
         return max(played, key=lambda schedule: float(slowdowns(episode.trace, schedule).mean()))
+
+
+def test_levels_plan_by_the_predictor_that_serves_fitted_to_what_is_not_held_out() -> None:
+    traces = {"a": drawn(60, 1), "b": drawn(60, 2)}
+    model = Predictor("mean", mean=1.0).to_bytes()
+    workload = Workload(spec(), model, list(traces.items()))
+    found = KIND.evaluation(workload, HoldOut(("b",), 0.0), 0).problem
+    assert isinstance(found, WorkflowProblem)
+    mean = traces["a"].runtime.mean()
+    for played, trace in zip((*found.traces, *found.held_out), traces.values(), strict=True):
+        np.testing.assert_allclose(played.expected, np.minimum(mean, trace.requested))
+    world = found.world(4, 0)
+    world.reset()
+    assert all(episode.trace.predicted is not None for episode in world.truth)
+    exact = misjudged(found.traces[0], 0.0)
+    np.testing.assert_allclose(exact.expected, exact.runtime)
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,9 @@ from msgspec import json
 from app.kinds.workflow.decisions.choose import choose_by
 from app.kinds.workflow.formats.swf import read_swf
 from app.kinds.workflow.layout import Layout
-from app.kinds.workflow.policies.artifact import SHIPPED, load
+from app.kinds.workflow.policies.artifact import SHIPPED, Scheduler, load
 from app.kinds.workflow.policies.schedulers import PriorityPolicy, StrategyPolicy
+from app.kinds.workflow.predictor import Predictor
 from app.kinds.workflow.queue.advance import advance
 from app.kinds.workflow.queue.report import QueueReport
 from app.kinds.workflow.queue.state import begin, pack, unpack
@@ -23,12 +24,15 @@ from app.kinds.workflow.scheduling.rules import RULES
 from app.kinds.workflow.scheduling.situation import QueueSituation
 from app.kinds.workflow.spec import Spec
 from app.kinds.workflow.trace import Seconds, Trace, independent
+from workers.inputs import Workload
+from workers.kinds.workflow.estimation.run_times import predicted
+from workers.kinds.workflow.kind import KIND
 from workers.kinds.workflow.simulator.agents import play_agent
 from workers.kinds.workflow.training.objective import charged, objective_weights
 from workers.kinds.workflow.training.search import Search
 from workers.kinds.workflow.training.sequences import Sequence, Source, drawn, measured, piece, pieces
 from workers.kinds.workflow.training.train import _ahead, training
-from workers.learning.training.request import Untrainable
+from workers.learning.training.request import Request, Untrainable
 
 MACHINE = 16
 SHIPPED_AGENT = load(SHIPPED.read_bytes())
@@ -57,7 +61,7 @@ def random_priority(seed: int) -> PriorityPolicy:
     return PriorityPolicy(np.array(SAF) + rng.uniform(0.0, 0.5, (3, WEIGHTS)))
 
 
-def served(policy: PriorityPolicy, jobs: Trace, mechanism: int) -> Seconds:
+def served(policy: Scheduler, jobs: Trace, mechanism: int, predictor: Predictor | None = None) -> Seconds:
     """When each job starts by the service's code, which hears of every event by itself and starts what it decides."""
     own = spec(backfilling=MECHANISMS[mechanism])
     layout, begun = Layout(own), np.full(jobs.tasks, np.nan)
@@ -75,7 +79,7 @@ def served(policy: PriorityPolicy, jobs: Trace, mechanism: int) -> Seconds:
             report["finished"] = [{**running(last, begun[last]), "end": now}]
             ends[last] = math.inf
         state = unpack(json.decode(json.encode(pack(advance(layout, state, QueueReport.model_validate(report))))))
-        decided = decide(situation := QueueSituation(layout, state), lambda s: choose_by(policy, s, own))
+        decided = decide(situation := QueueSituation(layout, state, predictor), lambda s: choose_by(policy, s, own))
         started = [int(situation.queue.names[row]) for row, _ in decided.started.starts]
         state = decided.state
         begun[started] = now
@@ -101,6 +105,23 @@ def test_simulators_play_what_is_served(mechanism: int) -> None:
         jobs = jobs._replace(submit=jobs.submit + 0.001 * np.arange(60), runtime=jobs.runtime + 0.0173 * np.arange(60))
         jobs = jobs._replace(estimate=np.maximum(jobs.estimate, jobs.runtime + 0.5))
         np.testing.assert_allclose(play_agent(policy, jobs, MACHINE, mechanism, 0), served(policy, jobs, mechanism))
+
+
+@pytest.mark.parametrize("mechanism", [NONE, RLS, EASY])
+@pytest.mark.parametrize("policy", [random_priority(3), SJF])
+def test_simulators_plan_by_what_is_predicted_as_the_service_does(policy: Scheduler, mechanism: int) -> None:
+    """Some users' jobs run longer than predicted, and are then expected to go on for a while."""
+    predictor = Predictor("ratio", ratio=0.4, ratios={"u0": 0.9, "u1": 0.1})
+    for seed in range(2):
+        jobs = trace(seed)
+        jobs = jobs._replace(submit=jobs.submit + 0.001 * np.arange(60), runtime=jobs.runtime + 0.0173 * np.arange(60))
+        jobs = jobs._replace(estimate=np.maximum(jobs.estimate, jobs.runtime + 0.5), users=("u0", "u1", "u2"))
+        (planned,) = predicted([jobs], predictor)
+        assert (planned.expected < jobs.runtime).mean() > 0.3
+        ours = play_agent(policy, planned, MACHINE, mechanism, 0)
+        np.testing.assert_allclose(ours, served(policy, jobs, mechanism, predictor))
+        if mechanism == EASY or policy is SJF:
+            assert (ours != play_agent(policy, jobs, MACHINE, mechanism, 0)).any()
 
 
 def test_the_smallest_area_as_a_priority_is_the_rule() -> None:
@@ -145,6 +166,23 @@ def test_a_search_betters_weights_that_were_spoilt() -> None:
 def spec(**changed: object) -> Spec:
     node = {"name": "n", "processors": MACHINE, "minimum": 1, "maximum": 1}
     return Spec.model_validate({"name": "w", "kind": "workflow", "nodes": [node], "backfilling": "rls", **changed})
+
+
+def test_verdicts_plan_by_the_predictor_that_serves_fitted_to_what_comes_before() -> None:
+    """Planted: at first jobs take a quarter of what is asked for, and later, where the verdict is, all of it."""
+    jobs = trace(0, 300)
+    share = np.where(np.arange(300) < 210, 0.25, 1.0)
+    jobs = jobs._replace(runtime=jobs.estimate * share, users=("u0", "u1", "u2"))
+    model = Predictor("ratio", ratio=0.9, ratios={"u0": 0.9}).to_bytes()
+    trainer = KIND.trainer(Workload(spec(), model, (("a", jobs),)), Request(), None)
+    unseen = trainer.parts[2][0].trace
+    assert unseen.predicted is not None
+    np.testing.assert_allclose(unseen.predicted, 0.25 * unseen.estimate)
+    assert {tuple(one.trace.expected) for one in trainer._pieces(2)} <= {
+        tuple(one.predicted) for one in pieces(trainer.parts[2][0], 1_000) if one.predicted is not None
+    }
+    believed = KIND.trainer(Workload(spec(), samples=(("a", jobs),)), Request(), None)
+    np.testing.assert_allclose(believed.parts[2][0].trace.expected, unseen.estimate)
 
 
 def test_a_training_goes_on_from_its_checkpoint_and_ends_in_a_verdict() -> None:
