@@ -19,7 +19,7 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -44,12 +44,12 @@ from app.kinds.workflow.trace import Trace, independent
 from benchmarks.inference_small import SYSTEMS
 from benchmarks.inference_small import planted as crowded
 from benchmarks.problems import PROBLEMS, Problem
-from workers.evaluation.arena import Bare, play
+from workers.evaluation.arena import Scores, play
 from workers.evaluation.equivalence import MARGIN
 from workers.evaluation.levels import Level
 from workers.evaluation.statistics import share_interval
 from workers.evaluation.wrappers.held_out import HeldOut
-from workers.inputs import Conditions, Samples, Workload
+from workers.inputs import Samples, Workload
 from workers.kinds.cluster.kind import LearnedCluster
 from workers.kinds.inference.kind import LearnedInference
 from workers.kinds.iterative.estimation.executions import Executions
@@ -59,6 +59,7 @@ from workers.kinds.iterative.evaluation.problem import IterativeProblem
 from workers.kinds.iterative.evaluation.world import IterativeWorld
 from workers.kinds.iterative.kind import Iterative
 from workers.kinds.iterative.training.problem import IterativeTraining
+from workers.kinds.simulated.environment import SimulatedEnvironment
 from workers.kinds.simulated.training import SimulatedTraining
 from workers.kinds.workflow.kind import Workflow
 from workers.kinds.workflow.training.judge import judge
@@ -183,36 +184,79 @@ class Handicapped:
         return Choice(np.where(drawn.reshape(-1, *(1,) * (ours.ndim - 1)), theirs, ours))
 
 
-def simulated(name: str) -> list[Row]:
-    """What answers, and the best rule, each handicapped by the poorest rule."""
-    kind, workload = _example(name)
-    rules = kind.baselines(workload)
-    bare = cache(lambda rule, seed: _earned(kind, workload, rules[rule], seed))
-    earned = {rule: bare(rule, TUNED) for rule in rules}
-    usual, best, poor = next(iter(rules)), max(earned, key=earned.__getitem__), min(earned, key=earned.__getitem__)
+class PlantedTraining(SimulatedTraining):
+    """Judges artifacts that name a rule and the share in which the ``worse`` one answers: of decisions, or of episodes
+    where rules answer for all jobs at once.
+    """
 
-    def loaded(artifact: bytes, *_: Any) -> Policy:
+    worse = ""
+
+    def __init__(self, kind: SimulatedEnvironment, workload: Workload, seed: int) -> None:
+        super().__init__(kind, workload, seed)
+        self.known: dict[tuple[str, int, int], Scores] = {}
+
+    def load(self, artifact: bytes) -> Handicapped:
+        """See ``TrainingProblem``."""
         rule, share = artifact.decode().split()
-        return Handicapped(rules[rule], rules[poor], float(share))
+        rules = self.experts()
+        return Handicapped(rules[rule], rules[self.worse], float(share))
 
-    def gain(rule: str, share: float, seed: int = TUNED) -> float:
-        """Over the rule without a handicap, as a share of the best's return."""
-        handicapped = _earned(kind, workload, loaded(f"{rule} {share}".encode()), seed)
-        return (handicapped - bare(rule, seed)) / abs(bare(best, seed))
+    def worth(self, artifact: bytes, seed: int) -> float:
+        """Mean return in the episodes of a seed."""
+        return float(self._played(self.load(artifact), seed, TRUE_EPISODES // 2).returns.mean())
 
-    kind.load = loaded
-    handicaps = tuned(lambda share: WORSE - gain(usual, share)), tuned(lambda share: -BETTER - gain(best, share))
-    worse, champion = (f"{rule} {share}".encode() for rule, share in zip((usual, best), handicaps, strict=True))
+    def bare(self, policy: Policy, seed: int, episodes: int) -> Scores:
+        """What a rule comes to, which is played once."""
+        key = policy.name, seed, episodes
+        if key not in self.known:
+            self.known[key] = super()._played(policy, seed, episodes)
+        return self.known[key]
+
+    def _played(self, policy: Policy, seed: int, episodes: int) -> Scores:
+        if not isinstance(policy, Handicapped) or self.kind.name != "cluster":
+            return super()._played(policy, seed, episodes)
+        ours, theirs = (self.bare(one, seed, episodes) for one in (policy.better, policy.worse))
+        drawn = np.random.default_rng(seed).permutation(episodes) < policy.share * episodes
+        returns = np.where(drawn, theirs.returns, ours.returns)
+        return ours._replace(returns=returns, outcomes=np.where(drawn[:, None], theirs.outcomes, ours.outcomes))
+
+    def _pictures(self, shown: Mapping[str, bytes | None]) -> dict[str, Any]:
+        """None: the whole training beside it counts what they take."""
+        del shown
+        return {}
+
+
+def simulated(name: str) -> list[Row]:
+    """What answers, and the best rule, each handicapped by the rule that is worse by as little as will do."""
+    kind, workload = _example(name)
+    training = PlantedTraining(kind, workload, 0)
+    bare = cache(lambda rule, seed: training.worth(f"{rule} 0".encode(), seed))
+    rules = list(training.experts())
+    training.worse = rules[0]
+    usual, best = rules[0], max(rules, key=lambda rule: bare(rule, TUNED))
+
+    def gain(rule: str, worse: str, share: float, seed: int = TUNED) -> float:
+        """Over the rule without the worse one, as a share of the best's return."""
+        training.worse = worse
+        return (training.worth(f"{rule} {share}".encode(), seed) - bare(rule, seed)) / abs(bare(best, seed))
+
+    least = min(bare(usual, TUNED), bare(best, TUNED)) - 0.9 * BETTER * abs(bare(best, TUNED))
+    worse = max((rule for rule in rules if bare(rule, TUNED) < least), key=lambda rule: bare(rule, TUNED))
+    handicaps = (
+        tuned(lambda share: WORSE - gain(usual, worse, share)),
+        tuned(lambda share: -BETTER - gain(best, worse, share)),
+    )
+    poorer, champion = (f"{rule} {share}".encode() for rule, share in zip((usual, best), handicaps, strict=True))
     refused, promoted, spent = 0, 0, []
     for seed in range(JUDGINGS):
-        training = SimulatedTraining(kind, workload, 10 * seed)
+        judging = PlantedTraining(kind, workload, 10 * seed)
+        judging.worse = worse
         begun = time.process_time()
-        refused += not training.judge(worse, NOTHING, None, MARGIN)["promoted"]
-        promoted += training.judge(f"{best} 0".encode(), NOTHING, champion, MARGIN)["promoted"]
+        refused += not judging.judge(poorer, NOTHING, None, MARGIN)["promoted"]
+        promoted += judging.judge(f"{best} 0".encode(), NOTHING, champion, MARGIN)["promoted"]
         spent.append((time.process_time() - begun) / 2)
-    return _rows(
-        name, refused, promoted, (gain(usual, handicaps[0], MEASURED), -gain(best, handicaps[1], MEASURED)), spent
-    )
+    worths = gain(usual, worse, handicaps[0], MEASURED), -gain(best, worse, handicaps[1], MEASURED)
+    return _rows(name, refused, promoted, worths, spent)
 
 
 def _example(name: str) -> tuple[Any, Workload]:
@@ -224,12 +268,6 @@ def _example(name: str) -> tuple[Any, Workload]:
     codec = ClusterSamples(ClusterLayout(spec))
     read: Any = next(iter(codec.formats[JSON].reader(codec, None).read(iter([EXAMPLE.samples[JSON]]))))
     return cluster, Workload(spec, cluster.fit(Workload(spec, samples=[("march", codec.unpacked(read.data))]), 0).model)
-
-
-def _earned(kind: Any, workload: Workload, policy: Policy, seed: int) -> float:
-    """Mean return of a policy in the episodes of a seed."""
-    world = kind.world(workload, Conditions(TRUE_EPISODES // 4, seed))
-    return float(play(world, Level.SEEDS, seed, Bare(policy)).returns.mean())
 
 
 def workflow() -> list[Row]:
