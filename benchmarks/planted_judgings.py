@@ -193,7 +193,7 @@ class PlantedTraining(SimulatedTraining):
 
     def __init__(self, kind: SimulatedEnvironment, workload: Workload, seed: int) -> None:
         super().__init__(kind, workload, seed)
-        self.known: dict[tuple[str, int, int], Scores] = {}
+        self.known: dict[tuple[str, int, int], Scores] = {}  # of rules, each of which is played once
 
     def load(self, artifact: bytes) -> Handicapped:
         """See ``TrainingProblem``."""
@@ -205,17 +205,15 @@ class PlantedTraining(SimulatedTraining):
         """Mean return in the episodes of a seed."""
         return float(self._played(self.load(artifact), seed, TRUE_EPISODES // 2).returns.mean())
 
-    def bare(self, policy: Policy, seed: int, episodes: int) -> Scores:
-        """What a rule comes to, which is played once."""
-        key = policy.name, seed, episodes
-        if key not in self.known:
-            self.known[key] = super()._played(policy, seed, episodes)
-        return self.known[key]
-
     def _played(self, policy: Policy, seed: int, episodes: int) -> Scores:
-        if not isinstance(policy, Handicapped) or self.kind.name != "cluster":
+        if not isinstance(policy, Handicapped):
+            key = policy.name, seed, episodes
+            if key not in self.known:
+                self.known[key] = super()._played(policy, seed, episodes)
+            return self.known[key]
+        if self.kind.name != "cluster":
             return super()._played(policy, seed, episodes)
-        ours, theirs = (self.bare(one, seed, episodes) for one in (policy.better, policy.worse))
+        ours, theirs = (self._played(one, seed, episodes) for one in (policy.better, policy.worse))
         drawn = np.random.default_rng(seed).permutation(episodes) < policy.share * episodes
         returns = np.where(drawn, theirs.returns, ours.returns)
         return ours._replace(returns=returns, outcomes=np.where(drawn[:, None], theirs.outcomes, ours.outcomes))
@@ -253,8 +251,8 @@ def simulated(name: str) -> list[Row]:
         judging.worse = worse
         begun = time.process_time()
         refused += not judging.judge(poorer, NOTHING, None, MARGIN)["promoted"]
+        spent.append(time.process_time() - begun)
         promoted += judging.judge(f"{best} 0".encode(), NOTHING, champion, MARGIN)["promoted"]
-        spent.append((time.process_time() - begun) / 2)
     worths = gain(usual, worse, handicaps[0], MEASURED), -gain(best, worse, handicaps[1], MEASURED)
     return _rows(name, refused, promoted, worths, spent)
 
