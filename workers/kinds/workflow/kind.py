@@ -96,8 +96,8 @@ class Workflow:
             "agents were trained."
         )
         report = chosen.report(None, note) if kept else chosen.report(ONE_TRACE, None)
-        given, kept = _planned(workload, list(traces.items()), kept)
-        return Evaluation(WorkflowProblem(workload.spec, given, kept, ONE_TRACE), report)
+        given, others = _planned(workload, list(traces.items()), kept)
+        return Evaluation(WorkflowProblem(workload.spec, given, others, ONE_TRACE), report)
 
     def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun]) -> dict[str, Any]:
         """See ``LearnedKind``; it can't be said."""
