@@ -137,9 +137,12 @@ def models(session: Session, workload_id: str) -> Reasons:
 
 
 def _models(session: Session, workload_id: str) -> Iterator[tuple[int | None, str]]:
-    if session.scalar(select(Champion.version).where(Champion.workload_id == workload_id).limit(1)) is None:
+    own = select(Agent.model_version).join(
+        Champion, (Champion.workload_id == Agent.workload_id) & (Champion.version == Agent.version)
+    )
+    if not any(session.scalars(own.where(Agent.workload_id == workload_id))):
         newest = select(func.max(DomainModel.version)).where(DomainModel.workload_id == workload_id)
-        yield session.scalar(newest), "decisions go by it: it is the newest, and no agent answers"
+        yield session.scalar(newest), "decisions go by it: it is the newest, and no agent that answers has its own"
     trained = select(Agent.version, Agent.model_version).where(Agent.workload_id == workload_id)
     for agent in session.execute(trained.order_by(Agent.version)):
         yield agent.model_version, f"agent {agent.version} was trained on it"

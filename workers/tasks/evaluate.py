@@ -16,6 +16,7 @@ from app.database import tables
 from app.evaluations import service as evaluations
 from app.evaluations.schemas import EvaluationRequest, Verdict
 from app.evaluations.service import Evaluated
+from app.kinds.registry import KINDS
 from workers.evaluation.protocol import Candidate, EvaluationRun, Settings
 from workers.inputs import HoldOut, LoggedRun, Workload
 from workers.kinds.contract import Evaluation, LearnedKind
@@ -126,7 +127,7 @@ def _off_policy(given: EvaluateInput) -> dict[str, Any]:
 
 
 def _evaluation(job: RunningJob, given: EvaluateInput) -> Evaluation:
-    if given.held_out is not None and given.workload.model:
+    if given.held_out is not None and KINDS[given.kind.name].simulated:
         live = {"phase": "fitting the held-out executions", "level": "L3"}
         job.progress(job.lease.progress, None, live, lambda: job.lease.checkpoint or b"")
     return given.kind.evaluation(given.workload, given.held_out, given.request.seed)

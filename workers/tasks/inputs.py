@@ -25,7 +25,7 @@ from workers.inputs import ExogenousSeries, HoldOut, LoggedRun, Samples, Workloa
 
 
 class Model(NamedTuple):
-    """A domain model as it is stored; no version where agents of the kind learn from samples alone."""
+    """A domain model as it is stored; empty where agents learn from samples alone, and there was none."""
 
     version: int = NO_MODEL
     data: bytes = b""
@@ -78,14 +78,14 @@ def from_samples(row: tables.Workload) -> bool:
 def model(session: Session, row: tables.Workload, version: int | None) -> Model:
     """The domain model of that version, or the newest.
 
-    Where agents learn from samples alone, it is the one by which decisions are made, if there is any; no agent's own.
+    Where agents learn from samples alone, it is what decisions are planned with; none where the request names none.
 
     Raises:
         LookupError: it is not there any more.
     """
+    if version is None and from_samples(row):
+        return NONE
     stored = domain_models.table(session, row.id, version)
-    if from_samples(row):
-        return Model() if stored is None else Model(data=stored.table)
     if stored is None:
         raise LookupError(f"domain model {version} is not there any more")
     return Model(stored.version, stored.table)

@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
+from sqlalchemy import select
 
 from app import queue
 from app.database.engine import Database
-from app.database.tables import Execution, Job
+from app.database.tables import Execution, Job, Workload
 from app.kinds.workflow.policies.artifact import save
 from app.kinds.workflow.policies.schedulers import StrategyPolicy
 from app.kinds.workflow.predictor import Predictor
@@ -19,6 +20,7 @@ from app.kinds.workflow.spec import Spec
 from app.kinds.workflow.trace import independent
 from app.main import create_app
 from app.settings import Settings
+from app.workloads.snapshot import load
 from tests.app.runs.test_queue import POOL, put, starts, task
 from workers.learning.training.driver import Stage, TrainedAgent
 from workers.tasks.base import perform
@@ -132,7 +134,26 @@ def test_a_verdict_plans_by_the_predictor_that_serves(
     assert first is None
     assert second is not None
     assert second.family == "history"
-    assert {agent["model_version"] for agent in client.get("/workloads/pool/agents").json()["items"]} == {0}
+    made = client.get("/workloads/pool/agents").json()["items"]
+    assert [agent["model_version"] for agent in made] == [1, 0]
+
+
+@pytest.mark.parametrize("fitted_first", [True, False])
+def test_who_is_promoted_is_served_with_the_predictor(
+    client: TestClient, database: Database, monkeypatch: pytest.MonkeyPatch, fitted_first: bool
+) -> None:
+    monkeypatch.setattr("workers.kinds.workflow.training.train.SchedulerTrainer", Planted)
+    steps: list[tuple[str, Any, dict[str, Any]]] = [("models", fit, {}), ("agents", train, {"budget": 5_000})]
+    for noun, work, body in steps if fitted_first else steps[::-1]:
+        do(client, database, f"/workloads/pool/{noun}", work, **body)
+    with database.reading() as session:
+        row = session.scalars(select(Workload)).one()
+        session.expunge(row)
+    found = load(database, row)
+    assert (found.agent_version, found.model_version) == (1, 1)
+    assert found.model.family == "history"
+    refused = client.delete("/workloads/pool/models/1")
+    assert refused.status_code == 409, refused.text
 
 
 @pytest.mark.parametrize(

@@ -67,14 +67,19 @@ def stretch(trace: Trace, first: int, count: int) -> Trace:
     """Batch jobs ``first`` to ``first + count``, the first of which is submitted at second 0."""
     begun = trace.submit[first]
     part = selected(trace, slice(first, first + count))
-    return part._replace(submit=part.submit - begun, estimate=part.requested, deadline=part.deadline - begun)
+    return _filled(part)._replace(submit=part.submit - begun, deadline=part.deadline - begun)
+
+
+def _filled(trace: Trace) -> Trace:
+    """With an estimate of each task; as it is where run times are predicted, of those without one, too."""
+    return trace._replace(estimate=trace.requested) if trace.predicted is None else trace
 
 
 def drawn(trace: Trace, most: int, random: Random) -> Trace:
-    """An episode of ``trace``: a stretch from anywhere, or the whole of a workflow. Estimates are filled in."""
+    """An episode of ``trace``: a stretch from anywhere, or the whole of a workflow."""
     if flow(trace):
         first = trace.submit.min()
-        return trace._replace(submit=trace.submit - first, deadline=trace.deadline - first, estimate=trace.requested)
+        return _filled(trace)._replace(submit=trace.submit - first, deadline=trace.deadline - first)
     count = min(most, trace.tasks)
     return stretch(trace, int(random.integers(trace.tasks - count + 1)), count)
 
@@ -150,7 +155,7 @@ def described(trace: Trace, nodes: Nodes) -> Floats:
     estimates; ``width``: processors of a task over those of the largest node; ``bursts``: variation of the gaps between
     submissions.
     """
-    expected = np.maximum(trace.estimate, 1.0)
+    expected = np.maximum(trace.requested, 1.0)
     room = float((nodes.processors * nodes.speed).sum())
     span = float(np.ptp(trace.submit)) + float(expected.max())
     gaps = np.diff(trace.submit)

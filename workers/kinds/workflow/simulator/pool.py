@@ -11,6 +11,7 @@ processors of a job that ends as expected as free from the first event of that s
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.kinds.workflow import run_times
 from app.kinds.workflow.run_times import INPUTS, SHORTEST, Regression
@@ -72,6 +73,7 @@ class Play(NamedTuple):
         regression: predicts run times, and learns from every end.
         inputs: of the regression, of each task that waits, [L, ``INPUTS``]; [0, ``INPUTS``] where nobody asks it.
         length: logarithm of the requested time of each task, [L].
+        asked: whether its user has asked for a time; the regression says and learns nothing of others, [L].
     """
 
     tasks: Tasks
@@ -87,6 +89,7 @@ class Play(NamedTuple):
     regression: Regression
     inputs: Seconds
     length: Seconds
+    asked: NDArray[np.bool_]
 
 
 @kernel
@@ -127,6 +130,7 @@ def without_reference_counts(play: Play) -> Play:
         ),
         borrowed(play.inputs),
         borrowed(play.length),
+        borrowed(play.asked),
     )
 
 
@@ -200,7 +204,7 @@ def leave(play: Play, task: int) -> None:
     level[FREE] += need
     pool.room_tasks[user] += 1
     pool.room_processors[user] += need
-    if user >= 0 and len(play.inputs) > 0:
+    if user >= 0 and len(play.inputs) > 0 and play.asked[task]:
         ran = np.log(max(play.runtime[task], SHORTEST))
         run_times.remember(play.regression, user, play.length[task], need, ran)
         for i in range(play.counts[QUEUED]):
@@ -311,7 +315,7 @@ def predicted(play: Play, trust: float) -> Seconds:
     found = np.empty(play.counts[QUEUED])
     for i in range(len(found)):
         task, share = play.queue[i], 0.0
-        if len(play.inputs) > 0:
+        if len(play.inputs) > 0 and play.asked[task]:
             for k in range(INPUTS):
                 share += play.regression.weight[k] * play.inputs[task, k]
         found[i] = play.length[task] + trust * min(share, 0.0)
@@ -325,7 +329,7 @@ def is_futile(play: Play, mechanism: int, rule: int) -> bool:
     last = need[queue[counts[QUEUED] - 1]]
     if mechanism != EASY:
         return counts[HEAD] >= 0 and free == 0
-    if rule == FCFS and counts[ARRIVED] and last > free:
+    if rule == FCFS and counts[ARRIVED] and last > free and not counts[OVERRUNS]:
         return True  # the newcomer does not fit, and the others did not before it came
     for i in range(counts[QUEUED]):  # noqa: SIM110 - a generator is slow where this is compiled
         if need[queue[i]] <= free:
@@ -382,6 +386,7 @@ def opened(
         regression=run_times.blank(users if predicts else 0),
         inputs=np.zeros((count if predicts else 0, INPUTS)),
         length=np.log(np.maximum(trace.requested if planned is None else planned, SHORTEST)),
+        asked=~np.isnan(trace.estimate),
     )
 
 

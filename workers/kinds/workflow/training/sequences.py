@@ -71,7 +71,9 @@ def drawn(source: Source, count: int, rng: np.random.Generator) -> Trace:
     which = rng.integers(0, trace.tasks, count)
     factor = np.exp(rng.normal(0.0, JITTER, count))
     runtime = np.maximum(1.0, np.round(trace.runtime[which] * factor))
-    estimate = np.maximum(runtime, np.round(trace.estimate[which] * factor))
+    estimate = np.round(trace.estimate[which] * factor)
+    if trace.predicted is None:
+        estimate = np.maximum(runtime, estimate)
     made = independent(submit - submit[0], runtime, estimate, trace.processors[which], np.full(count, -1))
     return made._replace(predicted=None if trace.predicted is None else trace.predicted[which] * factor)
 

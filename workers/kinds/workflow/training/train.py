@@ -85,17 +85,17 @@ class SchedulerTrainer:
     def _split(self, traces: Samples) -> tuple[list[Source], list[Source], list[Source]]:
         """What is searched, chosen and judged on."""
         found: tuple[list[Source], list[Source], list[Source]] = ([], [], [])
+        usable: list[Trace] = []
         for _, trace in traces:
             known = (trace.runtime >= 0) & (trace.processors <= self.machine)
             if known.sum() < FEWEST_TASKS:
                 continue
-            usable = selected(trace._replace(estimate=np.maximum(trace.requested, trace.runtime)), known)
-            cuts = [0, int(SEARCHED * usable.tasks), int(CHOSEN * usable.tasks), usable.tasks]
-            if self.predictor is not None:
-                (usable,) = predicted([usable], refitted(self.predictor, [selected(usable, slice(cuts[2]))]))
+            usable.append(selected(trace, known))
+        for one in self._expected(usable):
+            cuts = [0, int(SEARCHED * one.tasks), int(CHOSEN * one.tasks), one.tasks]
             for part, begin, end in zip(found, cuts[:-1], cuts[1:], strict=True):
-                users = bool((usable.user >= 0).any())
-                part.append(Source(piece(usable, begin, end - begin), self.machine, users))
+                users = bool((one.user >= 0).any())
+                part.append(Source(piece(one, begin, end - begin), self.machine, users))
         if not found[0]:
             raise Untrainable(
                 f"a scheduler is learned from at least {FEWEST_TASKS} finished tasks of one trace that fit on a node "
@@ -103,6 +103,13 @@ class SchedulerTrainer:
                 f"{max((trace.tasks for _, trace in traces), default=0)}"
             )
         return found
+
+    def _expected(self, traces: list[Trace]) -> list[Trace]:
+        """Traces with what is expected of tasks: by the predictor, fitted to what none is judged on, else by users."""
+        if self.predictor is None:
+            return [trace._replace(estimate=np.maximum(trace.requested, trace.runtime)) for trace in traces]
+        before = [selected(trace, slice(int(CHOSEN * trace.tasks))) for trace in traces]
+        return predicted(traces, refitted(self.predictor, before))
 
     def _sequence(self, trace: Trace) -> Sequence:
         return Sequence(trace, self.machine, self.mechanism, self.fill, self.objective)

@@ -36,7 +36,7 @@ from workers.learning.training.request import Request, Untrainable
 
 MACHINE = 16
 SHIPPED_AGENT = load(SHIPPED.read_bytes())
-SJF = StrategyPolicy({"rule": "sjf"})
+FCFS, SJF = (StrategyPolicy({"rule": rule}) for rule in ("fcfs", "sjf"))
 
 
 def trace(seed: int, count: int = 60) -> Trace:
@@ -89,8 +89,9 @@ def served(policy: Scheduler, jobs: Trace, mechanism: int, predictor: Predictor 
 
 def job(jobs: Trace, i: int) -> dict[str, Any]:
     user = {} if jobs.user[i] < 0 else {"user": f"u{jobs.user[i]}"}
-    how = {"processors": int(jobs.processors[i]), "submit": float(jobs.submit[i]), "estimate": float(jobs.estimate[i])}
-    return {"id": str(i), **how, **user}
+    how = {"processors": int(jobs.processors[i]), "submit": float(jobs.submit[i])}
+    estimate = {} if math.isnan(jobs.estimate[i]) else {"estimate": float(jobs.estimate[i])}
+    return {"id": str(i), **how, **estimate, **user}
 
 
 def running(i: int, start: float) -> dict[str, Any]:
@@ -108,14 +109,15 @@ def test_simulators_play_what_is_served(mechanism: int) -> None:
 
 
 @pytest.mark.parametrize("mechanism", [NONE, RLS, EASY])
-@pytest.mark.parametrize("policy", [random_priority(3), SJF])
+@pytest.mark.parametrize("policy", [random_priority(3), SJF, FCFS])
 def test_simulators_plan_by_what_is_predicted_as_the_service_does(policy: Scheduler, mechanism: int) -> None:
-    """Some users' jobs run longer than predicted, and are then expected to go on for a while."""
-    predictor = Predictor("ratio", ratio=0.4, ratios={"u0": 0.9, "u1": 0.1})
+    """Some users' jobs run longer than predicted, and are then expected to go on; some jobs have no estimate."""
+    predictor = Predictor("mean", mean=300.0)
     for seed in range(2):
         jobs = trace(seed)
         jobs = jobs._replace(submit=jobs.submit + 0.001 * np.arange(60), runtime=jobs.runtime + 0.0173 * np.arange(60))
-        jobs = jobs._replace(estimate=np.maximum(jobs.estimate, jobs.runtime + 0.5), users=("u0", "u1", "u2"))
+        estimate = np.where(np.arange(60) % 5 == 0, np.nan, np.maximum(jobs.estimate, jobs.runtime + 0.5))
+        jobs = jobs._replace(estimate=estimate, users=("u0", "u1", "u2"))
         (planned,) = predicted([jobs], predictor)
         assert (planned.expected < jobs.runtime).mean() > 0.3
         ours = play_agent(policy, planned, MACHINE, mechanism, 0)
@@ -183,6 +185,24 @@ def test_verdicts_plan_by_the_predictor_that_serves_fitted_to_what_comes_before(
     }
     believed = KIND.trainer(Workload(spec(), samples=(("a", jobs),)), Request(), None)
     np.testing.assert_allclose(believed.parts[2][0].trace.expected, unseen.estimate)
+
+
+def test_no_run_time_that_the_service_does_not_know_is_planned_with() -> None:
+    """Of two logs, one without estimates and one with those that are too short."""
+    silent, short = trace(0, 300), trace(1, 300)
+    silent = silent._replace(estimate=np.full(300, np.nan))
+    short = short._replace(estimate=short.runtime / 2)
+    model = Predictor("mean", mean=1.0).to_bytes()
+    trainer = KIND.trainer(Workload(spec(), model, (("a", silent), ("b", short))), Request(), None)
+    mean = np.concatenate([silent.runtime[:210], short.runtime[:210]]).mean()
+    for source, jobs in zip(trainer.parts[2], (silent, short), strict=True):
+        expected = np.fmin(mean, jobs.estimate[210:])
+        np.testing.assert_allclose(source.trace.expected, expected)
+        np.testing.assert_allclose(
+            source.trace.requested, np.where(np.isnan(jobs.estimate[210:]), mean, jobs.estimate[210:])
+        )
+    again = drawn(trainer.parts[0][1], 100, np.random.default_rng(0))
+    assert (again.requested < again.runtime).any()
 
 
 def test_a_training_goes_on_from_its_checkpoint_and_ends_in_a_verdict() -> None:
