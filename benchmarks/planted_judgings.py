@@ -35,7 +35,6 @@ from app.kinds.iterative.heuristics import HEURISTICS
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.policies import artifact as artifacts
-from app.kinds.iterative.policies.artifact import FAMILIES
 from app.kinds.iterative.policies.guard import MODEL_NOISE
 from app.kinds.iterative.projector import Projector
 from app.kinds.workflow.policies.artifact import save
@@ -151,7 +150,7 @@ class Careless:
         return Choice(np.where(drawn, other.action, usual.action), values)
 
 
-FAMILIES["careless"] = Careless
+artifacts.FAMILIES = {**artifacts.FAMILIES, "careless": Careless}
 
 
 def careless(problem: Problem, share: float) -> bytes:

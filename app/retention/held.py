@@ -142,7 +142,7 @@ def _models(session: Session, workload_id: str) -> Iterator[tuple[int | None, st
     )
     if not any(session.scalars(own.where(Agent.workload_id == workload_id))):
         newest = select(func.max(DomainModel.version)).where(DomainModel.workload_id == workload_id)
-        yield session.scalar(newest), "decisions go by it: it is the newest, and no agent that answers has its own"
+        yield session.scalar(newest), "decisions go by it: it is the newest, and no agent answers by another"
     trained = select(Agent.version, Agent.model_version).where(Agent.workload_id == workload_id)
     for agent in session.execute(trained.order_by(Agent.version)):
         yield agent.model_version, f"agent {agent.version} was trained on it"
