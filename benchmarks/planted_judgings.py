@@ -1,14 +1,16 @@
 """Policies of known worth before the judge of a training: is the worse refused, and the better promoted?
 
 ``python -m benchmarks planted_judgings`` (``planted_judgings:iterative`` and so on runs one kind). Nothing is trained.
-A policy that is worse than what answers by half a margin of practical equivalence must be refused in 95 of 100
-judgings, and one that is better than the champion by two margins must be promoted in 90. Handicaps are tuned on some
-episodes, and what they come to is measured on others; no judging sees either. Where that is off by more than a fifth,
-the goal is neither met nor missed.
+A policy that is worse than what answers, the best rule, by half a margin of practical equivalence must be refused in
+95 of 100 judgings, and one that is better than the champion by two margins must be promoted in 90. The margin is that
+of a training by default, and ten times that for ``workflow``. Handicaps are tuned on some episodes, and what they come
+to is measured on others; no judging sees either. Where that is off by more than a fifth, the goal is neither met nor
+missed.
 
 ``iterative``: each judging is of executions of its own, drawn from a known law, to which a domain model is fitted as
-the service does. ``inference``, ``cluster``: a domain model of the kind's example, new episodes for each judging; what
-answers, which a poorer rule replaces in a share of its decisions. ``workflow``: a log of its own for each judging.
+the service does; another rule replaces model-predictive control in a share of its decisions. ``inference``,
+``cluster``: a small workload with its domain model, new episodes for each judging; a poorer rule replaces the best one
+in a share of the decisions, or of the episodes. ``workflow``: a log for each judging; priorities with more ageing.
 
 Beside them, for each kind, a whole training as it is by default: its processor time until all has been learned, and
 from then on.
@@ -138,12 +140,12 @@ class Careless:
 
     @classmethod
     def build(cls, config: dict[str, Any], arrays: Arrays) -> "Careless":
-        """See ``Published``."""
+        """The policy that a config describes; it has no arrays."""
         del arrays
         return cls(config)
 
     def act(self, situation: Situation) -> Choice:
-        """See ``Policy``."""
+        """What model-predictive control chooses, or in the drawn share the threshold rule; values as said above."""
         usual, other = (HEURISTICS[name].act(situation) for name in ("model_predictive", "threshold"))
         values, drawn = np.array(usual.values), self.rng.random(len(usual.action)) < self.config["share"]
         values[drawn, other.action[drawn]] = values[drawn].max(axis=1) + 1.0
@@ -209,7 +211,7 @@ class Handicapped:
         self.better, self.worse, self.share, self.rng = better, worse, share, np.random.default_rng(7)
 
     def act(self, situation: Situation) -> Choice:
-        """See ``Policy``."""
+        """The better one's action, or in the drawn share the worse one's."""
         ours, theirs = self.better.act(situation).action, self.worse.act(situation).action
         drawn = self.rng.random(len(ours)) < self.share
         return Choice(np.where(drawn.reshape(-1, *(1,) * (ours.ndim - 1)), theirs, ours))
@@ -227,7 +229,7 @@ class PlantedTraining(SimulatedTraining):
         self.known: dict[tuple[str, int, int], Scores] = {}  # of rules, each of which is played once
 
     def load(self, artifact: bytes) -> Handicapped:
-        """See ``TrainingProblem``."""
+        """The policy of ``"<rule> <share>"``."""
         rule, share = artifact.decode().split()
         rules = self.experts()
         return Handicapped(rules[rule], rules[self.worse], float(share))
@@ -256,36 +258,33 @@ class PlantedTraining(SimulatedTraining):
 
 
 def simulated(name: str) -> list[Row]:
-    """What answers, and the best rule, each handicapped by the rule that is worse by as little as will do."""
+    """The best rule, handicapped by the rule that is worse by as little as will do."""
     kind, workload = _example(name)
     training = PlantedTraining(kind, workload, 0)
     bare = cache(lambda rule, seed: training.worth(f"{rule} 0".encode(), seed))
     rules = list(training.experts())
     training.worse = rules[0]
-    usual, best = rules[0], max(rules, key=lambda rule: bare(rule, TUNED))
-
-    def gain(rule: str, worse: str, share: float, seed: int = TUNED) -> float:
-        """Over the rule without the worse one, as a share of the best's return."""
-        training.worse = worse
-        return (training.worth(f"{rule} {share}".encode(), seed) - bare(rule, seed)) / abs(bare(best, seed))
-
-    least = min(bare(usual, TUNED), bare(best, TUNED)) - 0.9 * BETTER * abs(bare(best, TUNED))
-    worse = max((rule for rule in rules if bare(rule, TUNED) < least), key=lambda rule: bare(rule, TUNED))
-    handicaps = (
-        tuned(lambda share: WORSE - gain(usual, worse, share)),
-        tuned(lambda share: -BETTER - gain(best, worse, share)),
+    best = max(rules, key=lambda rule: bare(rule, TUNED))
+    least = bare(rules[0], TUNED) - 0.9 * BETTER * abs(bare(best, TUNED))  # worse than what answers without an agent
+    worse = training.worse = max(
+        (rule for rule in rules if bare(rule, TUNED) < least), key=lambda rule: bare(rule, TUNED)
     )
-    poorer, champion = (f"{rule} {share}".encode() for rule, share in zip((usual, best), handicaps, strict=True))
-    refused, promoted, spent = 0, 0, []
+
+    def gain(share: float, seed: int = TUNED) -> float:
+        """Of the best rule by a share of the worse one, below 0, as a share of the best's return."""
+        return (training.worth(f"{best} {share}".encode(), seed) - bare(best, seed)) / abs(bare(best, seed))
+
+    handicaps = tuned(lambda share: WORSE - gain(share)), tuned(lambda share: -BETTER - gain(share))
+    poorer, champion = (f"{best} {share}".encode() for share in handicaps)
+    unspoilt, refused, promoted, spent = f"{best} 0".encode(), 0, 0, []
     for seed in range(JUDGINGS):
         judging = PlantedTraining(kind, workload, 10 * seed)
         judging.worse = worse
         begun = time.process_time()
-        refused += not judging.judge(poorer, NOTHING, None, MARGIN)["promoted"]
+        refused += not judging.judge(poorer, NOTHING, unspoilt, MARGIN)["promoted"]
         spent.append(time.process_time() - begun)
-        promoted += judging.judge(f"{best} 0".encode(), NOTHING, champion, MARGIN)["promoted"]
-    worths = gain(usual, worse, handicaps[0], MEASURED), -gain(best, worse, handicaps[1], MEASURED)
-    return _rows(name, refused, promoted, worths, spent)
+        promoted += judging.judge(unspoilt, NOTHING, champion, MARGIN)["promoted"]
+    return _rows(name, refused, promoted, (gain(handicaps[0], MEASURED), -gain(handicaps[1], MEASURED)), spent)
 
 
 def _example(name: str) -> tuple[Any, Workload]:

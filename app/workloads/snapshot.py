@@ -164,7 +164,8 @@ def load(database: Database, workload: Workload) -> Snapshot:
         agent = max((one for one in stored.values() if one is not None), key=lambda one: one.version, default=None)
         version = adaptations.shadow(session, workload.id)
         tried = None if version is None else agents.artifact(session, workload.id, version)
-        model = domain_models.table(session, workload.id, (agent.model_version or None) if agent else None)
+        own = agent.model_version if agent else 0  # 0: trained on samples alone, before any model was fitted
+        model = domain_models.table(session, workload.id, own or None)
         readable, problem = _model(spec.kind, model, workload) if model else (None, "")
         forecasters = KINDS[spec.kind].forecasters(readable) if readable is not None else ()
         counted = observed.counts(session, workload.id, forecasters) if forecasters else {}

@@ -48,7 +48,7 @@ class Trace(NamedTuple):
 
     @property
     def tasks(self) -> int:
-        """N."""
+        """Number of tasks, N."""
         return len(self.submit)
 
     @property

@@ -49,7 +49,7 @@ def fit_run_times(traces: Sequence[tuple[str, Trace]]) -> Fitted:
     Raises:
         TooLittleData: fewer than 50 tasks with a run time.
     """
-    known = [_known(trace) for _, trace in traces]
+    known = [_known(trace, np.flatnonzero(trace.runtime > 0)) for _, trace in traces]
     tasks = sum(len(part.runtime) for part in known)
     if tasks < FEWEST_TASKS:
         raise TooLittleData(f"{FEWEST_TASKS} tasks with run times", str(tasks))
@@ -86,30 +86,22 @@ def predicted(traces: Sequence[Trace], predictor: Predictor) -> list[Trace]:
     """
     found = []
     for trace in traces:
-        known = Known(trace.submit, trace.runtime, trace.estimate, _users(trace, np.arange(trace.tasks)))
-        seconds = _predicted(known, 0, predictor) if _remembers(predictor, known) else _at_once(known, predictor)
+        tasks = _known(trace, np.arange(trace.tasks))
+        of_users = predictor.family == "history" or (predictor.family != "mean" and np.isnan(trace.estimate).any())
+        seconds = _predicted(tasks, 0, predictor) if of_users else _at_once(tasks, predictor)
         found.append(trace._replace(predicted=seconds))
     return found
 
 
-def _remembers(predictor: Predictor, known: Known) -> bool:
-    """Whether predictions hang on what users' tasks have taken before."""
-    return predictor.family == "history" or (predictor.family != "mean" and bool(np.isnan(known.estimate).any()))
-
-
 def refitted(predictor: Predictor, traces: Sequence[Trace]) -> Predictor:
     """The same family, fitted to other traces; as it is where none of their tasks has run."""
-    parts = [_known(trace) for trace in traces]
+    parts = [_known(trace, np.flatnonzero(trace.runtime > 0)) for trace in traces]
     return _fitted(parts, predictor.family) if any(len(part.runtime) for part in parts) else predictor
 
 
-def _known(trace: Trace) -> Known:
-    rows = np.flatnonzero(trace.runtime > 0)
-    return Known(trace.submit[rows], trace.runtime[rows], trace.estimate[rows], _users(trace, rows))
-
-
-def _users(trace: Trace, rows: Integers) -> list[str]:
-    return [trace.users[user] if user >= 0 else "" for user in trace.user[rows].tolist()]
+def _known(trace: Trace, rows: Integers) -> Known:
+    users = [trace.users[user] if user >= 0 else "" for user in trace.user[rows].tolist()]
+    return Known(trace.submit[rows], trace.runtime[rows], trace.estimate[rows], users)
 
 
 def _part(known: Known, first: int, last: int) -> Known:

@@ -36,7 +36,7 @@ class AgentScheduler:
     limits: Limits
 
     def play(self, episode: Episode) -> Schedule:
-        """See ``EpisodeScheduler``."""
+        """When and where each task of an episode runs."""
         trace, speed = episode.trace, float(episode.nodes.speed[0])
         if speed != 1:
             trace = trace.scaled(1 / speed)

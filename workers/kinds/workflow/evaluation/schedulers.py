@@ -54,7 +54,7 @@ class Ruled:
         return name if self.fill == "fcfs" else f"{name}-{self.fill}"
 
     def play(self, episode: Episode) -> Schedule:
-        """See ``EpisodeScheduler``."""
+        """When and where each task of an episode runs."""
         trace, speed = episode.trace, float(episode.nodes.speed[0])
         if speed != 1:
             trace = trace.scaled(1 / speed)
@@ -74,11 +74,11 @@ class Planned:
 
     @property
     def name(self) -> str:
-        """The strategy's."""
+        """Name of the strategy."""
         return self.strategy
 
     def play(self, episode: Episode) -> Schedule:
-        """See ``EpisodeScheduler``."""
+        """When and where each task of an episode runs."""
         return dag.simulated(episode.trace, episode.nodes, self.strategy)
 
 
@@ -94,7 +94,7 @@ class Dispatched:
         return f"{self.strategy} at run time"
 
     def play(self, episode: Episode) -> Schedule:
-        """See ``EpisodeScheduler``."""
+        """When and where each task of an episode runs."""
         return dag.dispatched(episode.trace, episode.nodes, self.strategy)
 
 
@@ -114,7 +114,7 @@ class ReplayedSchedule:
     name: str = "remembered"
 
     def play(self, episode: Episode) -> Schedule:
-        """See ``EpisodeScheduler``; tasks that it has never seen come last, and anywhere."""
+        """When and where each task runs; tasks that it has never seen come last, and anywhere."""
         count, nodes = episode.trace.tasks, len(episode.nodes.kind)
         rank = np.arange(count) + len(self.order)
         known = self.order[self.order < count]

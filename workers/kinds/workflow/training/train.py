@@ -124,7 +124,7 @@ class SchedulerTrainer:
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """See ``Trainer``."""
+        """One stage, the search."""
         return (Stage("search", 1.0, self._search, self._share),)
 
     def _share(self) -> float:
