@@ -24,7 +24,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -54,7 +54,7 @@ from workers.evaluation.equivalence import MARGIN
 from workers.evaluation.levels import Level
 from workers.evaluation.statistics import share_interval
 from workers.evaluation.wrappers.held_out import HeldOut
-from workers.inputs import Samples, Workload
+from workers.inputs import Workload
 from workers.kinds.cluster.kind import LearnedCluster
 from workers.kinds.inference.kind import LearnedInference
 from workers.kinds.iterative.estimation.executions import Executions
@@ -89,11 +89,52 @@ Row = dict[str, Any]
 
 def results(parts: tuple[str, ...] | list[str] = PARTS) -> list[Row]:
     """Shares of judgings, and what each policy is worth, by kind."""
+    found = []
+    for part in parts:
+        planted = plant(part)
+        found += [*rows(part, planted, [planted.judge(seed) for seed in range(JUDGINGS)]), cost(part)]
+    return found
+
+
+class Judging(NamedTuple):
+    """What came of one.
+
+    Attributes:
+        refused: whether the worse was.
+        promoted: whether the better was.
+        seconds: processor time of one of them.
+        fit: processor time of the fit of the domain model before; None: there was none.
+        holds: whether the cross-fitted interval of the gain of the better holds its worth; None: there is none.
+    """
+
+    refused: bool
+    promoted: bool
+    seconds: float
+    fit: float | None = None
+    holds: bool | None = None
+
+
+class Planted(NamedTuple):
+    """Policies of known worth.
+
+    Attributes:
+        worths: of the worse over what answers, and of the better over the champion, as shares of the return.
+        judge: judges both on what a seed draws.
+        margin: of practical equivalence.
+    """
+
+    worths: tuple[float, float]
+    judge: Callable[[int], Judging]
+    margin: float = MARGIN
+
+
+def plant(name: str) -> Planted:
+    """The policies of a kind, tuned."""
     made = {"iterative": iterative, "workflow": workflow}
-    return [row for part in parts for row in (*(made[part]() if part in made else simulated(part)), cost(part))]
+    return made[name]() if name in made else simulated(name)
 
 
-def iterative() -> list[Row]:
+def iterative() -> Planted:
     """Model-predictive control, which answers, and the same with other decisions among its own."""
     problem = PROBLEMS[PLANTED]()
     best = careless(problem, 0.0)
@@ -102,19 +143,25 @@ def iterative() -> list[Row]:
         tuned(lambda share: worth(problem, best, careless(problem, share)) - BETTER),
     )
     worse, champion = (careless(problem, share) for share in handicaps)
-    refused, promoted, spent, fits = 0, 0, [], []
-    for seed in range(JUDGINGS):
+    worths = worth(problem, worse, None, MEASURED), worth(problem, best, champion, MEASURED)
+    unseen = worth(problem, best, champion, MEASURED, EXECUTIONS // 2)
+
+    def judging(seed: int) -> Judging:
         samples = executions(problem, seed)
         begun = time.process_time()
-        table = fit_domain_model(problem.spec, Executions(tuple(samples)), seed).table
-        fits.append(time.process_time() - begun)
+        table = fit_domain_model(problem.spec, Executions(samples), seed).table
+        fit = time.process_time() - begun
         training = IterativeTraining(problem.spec, table, 10 * seed, samples)
         begun = time.process_time()
-        refused += not training.judge(worse, NOTHING, None, MARGIN)["promoted"]
-        spent.append(time.process_time() - begun)
-        promoted += training.judge(best, NOTHING, champion, MARGIN)["promoted"]
-    worths = worth(problem, worse, None, MEASURED), worth(problem, best, champion, MEASURED)
-    return _rows("iterative", refused, promoted, worths, spent, peer=("fit", float(np.mean(fits))))
+        refused = not training.judge(worse, NOTHING, None, MARGIN)["promoted"]
+        spent = time.process_time() - begun
+        verdict = training.judge(best, NOTHING, champion, MARGIN)
+        crossed = verdict["cross_fitted"]
+        gain, earned = crossed["gain"], abs(crossed["return"]["mean"])
+        holds = gain["low"] <= unseen * earned <= gain["high"]
+        return Judging(refused, verdict["promoted"], spent, fit, holds)
+
+    return Planted(worths, judging)
 
 
 def tuned(excess: Callable[[float], float]) -> float:
@@ -161,15 +208,17 @@ def careless(problem: Problem, share: float) -> bytes:
     return artifacts.save(Careless({"share": share}), layout, artifacts.experience_of(layout, MODEL_NOISE))
 
 
-def worth(problem: Problem, artifact: bytes, champion: bytes | None, first: int = TUNED) -> float:
+def worth(
+    problem: Problem, artifact: bytes, champion: bytes | None, first: int = TUNED, known: int = EXECUTIONS
+) -> float:
     """What an artifact earns over the champion, or over the heuristic that answers, as a share of its return.
 
-    Policies believe in models fitted to sets of executions, of seeds from ``first`` on; runs follow the law.
+    Policies believe in models fitted to sets of ``known`` executions, of seeds from ``first`` on; runs follow the law.
     """
     layout, law = Layout(problem.spec), Projector(Layout(problem.spec), problem.table, np.float32)
     gains, returns = [], []
     for seed in range(first, first + MODELS):
-        table = believed(seed)
+        table = believed(seed, known)
         evaluation = IterativeProblem(problem.spec, table)
         earned = []
         for contender in (artifact, champion or HEURISTICS["model_predictive"]):
@@ -182,17 +231,17 @@ def worth(problem: Problem, artifact: bytes, champion: bytes | None, first: int 
 
 
 @cache
-def believed(seed: int) -> ModelTable:
+def believed(seed: int, known: int) -> ModelTable:
     """The domain model of executions of a seed, of four members."""
     problem = PROBLEMS[PLANTED]()
-    return fit_domain_model(problem.spec, Executions(tuple(executions(problem, seed))), seed).table.thinned(4)
+    return fit_domain_model(problem.spec, Executions(executions(problem, seed, known)), seed).table.thinned(4)
 
 
-def executions(problem: Problem, seed: int) -> Samples:
+def executions(problem: Problem, seed: int, count: int = EXECUTIONS) -> tuple[Any, ...]:
     """Executions of the law, each at an allocation of its own."""
     rng, layout, found = np.random.default_rng(seed), Layout(problem.spec), []
     table, iterations = problem.table, problem.spec.iterations
-    rows = np.linspace(0, len(layout.allocations) - 1, EXECUTIONS).round().astype(int)
+    rows = np.linspace(0, len(layout.allocations) - 1, count).round().astype(int)
     for number, row in enumerate(rng.permutation(rows)):
         drift = np.cumsum(table.drift_sd[0] * rng.standard_normal(iterations))
         logs = table.log_mean[0, row, 0, 0] + table.effect_sd[0] * rng.standard_normal() + drift
@@ -257,7 +306,7 @@ class PlantedTraining(SimulatedTraining):
         return {}
 
 
-def simulated(name: str) -> list[Row]:
+def simulated(name: str) -> Planted:
     """The best rule, handicapped by the rule that is worse by as little as will do."""
     kind, workload = _example(name)
     training = PlantedTraining(kind, workload, 0)
@@ -276,15 +325,17 @@ def simulated(name: str) -> list[Row]:
 
     handicaps = tuned(lambda share: WORSE - gain(share)), tuned(lambda share: -BETTER - gain(share))
     poorer, champion = (f"{best} {share}".encode() for share in handicaps)
-    unspoilt, refused, promoted, spent = f"{best} 0".encode(), 0, 0, []
-    for seed in range(JUDGINGS):
-        judging = PlantedTraining(kind, workload, 10 * seed)
-        judging.worse = worse
+    unspoilt = f"{best} 0".encode()
+
+    def judging(seed: int) -> Judging:
+        training = PlantedTraining(kind, workload, 10 * seed)
+        training.worse = worse
         begun = time.process_time()
-        refused += not judging.judge(poorer, NOTHING, unspoilt, MARGIN)["promoted"]
-        spent.append(time.process_time() - begun)
-        promoted += judging.judge(unspoilt, NOTHING, champion, MARGIN)["promoted"]
-    return _rows(name, refused, promoted, (gain(handicaps[0], MEASURED), -gain(handicaps[1], MEASURED)), spent)
+        refused = not training.judge(poorer, NOTHING, unspoilt, MARGIN)["promoted"]
+        spent = time.process_time() - begun
+        return Judging(refused, training.judge(unspoilt, NOTHING, champion, MARGIN)["promoted"], spent)
+
+    return Planted((gain(handicaps[0], MEASURED), -gain(handicaps[1], MEASURED)), judging)
 
 
 def _example(name: str) -> tuple[Any, Workload]:
@@ -298,7 +349,7 @@ def _example(name: str) -> tuple[Any, Workload]:
     return cluster, Workload(spec, cluster.fit(Workload(spec, samples=[("march", codec.unpacked(read.data))]), 0).model)
 
 
-def workflow() -> list[Row]:
+def workflow() -> Planted:
     """The priorities that ship, which answer, and others that are off."""
     best = shipped()
     logs = {first: [one for seed in range(first, first + LOGS) for one in judged(seed)] for first in (TUNED, MEASURED)}
@@ -315,15 +366,15 @@ def workflow() -> list[Row]:
 
     handicaps = tuned(lambda share: loss(share) - COARSE / 2), tuned(lambda share: loss(share) - 2 * COARSE)
     worse, champion, usual = save(off(handicaps[0])), save(off(handicaps[1])), save(best)
-    refused, promoted, spent = 0, 0, []
-    for seed in range(JUDGINGS):
+
+    def judging(seed: int) -> Judging:
         sequences = judged(seed)
         begun = time.process_time()
-        refused += not judge(worse, sequences, usual, margin=COARSE)["promoted"]
-        spent.append(time.process_time() - begun)
-        promoted += judge(usual, sequences, champion, margin=COARSE)["promoted"]
-    worths = -loss(handicaps[0], MEASURED), loss(handicaps[1], MEASURED)
-    return _rows("workflow", refused, promoted, worths, spent, COARSE)
+        refused = not judge(worse, sequences, usual, margin=COARSE)["promoted"]
+        spent = time.process_time() - begun
+        return Judging(refused, judge(usual, sequences, champion, margin=COARSE)["promoted"], spent)
+
+    return Planted((-loss(handicaps[0], MEASURED), loss(handicaps[1], MEASURED)), judging, COARSE)
 
 
 def judged(seed: int) -> list[Sequence]:
@@ -370,20 +421,24 @@ def _trained(name: str) -> tuple[Any, Workload]:
     return _example(name)
 
 
-def _rows(
-    name: str,
-    refused: int,
-    promoted: int,
-    worths: tuple[float, float],
-    spent: list[float],
-    margin: float = MARGIN,
-    peer: tuple[str, float] | tuple[None, None] = (None, None),
-) -> list[Row]:
-    return [
-        _share(f"{name}: refused though worse", refused, worths[0], -0.5 * margin, REFUSED),
-        _share(f"{name}: promoted as it is better", promoted, worths[1], 2 * margin, PROMOTED),
-        _row(f"{name}: processor time of a judging", float(np.mean(spent)), "s", peer[0], peer[1], None),
+def rows(name: str, planted: Planted, judgings: list[Judging]) -> list[Row]:
+    """Of the judgings of a kind."""
+    refused, promoted = sum(each.refused for each in judgings), sum(each.promoted for each in judgings)
+    spent = float(np.mean([each.seconds for each in judgings]))
+    fits = [each.fit for each in judgings if each.fit is not None]
+    peer, before = ("fit", float(np.mean(fits))) if fits else (None, None)
+    found = [
+        _share(f"{name}: refused though worse", refused, planted.worths[0], -0.5 * planted.margin, REFUSED),
+        _share(f"{name}: promoted as it is better", promoted, planted.worths[1], 2 * planted.margin, PROMOTED),
+        _row(f"{name}: processor time of a judging", spent, "s", peer, before, None),
     ]
+    held = [each.holds for each in judgings if each.holds is not None]
+    if held:
+        share = sum(held) / len(held)
+        verdict = "met" if 0.90 <= share <= 0.98 else "missed"
+        title = f"{name}: 95 % intervals of the cross-fitted gain that hold it"
+        found.append(_row(title, share, "share", None, None, f"0.90 to 0.98: {verdict}"))
+    return found
 
 
 def _share(title: str, count: int, effect: float, wanted: float, goal: float) -> Row:

@@ -54,4 +54,6 @@ class Equivalence:
         return self.margin + ROUNDING * abs(self.reference)
 
     def __str__(self) -> str:
+        if not self.share:
+            return "any difference counts"
         return f"up to {number(self.margin, 2)}, {percent(self.share)} of the best heuristic's return, counts as none"

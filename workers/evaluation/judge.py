@@ -7,7 +7,7 @@ is level with what answers is not promoted: what answers goes on.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,6 +51,7 @@ class Judgement:
         counted: what users count, which is told before returns.
         clusters: which episodes vary together, [E]; None: each by itself. See ``statistics.estimate``.
         confidence: of the verdict, and of all intervals.
+        gain_margin: what must be earned over what answers now, as ``equivalence_margin``, which it is if None.
     """
 
     returns: Floats
@@ -61,6 +62,7 @@ class Judgement:
     counted: Counted | None = None
     clusters: Clusters | None = None
     confidence: float = 0.95
+    gain_margin: float | None = None
 
     @property
     def best(self) -> str:
@@ -74,8 +76,13 @@ class Judgement:
 
     @property
     def equivalence(self) -> Equivalence:
-        """The margin."""
+        """The margin to the baselines."""
         return Equivalence(self.equivalence_margin, float(self.baselines[self.best].mean()))
+
+    @property
+    def needed(self) -> Equivalence:
+        """The margin to what answers now."""
+        return self.equivalence if self.gain_margin is None else replace(self.equivalence, share=self.gain_margin)
 
     @property
     def advantage(self) -> dict[str, float]:
@@ -90,7 +97,7 @@ class Judgement:
     @property
     def detectable(self) -> float:
         """The smallest gain over what answers now that is found to be better in ``POWER`` of such judgings."""
-        return self._detectable(self._of(self.baselines, self.champion, self.incumbent))
+        return self._detectable(self._of(self.baselines, self.champion, self.incumbent), self.needed)
 
     @property
     def champion_advantage(self) -> dict[str, float] | None:
@@ -113,7 +120,7 @@ class Judgement:
     @property
     def better(self) -> bool:
         """Whether it is better than what answers now."""
-        return self.equivalence.better(self.gain)
+        return self.needed.better(self.gain)
 
     @property
     def promoted(self) -> bool:
@@ -127,15 +134,15 @@ class Judgement:
             doubt = (
                 f"not promoted: not at least as good as the best heuristic, {self.best}, with {self._sure} confidence"
             )
-            return f"{doubt}: {self._against(self.best)}; {self._stayed}"
-        against = f"{self._present}: {self._against(self.incumbent)}"
+            return f"{doubt}: {self._against(self.best, self.equivalence)}; {self._stayed}"
+        against = f"{self._present}: {self._against(self.incumbent, self.needed)}"
         best = self.baselines[self.best].mean()
         beside = "" if self.incumbent == self.best else f"; the best heuristic, {self.best}, returns {fixed(best, 5)}"
         if not self.better:
             return f"not promoted: not better than {against}{beside}; {self._stayed}"
         return f"promoted: better than {against}{beside}"
 
-    def _against(self, rival: str) -> str:
+    def _against(self, rival: str, margin: Equivalence) -> str:
         """The agent's figures and a rival's, which is a baseline or the incumbent."""
         returns = self._of(self.baselines, self.champion, rival)
         difference = self._interval(self.returns - returns)
@@ -147,12 +154,12 @@ class Judgement:
         )
         return (
             f"{told}return {fixed(self.returns.mean(), 5)} against {fixed(returns.mean(), 5)} (difference {mean}, "
-            f"{self._sure} interval {low} to {high}; {self.equivalence}; a gain of "
-            f"{fixed(self._detectable(returns), 5)} would be found in {percent(POWER, 0)} of such judgings)"
+            f"{self._sure} interval {low} to {high}; {margin}; a gain of "
+            f"{fixed(self._detectable(returns, margin), 5)} would be found in {percent(POWER, 0)} of such judgings)"
         )
 
-    def _detectable(self, rival: Floats) -> float:
-        return self.equivalence.margin + self._estimate(self.returns - rival).detectable(self.confidence)
+    def _detectable(self, rival: Floats, margin: Equivalence) -> float:
+        return margin.margin + self._estimate(self.returns - rival).detectable(self.confidence)
 
     def _estimate(self, values: Floats) -> Estimate:
         return estimate(values, self.clusters)

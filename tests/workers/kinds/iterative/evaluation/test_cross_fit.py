@@ -59,7 +59,7 @@ def test_a_belief_has_not_seen_the_executions_that_runs_follow() -> None:
 def test_a_plan_for_what_is_true_is_as_good_on_unseen_executions() -> None:
     report = CrossFit(SPEC, executions(planted, 18), seed=1).judged(planner())
     assert report["executions"] == 18
-    assert report["episodes"] == 2 * cross_fit.MEMBERS * cross_fit.EPISODES
+    assert report["episodes"] == 2 * cross_fit.DEALS * cross_fit.MEMBERS * cross_fit.EPISODES
     assert report["advantage"]["low"] > -0.02 * abs(report["return"]["mean"])
 
 
@@ -98,21 +98,38 @@ def belief(table: ModelTable, *offsets: float) -> ModelTable:
     return replace(table, members=members * np.ones((1, *table.log_mean.shape), np.float32))
 
 
-def test_intervals_are_over_the_models_that_runs_follow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twice the episodes say no more about other executions; models that differ make the interval wide."""
-    unlike = belief(TABLE, -0.3, -0.1, 0.1, 0.3)
-    alike = belief(TABLE, 0.0, 0.0, 0.0, 0.0)
+def test_intervals_are_over_the_halves_that_runs_follow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice the episodes say no more about other executions; halves that differ make the interval wide."""
+    unlike = Half(TABLE, belief(TABLE, -0.3, -0.1)), Half(TABLE, belief(TABLE, 0.1, 0.3))
+    alike = Half(TABLE, belief(TABLE, 0.0, 0.0)), Half(TABLE, belief(TABLE, 0.0, 0.0))
     width = {}
-    for name, followed in (("unlike", unlike), ("alike", alike)):
-        both = Half(TABLE, followed), Half(TABLE, followed)
+    for name, both in (("unlike", unlike), ("alike", alike)):
         monkeypatch.setattr(cross_fit, "halves", lambda *_, both=both: both)
         for episodes in (64, 256):
             arena = CrossFit(SPEC, (), seed=1, episodes=episodes)
-            assert np.bincount(arena.clusters).tolist() == [episodes] * 8
+            assert np.bincount(arena.models).tolist() == [episodes] * 4 * cross_fit.DEALS
+            assert np.bincount(arena.halves).tolist() == [2 * episodes] * 2 * cross_fit.DEALS
             gain = arena.judged(planner())["gain"]
             width[name, episodes] = gain["high"] - gain["low"]
     assert width["unlike", 256] > 3 * width["alike", 256]
     assert width["unlike", 256] > 0.6 * width["unlike", 64]
+
+
+def test_a_gain_that_the_whole_model_finds_needs_no_margin_on_unseen_executions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of two returns that differ by half the margin, the higher is enough here, and the lower is not."""
+    monkeypatch.setattr(cross_fit, "halves", lambda *_: (Half(TABLE, TABLE), Half(TABLE, TABLE)))
+    arena = CrossFit(SPEC, (), seed=1, episodes=32)
+    best = max(float(returns.mean()) for returns in arena.rules.values())
+    usual = arena.rules["model_predictive"]
+    luck = np.random.default_rng(1).normal(0, 1e-6, len(usual))
+    for share, promoted in ((0.5, True), (-0.5, False)):
+        returns = usual + max(0.0, best - float(usual.mean())) + share * MARGIN * abs(best) + luck
+        monkeypatch.setattr(arena, "returns", lambda _, returns=returns: returns)
+        report = arena.judged(b"")
+        assert report["promoted"] is promoted
+    assert "any difference counts" in arena.judged(b"")["reason"]
 
 
 def test_the_rule_that_is_better_on_unseen_executions_answers(monkeypatch: pytest.MonkeyPatch) -> None:
