@@ -106,7 +106,7 @@ class Workflow:
 
 
 def _predictor(workload: Workload) -> Predictor | None:
-    """By which run times are predicted where decisions are made; None: users are believed."""
+    """The workload's domain model; None: there is none."""
     from app.kinds.workflow.predictor import Predictor
 
     return Predictor.from_bytes(workload.model) if workload.model else None
@@ -116,12 +116,11 @@ def _planned(
     workload: Workload, samples: Samples, held_out: Sequence[Trace] = ()
 ) -> tuple[Sequence[Trace], Sequence[Trace]]:
     """Traces of samples, and others, with the run times by which the service would plan, fitted to the samples."""
+    from app.kinds.workflow.predictor import Predictor
     from workers.kinds.workflow.estimation.run_times import predicted, refitted
 
-    traces, predictor = [trace for _, trace in samples], _predictor(workload)
-    if predictor is None:
-        return traces, held_out
-    predictor = refitted(predictor, traces)
+    traces, model = [trace for _, trace in samples], _predictor(workload)
+    predictor = Predictor() if model is None else refitted(model, traces)
     return predicted(traces, predictor), predicted(held_out, predictor)
 
 

@@ -48,6 +48,7 @@ class SchedulerTrainer:
         champion: the artifact that answers now; it must be beaten to be replaced.
         margin: of practical equivalence, in the verdict.
         predictor: of run times, by which the service plans; it is fitted anew to what comes before the verdict's part.
+            None: there is no model, and the service believes users.
 
     Raises:
         Untrainable: backfilling is conservative, there are too few tasks, or they do not fit on one machine.
@@ -105,9 +106,9 @@ class SchedulerTrainer:
         return found
 
     def _expected(self, traces: list[Trace]) -> list[Trace]:
-        """Traces with what is expected of tasks: by the predictor, fitted to what none is judged on, else by users."""
+        """Traces with what is expected of tasks: by the predictor, fitted to what none is judged on."""
         if self.predictor is None:
-            return [trace._replace(estimate=np.maximum(trace.requested, trace.runtime)) for trace in traces]
+            return predicted(traces, Predictor())
         before = [selected(trace, slice(int(CHOSEN * trace.tasks))) for trace in traces]
         return predicted(traces, refitted(self.predictor, before))
 

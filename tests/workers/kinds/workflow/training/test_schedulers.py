@@ -13,7 +13,7 @@ from app.kinds.workflow.formats.swf import read_swf
 from app.kinds.workflow.layout import Layout
 from app.kinds.workflow.policies.artifact import SHIPPED, Scheduler, load
 from app.kinds.workflow.policies.schedulers import PriorityPolicy, StrategyPolicy
-from app.kinds.workflow.predictor import Predictor
+from app.kinds.workflow.predictor import UNKNOWN_SECONDS, Predictor
 from app.kinds.workflow.queue.advance import advance
 from app.kinds.workflow.queue.report import QueueReport
 from app.kinds.workflow.queue.state import begin, pack, unpack
@@ -202,6 +202,11 @@ def test_no_run_time_that_the_service_does_not_know_is_planned_with() -> None:
         )
     again = drawn(trainer.parts[0][1], 100, np.random.default_rng(0))
     assert (again.requested < again.runtime).any()
+    unfitted = KIND.trainer(Workload(spec(), samples=(("a", silent), ("b", short))), Request(), None)
+    first, second = (source.trace for source in unfitted.parts[0])
+    assert first.expected[0] == UNKNOWN_SECONDS  # of a user of whom no job has ended
+    assert not np.isclose(first.expected, first.runtime).any()
+    np.testing.assert_allclose(second.expected, short.estimate[: second.tasks])
 
 
 def test_a_training_goes_on_from_its_checkpoint_and_ends_in_a_verdict() -> None:
