@@ -23,6 +23,9 @@ FREEDOM = 4.0  # of Student's t: executions and iterations out of the ordinary w
 EFFECT_SD, EFFECT_PRIOR = 0.15, 2.0  # of run effects before any execution, and how many that is worth
 NOISE_SD, NOISE_PRIOR = 0.1, 4.0  # the same of noise, and how many measurements a stage's is drawn towards all stages'
 LEAST_SD = 1e-3
+TAIL = (
+    4.0  # scales beyond which a residual counts as this many: Student's scale is 6 to 9 % below normal noise's spread
+)
 
 
 class Samples(NamedTuple):
@@ -60,7 +63,13 @@ class _Stages(NamedTuple):
 
 
 class _Posterior:
-    """Point estimates of the spreads, and draws of the rest given them."""
+    """Point estimates of the spreads, and draws of the rest given them.
+
+    Attributes:
+        scale: Student's, of each stage, by which measurements are weighed, [I].
+        noise_sd: the spread that it comes to, [I].
+        effect_sd: of run effects.
+    """
 
     def __init__(self, samples: Samples, grid: Floats) -> None:
         self.samples, self.lattice = samples, shares(grid.shape[1])
@@ -69,7 +78,8 @@ class _Posterior:
         self.curves = [law(samples.allocations[first] / centre, self.lattice) for law in LAWS]  # [D, J] each
         self.grid = [law(grid / centre, self.lattice) for law in LAWS]  # [A, J] each
         self.runs, self.stages = int(samples.groups.max()) + 1, len(samples.importance)
-        self.noise_sd, self.effect_sd = np.full(self.stages, 2 * NOISE_SD), EFFECT_SD
+        self.scale, self.effect_sd = np.full(self.stages, 2 * NOISE_SD), EFFECT_SD
+        self.noise_sd = self.scale
         self.robust = np.ones(len(samples.logs))
         self._judge()
 
@@ -103,7 +113,7 @@ class _Posterior:
     def _judge(self) -> None:
         """What whole executions say: effects [G, J] by law, log likelihood [laws, J]; stages count by importance."""
         samples, weight = self.samples, self.samples.importance
-        scale = weight.sum() / (weight**2 * self.noise_sd**2).sum()
+        scale = weight.sum() / (weight**2 * self.scale**2).sum()
         rows = weight[samples.stages] * scale * self.robust
         self.precision = np.bincount(samples.groups, rows, self.runs)  # [G]
         variance = self.effect_sd**2 + 1 / np.maximum(self.precision, 1e-9)
@@ -136,7 +146,7 @@ class _Posterior:
         """Every share of each stage, its level being free."""
         samples, curve = self.samples, self.curves[law]
         rest = samples.logs - effects[samples.groups]
-        weights = self.robust / self.noise_sd[samples.stages] ** 2
+        weights = self.robust / self.scale[samples.stages] ** 2
         place, size = samples.stages * len(curve) + self.cell, self.stages * len(curve)
         at = np.bincount(place, weights, size).reshape(self.stages, -1)  # [I, D]
         sums = np.bincount(place, weights * rest, size).reshape(self.stages, -1)
@@ -158,11 +168,18 @@ class _Posterior:
         deviation, single = residual + effects[groups], (np.bincount(groups, minlength=self.runs) == 1)
         residual = np.where(single[groups], deviation / np.sqrt(2), residual)
         counts = np.bincount(stages, minlength=self.stages)
-        squares = np.bincount(stages, self.robust * residual**2, self.stages)
         freedom = np.maximum(counts * max(1 - (self.stages + (~single).sum()) / len(residual), 0.1), 0)
-        common = (squares.sum() + NOISE_PRIOR * NOISE_SD**2) / (freedom.sum() + NOISE_PRIOR)
-        self.noise_sd = np.sqrt((squares + NOISE_PRIOR * common) / (freedom + NOISE_PRIOR)) + LEAST_SD
-        self.robust = (FREEDOM + 1) / (FREEDOM + (residual / self.noise_sd[stages]) ** 2)
+
+        def spread(squares: Floats) -> Floats:
+            """Root of the mean of ``squares`` [n] of each stage, drawn towards that of all."""
+            each = np.bincount(stages, squares, self.stages)
+            common = (each.sum() + NOISE_PRIOR * NOISE_SD**2) / (freedom.sum() + NOISE_PRIOR)
+            return np.asarray(np.sqrt((each + NOISE_PRIOR * common) / (freedom + NOISE_PRIOR)) + LEAST_SD)
+
+        self.scale = spread(self.robust * residual**2)
+        self.robust = (FREEDOM + 1) / (FREEDOM + (residual / self.scale[stages]) ** 2)
+        limit = TAIL * self.scale[stages]
+        self.noise_sd = spread(np.clip(residual, -limit, limit) ** 2)
         between = max(self._in_common(deviation) + (deviation[single[groups]] ** 2).sum() / 2, 0.0)
         self.effect_sd = float(np.sqrt((between + EFFECT_PRIOR * EFFECT_SD**2) / (runs + EFFECT_PRIOR)))
 

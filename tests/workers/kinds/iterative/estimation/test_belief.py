@@ -123,6 +123,16 @@ def test_each_stage_has_its_own_noise() -> None:
     assert 2 * found[0, 5:].max() < found[0, :5].min()
 
 
+def test_noise_is_as_wide_as_it_was_planted_and_an_outlier_adds_little() -> None:
+    layout = _layout()
+    flat = _flat(layout, _ladder(6, 36, 96), noise=0.2)
+    whole = np.sqrt((_members(layout, flat).noise_sd ** 2).mean())
+    assert whole == pytest.approx(0.2, rel=0.03)
+    spoilt = flat._replace(metrics=flat.metrics.copy())
+    spoilt.metrics[::97] *= 1_000
+    assert np.sqrt((_members(layout, spoilt).noise_sd ** 2).mean()) < 1.2 * whole
+
+
 @pytest.mark.parametrize("sampled", [[[12.0], [20.0]], [[16.0]] * 6, [[16.0]]])
 def test_little_is_known_from_two_executions_or_one_allocation(sampled: list[list[float]]) -> None:
     layout = _layout()
