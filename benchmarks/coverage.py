@@ -383,7 +383,7 @@ def trace(random: Random, runs: int) -> Trace:
     return Trace(
         actions=actions,
         chosen=np.zeros(shape, np.int64),
-        legal=np.full(shape, 3),
+        legal=np.ones((*shape, 3), np.bool_),
         advised=np.zeros(shape, np.int64),
         chance=chances[actions],
         rewards=rewards,
