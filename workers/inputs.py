@@ -31,11 +31,23 @@ class ExogenousSeries(NamedTuple):
     high: NDArray[np.float64]
 
 
-class Shift(NamedTuple):
-    """A drift: factors by stream, and the names of the executions that were measured since; the others were before."""
+Chain = Sequence[Mapping[str, float]]
+"""Drifts, oldest first: of each the factors by stream, as a kind's ``Residual`` names them."""
 
-    factors: Mapping[str, float]
-    recent: Collection[str]
+
+class Drifts(NamedTuple):
+    """What has drifted, and what of it had when executions were measured.
+
+    Attributes:
+        now: drifts up to now.
+        then: drifts up to when each execution was measured, by its name; of others there had been none.
+    """
+
+    now: Chain = ()
+    then: Mapping[str, Chain] = {}
+
+
+STEADY = Drifts()
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +59,7 @@ class Workload:
         model: the domain model that is learned or judged under, as its kind stores it; empty where there is none.
         samples: empty where the model stands for them and nothing is held out.
         exogenous: series from outside, by name; read with the samples.
-        drift: what has become of what older samples say, as a kind's ``Residual`` names it; for a fit.
+        drifts: what has become of what older samples say.
         members: what the workloads that its spec names tell of themselves, by name.
     """
 
@@ -55,7 +67,7 @@ class Workload:
     model: bytes = b""
     samples: Samples = ()
     exogenous: Mapping[str, ExogenousSeries] = field(default_factory=dict)
-    drift: Shift | None = None
+    drifts: Drifts = STEADY
     members: Mapping[str, Member] = field(default_factory=dict)
 
 

@@ -12,27 +12,12 @@ from app.jobs.schemas import Priority
 Seed = Annotated[int, Field(ge=0, le=2**31 - 1, description="The same seed and samples give the same result.")]
 
 
-class Shift(BaseModel):
-    """Size of a drift, so that earlier measurements can still be used."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    factors: dict[str, Annotated[float, Field(gt=0, le=1e6)]] = Field(
-        description="By stream, as named in a run's `drift`: what is measured now over what was measured before.",
-        examples=[{"seconds.resnet18": 1.6}],
-    )
-    recent: list[str] = Field(default=[], description="Executions measured since; all others were measured before.")
-
-
 class FitRequest(BaseModel):
     """Options of a fit; all are optional."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{}]})
 
     seed: Seed = 0
-    drift: Shift | None = Field(
-        default=None, description="Rescale older executions to current conditions, as far as the kind supports it."
-    )
     priority: Priority = 0
 
 

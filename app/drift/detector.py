@@ -111,7 +111,7 @@ def observed(kept: Drift, residuals: Residuals, report: Report, reports: float =
         kept = Drift(report.model, {}, kept.notices, kept.blocks)
     reached, blocks = residuals.reached, kept.blocks
     if reached is not None:
-        blocks = counted(blocks, report.agent, reached)
+        blocks = counted(blocks, report.agent, reached, report.iteration)
     if not residuals.found:
         return kept if blocks is kept.blocks else Drift(kept.model, kept.streams, kept.notices, blocks)
     streams, threshold, notices = dict(kept.streams), reports * residuals.streams, list[Notice]()

@@ -19,29 +19,37 @@ MOST_BLOCKS = 24
 
 
 class Block(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """Reports of a run while one agent answered; ``agent``: its version, None for a heuristic."""
+    """Reports of a run, from the iteration ``first`` on, while one agent answered.
+
+    ``agent`` is its version, None for a heuristic; blocks of before ``first`` was stored have it as -1.
+    """
 
     agent: int | None
     outcome: str
     reports: int
     total: float
     number: float
+    first: int = -1
 
 
-def counted(blocks: tuple[Block, ...], agent: int | None, reached: Reached) -> tuple[Block, ...]:
-    """The blocks of a run, oldest first, with another report; the oldest ones go."""
+def counted(blocks: tuple[Block, ...], agent: int | None, reached: Reached, iteration: int) -> tuple[Block, ...]:
+    """The blocks of a run, oldest first, with the report of an iteration; the oldest ones go."""
     last = blocks[-1] if blocks else None
     if last is None or (last.agent, last.outcome) != (agent, reached.outcome) or last.reports == BLOCK:
-        fresh = Block(agent, reached.outcome, 1, reached.total, reached.number)
+        fresh = Block(agent, reached.outcome, 1, reached.total, reached.number, iteration)
         return (*blocks[-MOST_BLOCKS + 1 :], fresh)
     more = last.total + reached.total, last.number + reached.number
-    return (*blocks[:-1], Block(agent, reached.outcome, last.reports + 1, *more))
+    return (*blocks[:-1], Block(agent, reached.outcome, last.reports + 1, *more, last.first))
 
 
-def means(blocks: Iterable[Block], agent: int | None) -> list[float]:
-    """Of an agent's whole blocks in which anything was counted, but for its first, which is its predecessor's too."""
+def means(blocks: Iterable[Block], agent: int | None, since: int = 0) -> list[float]:
+    """Of an agent's whole blocks in a run, from an iteration on, in which anything was counted.
+
+    Without its first in the run, in which what its predecessor had decided was still being done.
+    """
     own = [block for block in blocks if block.agent == agent]
-    return [block.total / block.number for block in own[1:] if block.reports == BLOCK and block.number > 0]
+    whole = [block for block in own[1:] if block.reports == BLOCK and block.number > 0]
+    return [block.total / block.number for block in whole if block.first >= since]
 
 
 class Comparison(NamedTuple):

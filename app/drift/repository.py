@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
@@ -35,6 +36,37 @@ def newest(session: Session, workload_id: str, number: int) -> Sequence[Adaptati
     """The last ones, newest first."""
     statement = select(Adaptation).where(Adaptation.workload_id == workload_id)
     return session.scalars(statement.order_by(Adaptation.created_at.desc(), Adaptation.id).limit(number)).all()
+
+
+Chain = Sequence[Mapping[str, float]]
+"""Drifts, oldest first: of each the factors by stream."""
+
+
+class Known(NamedTuple):
+    """What had drifted from a time on."""
+
+    since: datetime
+    drifts: Chain
+
+
+def history(session: Session, workload_id: str) -> Sequence[Known]:
+    """What each answer to a drift went by, oldest first."""
+    columns = Adaptation.created_at, Adaptation.steps
+    statement = select(*columns).where(Adaptation.workload_id == workload_id)
+    rows = session.execute(statement.order_by(Adaptation.created_at, Adaptation.id))
+    return [Known(row.created_at, _drifts(row.steps[0]["figures"])) for row in rows if row.steps]
+
+
+def _drifts(figures: Mapping[str, Any]) -> Chain:
+    """Answers of before drifts were followed say only what had become of what was measured before their own."""
+    found: Chain = figures.get("drifts") or [figures["factors"]]
+    return found
+
+
+def in_force(history: Sequence[Known], at: datetime | None = None) -> Chain:
+    """What had drifted at a time; None: all that has."""
+    known = [one.drifts for one in history if at is None or one.since <= at]
+    return known[-1] if known else ()
 
 
 def concerned(session: Session) -> Sequence[str]:

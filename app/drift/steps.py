@@ -20,7 +20,7 @@ from app.agents.schemas import TrainRequest
 from app.agents.service import Change
 from app.database.tables import Adaptation, Job, Run, Workload
 from app.domain_models import repository as models
-from app.domain_models.schemas import FitRequest, Shift
+from app.domain_models.schemas import FitRequest
 from app.drift import repository
 from app.drift.detector import Notice, restored
 from app.drift.realised import BLOCK, Comparison, compared, means
@@ -50,6 +50,12 @@ class Context(NamedTuple):
         """Who answered when the training began: by role, versions; None for a heuristic."""
         figures = next(step["figures"] for step in self.adaptation.steps if step["state"] == "training")
         found: dict[str, int | None] = figures["answering"]
+        return found
+
+    @property
+    def since(self) -> Mapping[str, int]:
+        """By run, the iteration from which on it has drifted, about; runs that began later are not there."""
+        found: dict[str, int] = self.adaptation.steps[0]["figures"].get("since", {})
         return found
 
     def go_on(self, state: str, why: str, **figures: Any) -> None:
@@ -103,7 +109,7 @@ def _plain(notice: Notice) -> dict[str, Any]:
 
 
 def _new(session: Session, workload: Workload, response: DriftResponse) -> list[Noticed]:
-    """Notices against the model that decisions go by, later than what was done last."""
+    """Notices of runs that go on, against the model that decisions go by, later than what was done last."""
     version = _model_version(session, workload)
     last = next(iter(repository.newest(session, workload.id, 1)), None)
     rest = timedelta(seconds=response.pause_seconds)
@@ -111,6 +117,7 @@ def _new(session: Session, workload: Workload, response: DriftResponse) -> list[
     return [
         Noticed(run, notice)
         for run in repository.runs(session, workload.id, drifted=True)
+        if run.state == "running"
         for notice in restored(run.drift).notices
         if notice.model == version and (after is None or datetime.fromisoformat(notice.at) > after)
     ]
@@ -124,18 +131,35 @@ def _model_version(session: Session, workload: Workload) -> int | None:
 
 
 def _fit(on: Context, noticed: list[Noticed]) -> None:
-    """Make what the runs have reported since the drift a sample, and queue a fit that goes by it."""
+    """Cut the runs where they drifted, and queue a fit that goes by that."""
     since = {one.run.id: one.notice.since for one in sorted(noticed, key=lambda one: -one.notice.since)}
     recent = [
         name
         for run in {one.run.id: one.run for one in noticed}.values()
-        if (name := samples.add_part_of_run(on.session, run, since[run.id], on.now)) is not None
+        if (name := samples.cut_run(on.session, run, since[run.id], on.now)) is not None
     ]
     factors = {one.notice.stream: one.notice.factor for one in sorted(noticed, key=lambda one: one.notice.at)}
-    request = FitRequest(seed=on.response.seed, drift=Shift(factors=factors, recent=recent))
-    job = _queue(on, "fit", request.model_dump(mode="json"))
+    job = _queue(on, "fit", FitRequest(seed=on.response.seed).model_dump(mode="json"))
     first = Notice(**on.adaptation.notice)
-    on.go_on("fitting", first.text, factors=factors, samples=recent, statistic=first.statistic, job=job.id)
+    others = {run.id: run.next_iteration for run in repository.runs(on.session, on.workload.id)}
+    on.go_on(
+        "fitting",
+        first.text,
+        factors=factors,
+        drifts=[*_before(on, first), factors],
+        since=others | since,
+        samples=recent,
+        statistic=first.statistic,
+        job=job.id,
+    )
+
+
+def _before(on: Context, notice: Notice) -> repository.Chain:
+    """What had drifted by the time of the model that the notice compares with."""
+    version = notice.model
+    model = None if version is None else models.find(on.session, on.workload.id, version)
+    history = repository.history(on.session, on.workload.id)
+    return () if model is None else repository.in_force(history, model.created_at)
 
 
 def _queue(on: Context, job_type: Any, request: dict[str, Any]) -> Job:
@@ -250,12 +274,13 @@ def watched(on: Context) -> None:
     if set(agents.rivals(on.workload).values()) != {version}:
         on.end("superseded", "another agent was promoted, or this one taken back, by hand")
         return
-    blocks = [block for run in repository.runs(on.session, on.workload.id) for block in restored(run.drift).blocks]
-    after, wanted = means(blocks, version), on.response.window_reports // BLOCK
+    runs = [(run.id, restored(run.drift).blocks) for run in reversed(repository.runs(on.session, on.workload.id))]
+    after, wanted = [mean for _, own in runs for mean in means(own, version)], on.response.window_reports // BLOCK
     if len(after) < wanted:
         return
-    earlier = means(blocks, before)[-wanted:]
-    figures: dict[str, Any] = {"reports": len(after) * BLOCK, "outcome": next(b.outcome for b in blocks)}
+    earlier = [mean for run, own in runs for mean in means(own, before, on.since.get(run, 0))][-wanted:]
+    outcome = next(block.outcome for _, own in runs for block in own if block.agent == version)
+    figures: dict[str, Any] = {"reports": len(after) * BLOCK, "outcome": outcome}
     told = evidence.interval(after)
     figures |= {"realised": told.model_dump(), "promised": _promised(on, figures["outcome"])}
     comparison = compared(earlier, after) if len(earlier) >= FEWEST_BLOCKS else None

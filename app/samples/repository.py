@@ -100,18 +100,27 @@ PART = "@"
 """Between a run's id and the iteration from which a sample of it begins."""
 
 
-def remove_parts(session: Session, workload_id: str, run_id: str) -> None:
-    """Delete what a part of a run was made a sample of."""
-    parts = (
-        Execution.workload_id == workload_id,
-        Execution.source == "run",
-        Execution.name.startswith(f"{run_id}{PART}"),
-    )
-    session.execute(delete(Execution).where(*parts).execution_options(synchronize_session=False))
+class Part(NamedTuple):
+    """A sample of a run's reports from an iteration on, up to the next part."""
+
+    id: str
+    since: int
+    created_at: datetime
 
 
-def reports_of_run(session: Session, run_id: str, since: int = 0) -> list[dict[str, Any]]:
-    """The reports of a run from an iteration on, in order."""
+def parts_of_run(session: Session, workload_id: str, run_id: str) -> list[Part]:
+    """The parts that a run is cut into, in order; none where it is whole."""
+    columns = Execution.id, Execution.name, Execution.created_at
+    statement = select(*columns).where(Execution.workload_id == workload_id, Execution.source == "run")
+    rows = session.execute(statement.where(Execution.name.startswith(f"{run_id}{PART}")))
+    parts = [Part(row.id, int(row.name.removeprefix(f"{run_id}{PART}")), row.created_at) for row in rows]
+    return sorted(parts, key=lambda part: part.since)
+
+
+def reports_of_run(session: Session, run_id: str, since: int = 0, until: int | None = None) -> list[dict[str, Any]]:
+    """The reports of a run from an iteration on, and before another, in order."""
     statement = select(Iteration).where(Iteration.run_id == run_id, Iteration.iteration >= since)
+    if until is not None:
+        statement = statement.where(Iteration.iteration < until)
     rows = session.scalars(statement.order_by(Iteration.iteration).execution_options(yield_per=REPORTS_AT_ONCE))
     return [row.report for row in rows]

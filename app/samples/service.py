@@ -320,36 +320,56 @@ def executions(session: Session, workload: Workload) -> list[tuple[str, Any]]:
 def add_run(session: Session, run: Run, now: Callable[[], datetime] = utc_now) -> list[dict[str, Any]]:
     """Turn what a run reported into a sample of its workload, in the caller's transaction; gives its reports in order.
 
-    A run that leaves nothing to learn from leaves no sample, and a second call changes nothing.
+    Of a run that was cut where something drifted, its last part gets what came since. A run that leaves nothing to
+    learn from leaves no sample, and a second call changes nothing.
 
     Raises:
         TooManyRequests: the tenant would have more executions than it may.
     """
     workload = session.get_one(Workload, run.workload_id)
     reports = repository.reports_of_run(session, run.id)
-    repository.remove_parts(session, workload.id, run.id)
-    if not reports or repository.known(session, workload.id, [run.id]):
-        return reports
-    sample = codec_of(workload).of_run(run.id, reports)
-    if sample is not None:
-        repository.add(session, [row(Target(workload.tenant, workload.id), new_id(), sample, "run", now())])
-        check_quota(session, workload.tenant)
+    parts = repository.parts_of_run(session, workload.id, run.id)
+    if parts:
+        _add_part(session, workload, run, parts, parts[-1].since, None, parts[-1].created_at)
+    elif reports and not repository.known(session, workload.id, [run.id]):
+        _add(session, workload, codec_of(workload).of_run(run.id, reports), now())
+    check_quota(session, workload.tenant)
     return reports
 
 
-def add_part_of_run(session: Session, run: Run, since: int, now: datetime) -> str | None:
-    """Turn what a run has reported from an iteration on into a sample, in the caller's transaction; its name.
+def cut_run(session: Session, run: Run, since: int, now: datetime) -> str | None:
+    """Make what a run has reported from an iteration on a sample, and what it had before, in the caller's transaction.
 
-    It goes when the run ends, for all that it reported is a sample then. None where nothing is to be learned of it, and
-    where the run has ended: then it is one already.
+    They are apart, because something has drifted in between. Gives the name of the newer; None where nothing is to be
+    learned of it.
     """
     workload = session.get_one(Workload, run.workload_id)
-    if run.state != "running":
-        return run.id
+    parts = repository.parts_of_run(session, workload.id, run.id)
+    before, created_at = (parts[-1].since, parts[-1].created_at) if parts else (0, run.created_at)
+    if before < since:
+        _add_part(session, workload, run, parts, before, since, created_at)
+    return _add_part(session, workload, run, parts, since, None, now)
+
+
+def _add_part(
+    session: Session,
+    workload: Workload,
+    run: Run,
+    parts: Sequence[repository.Part],
+    since: int,
+    until: int | None,
+    created_at: datetime,
+) -> str | None:
+    """Store a part of a run, in place of the one that began there; its name."""
     name = f"{run.id}{repository.PART}{since}"
-    sample = codec_of(workload).of_run(name, repository.reports_of_run(session, run.id, since))
+    sample = codec_of(workload).of_run(name, repository.reports_of_run(session, run.id, since, until))
     if sample is None:
         return None
-    repository.remove_parts(session, workload.id, run.id)
-    repository.add(session, [row(Target(workload.tenant, workload.id), new_id(), sample, "run", now)])
+    repository.remove(session, [part.id for part in parts if part.since == since])
+    _add(session, workload, sample, created_at)
     return name
+
+
+def _add(session: Session, workload: Workload, sample: Sample | None, created_at: datetime) -> None:
+    if sample is not None:
+        repository.add(session, [row(Target(workload.tenant, workload.id), new_id(), sample, "run", created_at)])

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from app.database.tables import Workload
 from app.domain_models import service as domain_models
-from workers.inputs import Shift
 from workers.kinds.registry import learned_kind
 from workers.tasks import inputs
 from workers.tasks.base import RunningJob
@@ -18,9 +15,6 @@ def fit(job: RunningJob) -> None:
         workload = session.get_one(Workload, job.lease.workload_id)
         kind, spec_version = workload.kind, workload.spec_version
         given = inputs.workload(session, workload, with_samples=True)
-    drift = job.lease.request.get("drift")
-    if drift is not None:
-        given = replace(given, drift=Shift(drift["factors"], drift["recent"]))
     fitted = learned_kind(kind).fit(given, int(job.lease.request.get("seed", 0)))
     job.publish(
         lambda session: {

@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 from app.agents.service import NO_MODEL
 from app.database import tables
 from app.domain_models import repository as domain_models
+from app.drift import repository as drift_rows
 from app.evaluations import repository as evaluations
 from app.evaluations.schemas import HeldOut
 from app.exogenous import repository as exogenous_rows
@@ -21,7 +22,7 @@ from app.kinds.registry import KINDS, read_spec
 from app.runs.logs import logged, reported
 from app.samples import service as samples
 from app.workloads import members
-from workers.inputs import ExogenousSeries, HoldOut, LoggedRun, Samples, Workload
+from workers.inputs import STEADY, Drifts, ExogenousSeries, HoldOut, LoggedRun, Samples, Workload
 
 
 class Model(NamedTuple):
@@ -48,7 +49,18 @@ def workload(
     if not with_samples:
         return Workload(spec, model.data, members=told)
     found = _samples(session, row, until)
-    return Workload(spec, model.data, found, exogenous(session, row, until), members=told)
+    drifts = _drifts(session, row, until)
+    return Workload(spec, model.data, found, exogenous(session, row, until), drifts, told)
+
+
+def _drifts(session: Session, row: tables.Workload, until: datetime | None) -> Drifts:
+    """What has drifted; of each execution what had when it was stored."""
+    history = drift_rows.history(session, row.id)
+    if not history:
+        return STEADY
+    stored = evaluations.stored(session, row.id)
+    then = {one.name: drift_rows.in_force(history, one.created_at) for one in stored}
+    return Drifts(drift_rows.in_force(history, until), then)
 
 
 def exogenous(session: Session, row: tables.Workload, until: datetime | None = None) -> dict[str, ExogenousSeries]:

@@ -10,14 +10,20 @@ from fastapi.testclient import TestClient
 from sqlalchemy import select
 
 from app.database.engine import Database
-from app.database.tables import Adaptation, Execution, Iteration, Job
+from app.database.tables import Adaptation, Execution, Iteration, Job, Run
 from app.drift import service, steps
+from app.drift.detector import restored
+from app.drift.realised import means
 from app.kinds.inference.spec import InferenceSpec
+from app.samples import service as samples
+from app.workloads import service as workloads
 from tests.app.both import on_both
 from tests.app.drift.serving import EACH, NAME, SPEC, Served, finish, publish_agent, publish_model, registered
-from tests.app.runs.reporting import start
+from tests.app.runs.reporting import TENANT, start
+from workers.tasks import inputs
 
 RESPONSE: dict[str, Any] = {"respond": "retrain", "shadow_decisions": 20, "window_reports": 200, "budget": 5_000}
+USUAL, DRIFTED = 130, 130  # reports before a drift and until the answer to it begins
 PROMISED = [
     {"name": "response_quality", "unit": "share", "policies": {"agent": {"mean": 0.9, "low": 0.88, "high": 0.92}}}
 ]
@@ -28,8 +34,8 @@ def noticed(client: TestClient, database: Database, given: InferenceSpec = SPEC,
     registered(database, given)
     assert client.put(f"/workloads/{NAME}/drift", json=RESPONSE | changed).status_code == 200
     served = Served(database, start(database, NAME))
-    served.go(130)
-    assert any("drift" in decision for decision in served.go(60, 1.8))
+    served.go(USUAL)
+    assert any("drift" in decision for decision in served.go(DRIFTED, 1.8))
     return served
 
 
@@ -81,10 +87,12 @@ def test_a_drift_leads_to_a_fit_a_training_a_shadow_and_a_promotion(client: Test
     assert (begun["state"], begun["run"], begun["notice"]["stream"]) == ("fitting", served.run, "seconds.small")
     with backend.reading() as session:
         fit = session.get_one(Job, begun["job"])
-        [sample] = session.scalars(select(Execution.name)).all()
+        parts = session.scalars(select(Execution.name).order_by(Execution.created_at)).all()
     assert (fit.type, fit.state) == ("fit", "queued")
-    assert fit.request["drift"]["recent"] == [sample] == [f"{served.run}@{begun['notice']['since']}"]
-    assert fit.request["drift"]["factors"]["seconds.small"] == pytest.approx(1.8, rel=0.05)
+    assert parts == [f"{served.run}@0", f"{served.run}@{begun['notice']['since']}"]
+    figures = begun["steps"][0]["figures"]
+    assert figures["samples"] == parts[1:]
+    assert figures["drifts"] == [figures["factors"]] == [{"seconds.small": pytest.approx(1.8, rel=0.05)}]
     assert service.step(backend) == 0
 
     finish(backend, fit.id, model=publish_model(backend, 1.8))
@@ -241,12 +249,76 @@ def test_a_step_that_is_broken_off_leaves_nothing_and_is_taken_again(
     assert service.step(database) == 1
 
 
-def test_the_sample_of_a_part_goes_when_the_run_ends(client: TestClient, database: Database) -> None:
-    served = noticed(client, database)
+def requests_of(database: Database) -> dict[str, int]:
+    """By sample, oldest first, the requests that it holds."""
+    with database.reading() as session:
+        workload = workloads.require(session, TENANT, NAME)
+        return {name: len(content.requests.time) for name, content in samples.executions(session, workload)}
+
+
+def test_a_run_is_cut_where_it_drifts_and_its_last_part_grows_until_it_ends(
+    client: TestClient, database: Database
+) -> None:
+    """Two drifts of one run: three samples, each request in one of them; what was measured when is followed."""
+    served = noticed(client, database, pause_seconds=0)
     service.step(database)
+    finish(database, state(client)["job"], model=publish_model(database, 1.8))
+    service.step(database)
+    finish(database, state(client)["job"], agent=publish_agent(database, 2, good=False))
+    service.step(database)
+    first, cut = state(client), state(client)["notice"]["since"]
+    again = Served(database, start(database, NAME))
+    again.go(USUAL, 1.8)
+    assert not any("drift" in decision for decision in served.go(20, 1.8))
+    assert any("drift" in decision for decision in served.go(DRIFTED, 0.9))
+    assert service.step(database) == 1
+    second = state(client)
+    assert (second["id"] != first["id"], second["run"]) == (True, served.run)
+    came, went = first["steps"][0]["figures"]["factors"], second["steps"][0]["figures"]["factors"]
+    assert went["seconds.small"] == pytest.approx(0.5, rel=0.1)
+    assert second["steps"][0]["figures"]["drifts"] == [came, went]
+    names = [f"{served.run}@0", f"{served.run}@{cut}", f"{served.run}@{second['notice']['since']}"]
+    assert list(requests_of(database)) == names
+    with database.reading() as session:
+        workload = workloads.require(session, TENANT, NAME)
+        drifts = inputs.workload(session, workload, with_samples=True).drifts
+    assert drifts.now == [came, went]
+    assert [list(drifts.then[name]) for name in names] == [[], [came], [came, went]]
+    served.go(11, 0.9)
     assert client.patch(f"/runs/{served.run}", json={"state": "finished"}).status_code == 200
-    found = client.get(f"/workloads/{NAME}/samples").json()["items"]
-    assert [one["execution"] for one in found] == [served.run]
+    assert client.patch(f"/runs/{served.run}", json={"state": "finished"}).status_code == 200
+    found = requests_of(database)
+    assert list(found) == names
+    assert sum(found.values()) == -(-served.number // 2)
+
+
+def test_a_run_that_has_ended_begins_nothing(client: TestClient, database: Database) -> None:
+    served, other = noticed(client, database), Served(database, start(database, NAME))
+    other.go(10)
+    assert client.patch(f"/runs/{served.run}", json={"state": "finished"}).status_code == 200
+    assert service.step(database) == 0
+
+
+def test_what_was_reached_before_the_drift_takes_no_agent_back(client: TestClient, database: Database) -> None:
+    """Two runs, one of which has reported before the drift alone: it has reached more than anybody can since."""
+    registered(database)
+    assert client.put(f"/workloads/{NAME}/drift", json=RESPONSE).status_code == 200
+    served, idle = (Served(database, start(database, NAME)) for _ in range(2))
+    idle.go(600)
+    served.go(USUAL)
+    assert any("drift" in decision for decision in served.go(DRIFTED, 40.0))
+    tried(client, database)
+    served.go(25, 40.0)
+    service.step(database)
+    assert champion(client) == 1
+    served.go(320, 40.0)
+    service.step(database)
+    done = state(client)
+    figures = done["steps"][-1]["figures"]
+    with database.reading() as session:
+        kept = [restored(session.get_one(Run, run.run).drift).blocks for run in (idle, served)]
+    assert means(kept[0], None)[-1] > figures["before"] + 0.1
+    assert (done["state"], champion(client)) == ("kept", 1)
 
 
 def champions(client: TestClient) -> dict[str, int]:
@@ -263,8 +335,8 @@ def test_users_agents_are_tried_promoted_and_taken_back_together(
     assert client.post(f"/workloads/{NAME}/agents/{before}/promote", json={"role": "web"}).status_code == 200
     assert client.put(f"/workloads/{NAME}/drift", json=RESPONSE).status_code == 200
     served = Served(database, start(database, NAME))
-    served.go(130)
-    assert any("drift" in decision for decision in served.go(60, 1.8))
+    served.go(USUAL)
+    assert any("drift" in decision for decision in served.go(DRIFTED, 1.8))
     tried(client, database, waits=waits, given=EACH)
     assert {decision["shadow"]["agent"] for decision in served.go(25, 1.8)} == {2}
     service.step(database)

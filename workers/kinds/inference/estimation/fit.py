@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,10 +13,10 @@ from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import LASTING, Floats, ServiceModel
 from app.kinds.inference.samples.content import BATCH, CORES, SECONDS, SERVER, VARIANT, Content
 from workers.estimators.base import TooLittleData
-from workers.inputs import Shift, Workload
+from workers.inputs import Chain, Drifts, Workload
 from workers.kinds.contract import Fitted
 from workers.kinds.inference.estimation.arrivals import Arrivals, Series, back_test, dispersion, fit_arrivals, series
-from workers.kinds.inference.estimation.counts import counted
+from workers.kinds.inference.estimation.counts import counted, span
 from workers.kinds.inference.estimation.forecasts import forecasts, longest
 from workers.kinds.inference.estimation.held_out import HeldOut, held_out
 from workers.kinds.inference.estimation.laws import LAWS
@@ -34,15 +34,13 @@ def fit(workload: Workload, seed: int) -> Fitted:
     """
     layout = Layout(workload.spec)
     contents: Sequence[Content] = [content for _, content in workload.samples]
-    slower = [slowdown(layout, name, workload.drift) for name, _ in workload.samples]
-    rows = thinned(measured(contents, slower), np.random.default_rng([seed, 2]))
+    since = [became(layout, workload.drifts, name) for name, _ in workload.samples]
+    rows = thinned(measured(contents, [one.seconds for one in since]), np.random.default_rng([seed, 2]))
     _check(layout, rows, contents)
-    recent = () if workload.drift is None else workload.drift.recent
-    older = [content for name, content in workload.samples if name not in recent] or contents
+    older, levels = _alike(workload, since)
     counts = counted([content.requests for content in older], len(layout.users), workload.spec.control_seconds)
     logs = [series(counts, user) for user in range(len(layout.users))]
     fine = _fine(older, layout)
-    levels = [load(name, workload.drift) for name in layout.users]
     arrivals = [shifted(fit_arrivals(own, finer), level) for own, finer, level in zip(logs, fine, levels, strict=True)]
     service = ServiceTime(len(layout.variants), len(layout.servers), seed).fit(rows)
     tested = held_out(rows, len(layout.variants), len(layout.servers), seed)
@@ -70,21 +68,44 @@ def measured(contents: Sequence[Content], slower: Sequence[Floats] = ()) -> Rows
     return rows._replace(seconds=rows.seconds * np.stack(slower)[which, variant])
 
 
-def slowdown(layout: Layout, execution: str, drift: Shift | None) -> Floats:
-    """By variant, what an execution's seconds have become, [V]; of variants that none has noticed the geometric mean of
-    the others, for they run on the same servers.
+class Became(NamedTuple):
+    """What has become of what an execution measured: factors of seconds by variant [V], of requests by user [U]."""
+
+    seconds: Floats
+    requests: Floats
+
+
+def became(layout: Layout, drifts: Drifts, execution: str) -> Became:
+    """What drifts since an execution was measured have made of it."""
+    now, then = (_together(layout, chain) for chain in (drifts.now, drifts.then.get(execution, ())))
+    return Became(now.seconds / then.seconds, now.requests / then.requests)
+
+
+def _together(layout: Layout, chain: Chain) -> Became:
+    """What drifts come to one after the other.
+
+    Variants of which none was noticed have the geometric mean of the others, for they run on the same servers.
     """
-    if drift is None or execution in drift.recent:
-        return np.ones(len(layout.variants))
-    known = {name: drift.factors.get(f"{SECONDS_OF}{name}") for name in layout.variants}
-    logs = [float(np.log(factor)) for factor in known.values() if factor is not None]
-    others = float(np.exp(np.mean(logs))) if logs else 1.0
-    return np.array([others if factor is None else factor for factor in known.values()])
+    seconds, requests = np.ones(len(layout.variants)), np.ones(len(layout.users))
+    for factors in chain:
+        known = np.array([factors.get(f"{SECONDS_OF}{name}", np.nan) for name in layout.variants])
+        noticed = ~np.isnan(known)
+        others = np.exp(np.log(known[noticed]).mean()) if noticed.any() else 1.0
+        seconds *= np.where(noticed, known, others)
+        requests *= [factors.get(f"{ARRIVALS_OF}{name}", 1.0) for name in layout.users]
+    return Became(seconds, requests)
 
 
-def load(user: str, drift: Shift | None) -> float:
-    """What a user's requests per second have become."""
-    return 1.0 if drift is None else drift.factors.get(f"{ARRIVALS_OF}{user}", 1.0)
+def _alike(workload: Workload, since: Sequence[Became]) -> tuple[list[Content], Floats]:
+    """The executions of which the same has become, and what of each user's requests, [U]: those of the longest logs.
+
+    What runs leave tells of no time of day, so after a drift the older logs count until there are longer ones.
+    """
+    contents: dict[tuple[float, ...], list[Content]] = {}
+    for (_, content), became in zip(workload.samples, since, strict=True):
+        contents.setdefault(tuple(became.requests.round(9)), []).append(content)
+    factors = max(contents, key=lambda key: sum(span(one.requests) for one in contents[key]))
+    return contents[factors], np.array(factors)
 
 
 def shifted(fitted: Arrivals, factor: float) -> Arrivals:

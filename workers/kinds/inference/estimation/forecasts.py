@@ -16,7 +16,7 @@ from workers.kinds.inference.estimation.counts import parts, span
 
 
 def forecasts(
-    layout: Layout, contents: Sequence[Content], levels: Sequence[float], seed: int
+    layout: Layout, contents: Sequence[Content], levels: NDArray[np.float64], seed: int
 ) -> tuple[NDArray[np.uint8], dict[str, Any]]:
     """What the model keeps of forecasters, and the report of each by user, from the longest part of a log.
 

@@ -14,7 +14,7 @@ from app.kinds.inference.model import ServiceModel
 from app.kinds.inference.samples.content import Content, Requests
 from tests.app.kinds.inference.workloads import spec
 from workers.estimators.base import TooLittleData
-from workers.inputs import Shift, Workload
+from workers.inputs import Drifts, Workload
 from workers.kinds.contract import Fitted
 from workers.kinds.inference.estimation.fit import fit
 
@@ -53,13 +53,48 @@ def test_a_drift_brings_what_was_measured_before_to_where_it_is_now() -> None:
     slower = batches(servers=(0,), variants=(0,))
     slower[:, 4] *= 1.6
     old, recent = Content(batches(), requests()), Content(slower, requests(0))
-    drift = Shift({"seconds.small": 1.6, "arrivals.web": 2.0}, ["run@5"])
-    shifted = fit(Workload(spec(), samples=[("old", old), ("run@5", recent)], drift=drift), 0)
+    chain = [{"seconds.small": 1.6, "arrivals.web": 2.0}]
+    drifts = Drifts(chain, {"run@5": chain})
+    shifted = fit(Workload(spec(), samples=[("old", old), ("run@5", recent)], drifts=drifts), 0)
     now, before = KIND.model(shifted.model), KIND.model(fitted(old).model)
     assert now.seconds() / before.seconds() == pytest.approx(1.6, rel=0.08)  # also what nobody has measured since
     assert (now.rate / before.rate).mean(axis=1) == pytest.approx([2.0, 1.0])
     blind = KIND.model(fitted(old, recent).model)
     assert (blind.seconds()[1] / before.seconds()[1]).max() < 1.5
+
+
+def test_drifts_add_up_and_go_back() -> None:
+    """Twice as slow, and as before again: each execution is brought from where it was measured to where it is now.
+
+    Then one variant alone becomes twice as fast: at the first drift it had gone along with the other, unnoticed.
+    """
+    slower = batches()
+    slower[:, 4] *= 2.0
+    first, second, third = {"seconds.small": 2.0}, {"seconds.small": 0.5}, {"seconds.large": 0.5, "seconds.small": 1.0}
+    samples = [("old", Content(batches(), requests())), ("run@5", Content(slower, requests(0)))]
+    then = {"run@5": [first]}
+    once, twice, thrice = (
+        KIND.model(fit(Workload(spec(), samples=samples, drifts=Drifts(chain, then)), 0).model).seconds()
+        for chain in ([first], [first, second], [first, second, third])
+    )
+    true = KIND.model(fitted(Content(batches(), requests())).model).seconds()
+    assert once / true == pytest.approx(2.0, rel=0.05)
+    assert twice / true == pytest.approx(1.0, rel=0.05)
+    names = [variant.name for variant in spec().variants]
+    small, large = names.index("small"), names.index("large")
+    assert thrice[:, large] / true[:, large] == pytest.approx(0.5, rel=0.05)
+    assert thrice[:, small] / true[:, small] == pytest.approx(1.0, rel=0.05)
+
+
+def test_requests_are_learned_of_the_longest_logs_of_one_level() -> None:
+    """Logs of twice as many requests are not mixed with those of before, and take their place once they are longer."""
+    chain = [{"arrivals.web": 2.0, "arrivals.mobile": 2.0}]
+    short, long = Content(batches(), requests(100)), Content(batches(), requests())
+    samples = [("old", short), ("new", long)]
+    rate = KIND.model(fit(Workload(spec(), samples=samples, drifts=Drifts(chain, {"new": chain})), 0).model).rate
+    assert rate == pytest.approx(KIND.model(fitted(long).model).rate)
+    back = KIND.model(fit(Workload(spec(), samples=samples, drifts=Drifts(chain, {"old": chain})), 0).model).rate
+    assert back == pytest.approx(2.0 * rate)
 
 
 class TestFit:

@@ -14,7 +14,7 @@ from tests.app.kinds.inference.workloads import spec
 from tests.workers.kinds.inference.estimation.test_fit import batches
 from workers.estimators.forecasting.back_test import FEWEST
 from workers.estimators.forecasting.several import SECONDS
-from workers.inputs import Shift, Workload
+from workers.inputs import STEADY, Drifts, Workload
 from workers.kinds.inference.estimation.fit import fit
 
 
@@ -27,28 +27,28 @@ def log(hours: float, every: tuple[float, float] = (10.0, 30.0)) -> Requests:
     return Requests((time[order] * MICRO).astype(np.int64), user[order].astype(np.uint8), np.full(len(time), np.nan))
 
 
-def expected(drift: Shift | None = None, *logs: Requests) -> dict[str, Expected]:
+def expected(drifts: Drifts, *logs: Requests) -> dict[str, Expected]:
     """What a fitted model tells, by user."""
     samples = [(str(number), Content(batches(), one)) for number, one in enumerate(logs)]
-    made = fit(Workload(spec(), samples=samples, drift=drift), 0)
+    made = fit(Workload(spec(), samples=samples, drifts=drifts), 0)
     return {one.name: one.ahead() for one in KIND.forecasters(KIND.model(made.model))}
 
 
 def test_each_user_is_forecast_from_the_longest_log() -> None:
-    told = expected(None, log(1, (1.0, 1.0)), log(5))
+    told = expected(STEADY, log(1, (1.0, 1.0)), log(5))
     assert {name: one.median.item() for name, one in told.items()} == pytest.approx({"web": 60, "mobile": 20})
 
 
 def test_a_drift_of_the_load_is_in_the_forecast() -> None:
-    told = expected(Shift({"arrivals.web": 2.0}, []), log(5))
+    told = expected(Drifts([{"arrivals.web": 2.0}]), log(5))
     assert told["web"].median == pytest.approx([120.0])
     assert told["mobile"].median == pytest.approx([20.0])
 
 
 def test_a_short_log_gives_none() -> None:
-    assert expected(None, log(3)) == {}
+    assert expected(STEADY, log(3)) == {}
     assert FEWEST * SECONDS == LEAST_SECONDS
     jumped = log(3)._replace(time=log(3).time + np.where(np.arange(len(log(3).time)) > 10, 10**14, 0))
     samples = [("0", Content(batches(), jumped))]
-    told = fit(Workload(spec(), samples=samples, drift=None), 0).report["log_seconds"]
+    told = fit(Workload(spec(), samples=samples), 0).report["log_seconds"]
     assert 2.9 * 3600 < told < 3 * 3600
