@@ -22,6 +22,7 @@ BAND = (0.85, 1.0)  # of the target: below it the threshold rule gives back, abo
 GAINS = (0.5, 0.5, 0.1)  # proportional, integral, derivative
 MODEL_PREDICTIVE = "model_predictive"
 TARGET_RATIO = (0.5, 2.0)  # lowest and highest target of a run, over the workload's, under which rules were compared
+SURE = 4.0  # standard deviations between members by which what an iteration gains must differ from nothing
 TIE = 1e-9  # relative difference of values below which nothing is gained
 LARGEST_PLAN = 2_000_000  # allocations × runs that are weighed at once
 
@@ -169,6 +170,9 @@ def _for_next(situation: Situation, held: Choice) -> Choice:
     Slower allocations, if held to the end, save money for the time that they take: the best rate among them is what a
     second is worth, or what a second costs in expected lateness if that is more. (It is the Lagrange multiplier of the
     deadline.) At that price, an iteration that does not scale gets little, and one that scales well gets much.
+
+    Only what the members of the belief agree on counts, for how single iterations scale is known far less well than
+    how the run does: on two recorded Spark applications, noise that was taken for phases cost 4 and 45 % of the return.
     Probabilities that are required stay required of the action followed by the held one. Values are on the scale of
     the rest of the run, as those of ``held`` are: as if each iteration left gained as much.
     """
@@ -187,9 +191,10 @@ def _for_next(situation: Situation, held: Choice) -> Choice:
     members = np.ones((len(runs), 1)) if apart is state else member_weights(state)
     logs, noise = left.next(seconds)
     rest, following = (
-        np.einsum("nbk,bk->nb", (expected * pace).reshape(len(expected), *members.shape), members)
+        (expected * pace).reshape(len(expected), *members.shape)
         for expected in (left.rest(seconds), np.exp(logs + noise / 2))
     )
+    rest = np.einsum("nbk,bk->nb", rest, members)
     rate = options.rate * (state.weights[:, 1] / reference_cost(projector, state))
     cost, slower = rest * rate, rest - rest[back, runs]
     saved = np.where(legal & (slower > 0), cost[back, runs] - cost, 0)
@@ -199,16 +204,23 @@ def _for_next(situation: Situation, held: Choice) -> Choice:
         late = 1 - chances(projector, state, goal[None], options.pause[back].T)[seconds, 0]
         price = np.maximum(price, late * state.weights[:, 0] * metric.weight / state.targets[:, seconds])
 
-    spent = (following + pause) * (rate + price) + state.weights[:, 2] * change
-    values = -np.where(legal, spent, np.inf) * np.maximum(layout.iterations - state.iteration, 1)
+    spent = (following + pause[..., None]) * (rate + price)[..., None]  # [N, B, K]
+    gains = spent[back, runs] - spent
+    gain = np.einsum("nbk,bk->nb", gains, members)
+    spread = np.sqrt(np.einsum("nbk,bk->nb", (gains - gain[..., None]) ** 2, members))
+    gain += state.weights[:, 2] * (change[back, runs] - change)
+    left_over = np.maximum(layout.iterations - state.iteration, 1)
+    expected, best = held.values.T, held.values[runs, back]
+    values = np.where(gain > SURE * spread, best + gain * left_over, np.minimum(expected, best))
+    values = np.where(legal, values, -np.inf)
     required = asked(state)[:, seconds]
     if required.any():
         then = np.broadcast_to(goal, options.allocation.shape)
         sure = chances(projector, state, options.allocation, pause, then)[seconds] >= state.probabilities[:, seconds]
         values = np.where(required & sure[back, runs] & ~sure, -np.inf, values)
     action = values.argmax(axis=0)
-    tied = values[action, runs] - values[back, runs] <= TIE * np.abs(values[back, runs])
-    return Choice(np.where(tied, back, action), values.T)
+    ahead = values[action, runs] > values[back, runs] + TIE * np.abs(values[back, runs])
+    return Choice(np.where(ahead, action, back), values.T)
 
 
 def _assured(situation: Situation) -> Choice:
