@@ -50,8 +50,12 @@ class Served:
             self._train(training)
 
     def _train(self, training: Json) -> None:
-        """Train, and wait until a request sees who answers now."""
-        version = self._follow(self._steward.train(self._workload, **training))["agent"]
+        """Train, and wait until a request sees who answers now; some targets can't be trained for."""
+        try:
+            version = self._follow(self._steward.train(self._workload, **training))["agent"]
+        except RefusedError as error:
+            self.name, self.told = f"{self.name}, no agent", {"problem": str(error)}
+            return
         self.told = self._steward.agent(self._workload, version)
         champion = self._steward.call("GET", f"/workloads/{self._workload}/agents/{version}")["champion"]
         self.name += f", {self.told['algorithm']}" + ("" if champion else " not promoted")

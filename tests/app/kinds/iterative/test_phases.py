@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Situation
 from app.kinds.iterative.chance import chances
-from app.kinds.iterative.heuristics import continuation, phased
+from app.kinds.iterative.heuristics import HEURISTICS, best_held, continuation, phased
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable, uninformed
 from app.kinds.iterative.observation import view
@@ -92,6 +92,31 @@ def test_an_iteration_that_waits_gets_the_least_and_one_that_scales_gets_more(pr
     assert percent[0] == 10
     assert percent[1] > 10
     assert (then > 10).all()
+
+
+@pytest.mark.parametrize(("scales", "percent"), [(0.0, 10), (1.0, 40)])
+def test_what_the_members_of_a_belief_disagree_on_counts_for_nothing(scales: float, percent: int) -> None:
+    """In half of the members an iteration that waits scales like the others, or waits there, too."""
+    layout = Layout(spec())
+    known = table(layout)
+    curve = known.log_mean[0, :, 0, 0] - known.log_mean[0, GRID.index(40), 0, 0]
+    members = np.zeros((4, *known.log_mean.shape), np.float32)
+    members[:2, 0, :, 1, 0] = scales * curve
+    projector = Projector(layout, replace(known, members=members))
+    _, found, then = decided(projector, runs(projector, [3], [21]))
+    assert (found.tolist(), then.tolist()) == ([percent], [40])
+
+
+def test_a_move_to_what_is_held_keeps_its_worth(projector: Projector) -> None:
+    """A run that is late wants more from now on, and is not put off because the next iteration would do with less."""
+    state = runs(projector, [4], [20], lost=3.0)
+    situation = Situation(projector, state, view(projector, state))
+    stay, held, taken = projector.layout.noop, best_held(situation), HEURISTICS["model_predictive"].act(situation)
+    assert held.action[0] != stay
+    assert taken.values is not None
+    assert held.values is not None
+    gained = taken.values[0, taken.action[0]] - taken.values[0, stay]
+    assert gained >= held.values[0, held.action[0]] - held.values[0, stay]
 
 
 def test_a_decision_does_not_depend_on_the_others_of_its_batch(projector: Projector) -> None:
