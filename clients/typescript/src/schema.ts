@@ -2170,8 +2170,6 @@ export interface components {
              * @default 0
              */
             seed?: number;
-            /** @description Rescale older executions to current conditions, as far as the kind supports it. */
-            drift?: components["schemas"]["Shift"] | null;
             /**
              * Priority
              * @description A tenant's waiting jobs start in order of priority, highest first; the order among tenants ignores it.
@@ -4577,28 +4575,6 @@ export interface components {
              * @description What failed, if anything.
              */
             problem: string | null;
-        };
-        /**
-         * Shift
-         * @description Size of a drift, so that earlier measurements can still be used.
-         */
-        Shift: {
-            /**
-             * Factors
-             * @description By stream, as named in a run's `drift`: what is measured now over what was measured before.
-             * @example {
-             *       "seconds.resnet18": 1.6
-             *     }
-             */
-            factors: {
-                [key: string]: number;
-            };
-            /**
-             * Recent
-             * @description Executions measured since; all others were measured before.
-             * @default []
-             */
-            recent?: string[];
         };
         /**
          * SkippedLines

@@ -226,8 +226,6 @@ if TYPE_CHECKING:
     from .shadow_starts import ShadowStarts
     from .shadow_step import ShadowStep
     from .shadow_step_allocation_type_0 import ShadowStepAllocationType0
-    from .shift import Shift
-    from .shift_factors import ShiftFactors
     from .skipped_lines import SkippedLines
     from .spread import Spread
     from .started import Started
@@ -524,8 +522,6 @@ _MODULES = {
     "ShadowStarts": "shadow_starts",
     "ShadowStep": "shadow_step",
     "ShadowStepAllocationType0": "shadow_step_allocation_type_0",
-    "Shift": "shift",
-    "ShiftFactors": "shift_factors",
     "SkippedLines": "skipped_lines",
     "Spread": "spread",
     "Started": "started",
@@ -807,8 +803,6 @@ __all__ = (
     "ShadowStarts",
     "ShadowStep",
     "ShadowStepAllocationType0",
-    "Shift",
-    "ShiftFactors",
     "SkippedLines",
     "Spread",
     "Started",
