@@ -126,11 +126,9 @@ def _model_predictive(situation: Situation) -> Choice:
     best, differ = best_held(situation), phased(situation.projector, situation.state)
     if not differ.any():
         return best
-    apart = _for_next(situation, best)
     assert best.values is not None  # noqa: S101 - it says what it expects of each action
-    assert apart.values is not None  # noqa: S101 - so does this
-    values = np.where(differ[:, None], apart.values, best.values)
-    return Choice(np.where(differ, apart.action, best.action), values)
+    action, values = _for_next(situation, best.action, best.values)
+    return Choice(np.where(differ, action, best.action), np.where(differ[:, None], values, best.values))
 
 
 def best_held(situation: Situation) -> Choice:
@@ -164,8 +162,10 @@ def continuation(situation: Situation) -> NDArray[np.integer]:
     return np.where(differ, rows, -1)
 
 
-def _for_next(situation: Situation, held: Choice) -> Choice:
-    """For the next iteration alone, the action that buys time at the price at which the ``held`` one buys it.
+def _for_next(
+    situation: Situation, back: NDArray[np.integer], outlook: NDArray[np.floating]
+) -> tuple[NDArray[np.integer], NDArray[np.floating]]:
+    """For the next iteration alone, the action that buys time at the price at which the held one, ``back``, buys it.
 
     Slower allocations, if held to the end, save money for the time that they take: the best rate among them is what a
     second is worth, or what a second costs in expected lateness if that is more. (It is the Lagrange multiplier of the
@@ -174,12 +174,12 @@ def _for_next(situation: Situation, held: Choice) -> Choice:
     Only what the members of the belief agree on counts, for how single iterations scale is known far less well than
     how the run does: on two recorded Spark applications, noise that was taken for phases cost 4 and 45 % of the return.
     Probabilities that are required stay required of the action followed by the held one. Values are on the scale of
-    the rest of the run, as those of ``held`` are: as if each iteration left gained as much.
+    the rest of the run, as the ``outlook`` on what is held is: as if each iteration left gained as much.
     """
     projector, state, view, layout = situation.projector, situation.state, situation.view, situation.projector.layout
     options, seconds = reachable(projector, state, view.mask), layout.seconds
-    runs, back, legal = np.arange(len(held.action)), held.action, view.mask.T
-    pause, change = np.broadcast_to(options.pause, legal.shape), options.change  # there, and back to ``held``
+    runs, legal = np.arange(len(back)), view.mask.T
+    pause, change = np.broadcast_to(options.pause, legal.shape), options.change  # there, and ``back``
     for resource, deltas in enumerate(layout.deltas.T):
         returning = np.abs(deltas[:, None] - deltas[back])
         pause = pause + (returning != 0) * projector.change_seconds[resource]
@@ -210,8 +210,8 @@ def _for_next(situation: Situation, held: Choice) -> Choice:
     spread = np.sqrt(np.einsum("nbk,bk->nb", (gains - gain[..., None]) ** 2, members))
     gain += state.weights[:, 2] * (change[back, runs] - change)
     left_over = np.maximum(layout.iterations - state.iteration, 1)
-    expected, best = held.values.T, held.values[runs, back]
-    values = np.where(gain > SURE * spread, best + gain * left_over, np.minimum(expected, best))
+    best = outlook[runs, back]
+    values = np.where(gain > SURE * spread, best + gain * left_over, np.minimum(outlook.T, best))
     values = np.where(legal, values, -np.inf)
     required = asked(state)[:, seconds]
     if required.any():
@@ -220,7 +220,7 @@ def _for_next(situation: Situation, held: Choice) -> Choice:
         values = np.where(required & sure[back, runs] & ~sure, -np.inf, values)
     action = values.argmax(axis=0)
     ahead = values[action, runs] > values[back, runs] + TIE * np.abs(values[back, runs])
-    return Choice(np.where(ahead, action, back), values.T)
+    return np.where(ahead, action, back), values.T
 
 
 def _assured(situation: Situation) -> Choice:
