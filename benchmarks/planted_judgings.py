@@ -157,7 +157,7 @@ def iterative() -> Planted:
         spent = time.process_time() - begun
         verdict = training.judge(best, NOTHING, champion, MARGIN)
         crossed = verdict["cross_fitted"]
-        gain, earned = crossed["gain"], abs(crossed["return"]["mean"])
+        gain, earned = crossed["gain"], abs(crossed["return"]["mean"] - crossed["gain"]["mean"])
         holds = gain["low"] <= unseen * earned <= gain["high"]
         return Judging(refused, verdict["promoted"], spent, fit, holds)
 

@@ -43,7 +43,7 @@ def counted(blocks: tuple[Block, ...], agent: int | None, reached: Reached, iter
 
 
 def means(blocks: Iterable[Block], agent: int | None, since: int = 0) -> list[float]:
-    """Of an agent's whole blocks in a run, from an iteration on, in which anything was counted.
+    """Mean of each whole block of an agent in a run, from an iteration on, in which anything was counted.
 
     Without its first in the run, in which what its predecessor had decided was still being done.
     """

@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from app.agents.algorithms import ONLINE
 from app.database.tables import Adaptation, Iteration, Job, Run, Workload
 from app.database.tables.run import DRIFTED
+from app.samples.repository import Cut
 
 MOST_RUNS = 100
 """Runs of a workload that are looked at, the newest."""
@@ -43,23 +44,38 @@ Chain = Sequence[Mapping[str, float]]
 
 
 class Known(NamedTuple):
-    """What had drifted from a time on."""
+    """What had drifted from a time on: against which version of the domain model, and where runs were cut."""
 
     since: datetime
     drifts: Chain
+    model: int | None
+    cuts: Mapping[str, int]
 
 
 def history(session: Session, workload_id: str) -> Sequence[Known]:
-    """What each answer to a drift went by, oldest first."""
-    columns = Adaptation.created_at, Adaptation.steps
+    """What each answer to a drift went by, oldest first.
+
+    Answers of before drifts were followed say only what had become of what was measured before their own.
+    """
+    columns = Adaptation.created_at, Adaptation.steps, Adaptation.notice
     statement = select(*columns).where(Adaptation.workload_id == workload_id)
     rows = session.execute(statement.order_by(Adaptation.created_at, Adaptation.id))
-    return [Known(row.created_at, _drifts(row.steps[0]["figures"])) for row in rows if row.steps]
+    found = [(row, row.steps[0]["figures"]) for row in rows if row.steps]
+    return [
+        Known(row.created_at, told.get("drifts") or [told["factors"]], row.notice["model"], told.get("since", {}))
+        for row, told in found
+    ]
 
 
-def _drifts(figures: Mapping[str, Any]) -> Chain:
-    """Answers of before drifts were followed say only what had become of what was measured before their own."""
-    found: Chain = figures.get("drifts") or [figures["factors"]]
+def cuts(session: Session, run: Run) -> Sequence[Cut]:
+    """Where a run is cut, in order; a drift that began before the last cut counts from there on."""
+    found = list[Cut]()
+    for known in history(session, run.workload_id):
+        since = known.cuts.get(run.id)
+        if since is not None:
+            since = max(since, found[-1].since if found else 0)
+            found = [cut for cut in found if cut.since < since]
+            found.append(Cut(since, known.since))
     return found
 
 
@@ -78,10 +94,10 @@ def concerned(session: Session) -> Sequence[str]:
 
 
 def runs(session: Session, workload_id: str, *, drifted: bool = False) -> Sequence[Run]:
-    """The newest runs that have reported; ``drifted``: that have noticed something."""
+    """The newest runs that have reported; ``drifted``: that have noticed something, and go on."""
     statement = select(Run).where(Run.workload_id == workload_id, Run.next_iteration > 0)
     if drifted:
-        statement = statement.where(DRIFTED)
+        statement = statement.where(DRIFTED, Run.state == "running")
     return session.scalars(statement.order_by(Run.created_at.desc(), Run.id.desc()).limit(MOST_RUNS)).all()
 
 

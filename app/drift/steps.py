@@ -30,6 +30,8 @@ from app.samples import service as samples
 from app.workloads import repository as workload_rows
 
 FEWEST_BLOCKS = 2
+LARGEST = 1e3
+"""Factor of a drift, either way: of requests that have stopped, say."""
 
 
 class Context(NamedTuple):
@@ -117,7 +119,6 @@ def _new(session: Session, workload: Workload, response: DriftResponse) -> list[
     return [
         Noticed(run, notice)
         for run in repository.runs(session, workload.id, drifted=True)
-        if run.state == "running"
         for notice in restored(run.drift).notices
         if notice.model == version and (after is None or datetime.fromisoformat(notice.at) > after)
     ]
@@ -133,33 +134,36 @@ def _model_version(session: Session, workload: Workload) -> int | None:
 def _fit(on: Context, noticed: list[Noticed]) -> None:
     """Cut the runs where they drifted, and queue a fit that goes by that."""
     since = {one.run.id: one.notice.since for one in sorted(noticed, key=lambda one: -one.notice.since)}
-    recent = [
-        name
-        for run in {one.run.id: one.run for one in noticed}.values()
-        if (name := samples.cut_run(on.session, run, since[run.id], on.now)) is not None
-    ]
-    factors = {one.notice.stream: one.notice.factor for one in sorted(noticed, key=lambda one: one.notice.at)}
+    others = {run.id: run.next_iteration for run in repository.runs(on.session, on.workload.id)}
+    factors = {
+        one.notice.stream: min(max(one.notice.factor, 1 / LARGEST), LARGEST)
+        for one in sorted(noticed, key=lambda one: one.notice.at)
+    }
     job = _queue(on, "fit", FitRequest(seed=on.response.seed).model_dump(mode="json"))
     first = Notice(**on.adaptation.notice)
-    others = {run.id: run.next_iteration for run in repository.runs(on.session, on.workload.id)}
     on.go_on(
         "fitting",
         first.text,
         factors=factors,
-        drifts=[*_before(on, first), factors],
+        drifts=_drifts(on, first.model, factors),
         since=others | since,
-        samples=recent,
         statistic=first.statistic,
         job=job.id,
     )
+    on.session.flush()
+    for run in repository.runs(on.session, on.workload.id):
+        on.session.refresh(run, with_for_update=True)  # it may be about to end
+        if run.state == "running":
+            samples.add_run(on.session, run, repository.cuts(on.session, run))
 
 
-def _before(on: Context, notice: Notice) -> repository.Chain:
-    """What had drifted by the time of the model that the notice compares with."""
-    version = notice.model
+def _drifts(on: Context, version: int | None, factors: Mapping[str, float]) -> repository.Chain:
+    """What had drifted by the time of the model that notices compare with, and what has since."""
     model = None if version is None else models.find(on.session, on.workload.id, version)
     history = repository.history(on.session, on.workload.id)
-    return () if model is None else repository.in_force(history, model.created_at)
+    known = {stream: factor for one in history if one.model == version for stream, factor in one.drifts[-1].items()}
+    before = () if model is None else repository.in_force(history, model.created_at)
+    return [*before, known | dict(factors)]
 
 
 def _queue(on: Context, job_type: Any, request: dict[str, Any]) -> Job:

@@ -14,6 +14,7 @@ from app.audit import service as audit
 from app.database.base import new_id, utc_now
 from app.database.engine import Database
 from app.database.tables import Iteration, Run
+from app.drift import repository as drifts
 from app.errors import Conflict, FieldError, Invalid, NotFound
 from app.http.idempotency.once import Record, no_record
 from app.http.pagination import PageRequest, Slice
@@ -240,7 +241,7 @@ def end(
         if repository.close(session, tenant, run, patch.state, rule.now()):
             loaded = load(session, tenant, run, rule)
             ended = loaded.run
-            reports = samples.add_run(session, ended, rule.now)
+            reports = samples.add_run(session, ended, drifts.cuts(session, ended), rule.now)
             ended.outcome, ended.outcome_reason = patch.state, patch.reason or None
             if patch.state == "finished":
                 judged = Ended(ended.start, _last(loaded), ended.state_vector, reports)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import delete, func, insert, or_, select, update
 from sqlalchemy.orm import Session, undefer
 
 from app.database.tables import Execution, Iteration
@@ -100,21 +100,18 @@ PART = "@"
 """Between a run's id and the iteration from which a sample of it begins."""
 
 
-class Part(NamedTuple):
-    """A sample of a run's reports from an iteration on, up to the next part."""
+class Cut(NamedTuple):
+    """Where a run is cut: the iteration from which on something has drifted, and when that was noticed."""
 
-    id: str
     since: int
-    created_at: datetime
+    at: datetime
 
 
-def parts_of_run(session: Session, workload_id: str, run_id: str) -> list[Part]:
-    """The parts that a run is cut into, in order; none where it is whole."""
-    columns = Execution.id, Execution.name, Execution.created_at
-    statement = select(*columns).where(Execution.workload_id == workload_id, Execution.source == "run")
-    rows = session.execute(statement.where(Execution.name.startswith(f"{run_id}{PART}")))
-    parts = [Part(row.id, int(row.name.removeprefix(f"{run_id}{PART}")), row.created_at) for row in rows]
-    return sorted(parts, key=lambda part: part.since)
+def remove_of_run(session: Session, workload_id: str, run_id: str) -> None:
+    """Delete what a run was made samples of."""
+    names = or_(Execution.name == run_id, Execution.name.startswith(f"{run_id}{PART}"))
+    of_run = Execution.workload_id == workload_id, Execution.source == "run", names
+    session.execute(delete(Execution).where(*of_run).execution_options(synchronize_session=False))
 
 
 def reports_of_run(session: Session, run_id: str, since: int = 0, until: int | None = None) -> list[dict[str, Any]]:

@@ -317,59 +317,35 @@ def executions(session: Session, workload: Workload) -> list[tuple[str, Any]]:
     return [(name, codec.unpacked(data)) for name, data in repository.stored(session, workload.id)]
 
 
-def add_run(session: Session, run: Run, now: Callable[[], datetime] = utc_now) -> list[dict[str, Any]]:
+def add_run(
+    session: Session, run: Run, cuts: Sequence[repository.Cut] = (), now: Callable[[], datetime] = utc_now
+) -> list[dict[str, Any]]:
     """Turn what a run reported into a sample of its workload, in the caller's transaction; gives its reports in order.
 
-    Of a run that was cut where something drifted, its last part gets what came since. A run that leaves nothing to
-    learn from leaves no sample, and a second call changes nothing.
+    Of a run that has ``cuts`` each part becomes a sample of its own, as if stored when it began: conditions were others
+    before. Parts replace those that were stored before. A run that leaves nothing to learn from leaves no sample, and a
+    second call changes nothing.
 
     Raises:
         TooManyRequests: the tenant would have more executions than it may.
     """
     workload = session.get_one(Workload, run.workload_id)
     reports = repository.reports_of_run(session, run.id)
-    parts = repository.parts_of_run(session, workload.id, run.id)
-    if parts:
-        _add_part(session, workload, run, parts, parts[-1].since, None, parts[-1].created_at)
-    elif reports and not repository.known(session, workload.id, [run.id]):
-        _add(session, workload, codec_of(workload).of_run(run.id, reports), now())
-    check_quota(session, workload.tenant)
+    if not cuts and (not reports or repository.known(session, workload.id, [run.id])):
+        return reports
+    repository.remove_of_run(session, workload.id, run.id)
+    if not cuts:
+        _add(session, workload, run.id, reports, now())
+        check_quota(session, workload.tenant)
+        return reports
+    begins = [*([repository.Cut(0, run.created_at)] if cuts[0].since else []), *cuts]
+    for (since, at), until in zip(begins, [*(cut.since for cut in begins[1:]), None], strict=True):
+        part = repository.reports_of_run(session, run.id, since, until)
+        _add(session, workload, f"{run.id}{repository.PART}{since}", part, at)
     return reports
 
 
-def cut_run(session: Session, run: Run, since: int, now: datetime) -> str | None:
-    """Make what a run has reported from an iteration on a sample, and what it had before, in the caller's transaction.
-
-    They are apart, because something has drifted in between. Gives the name of the newer; None where nothing is to be
-    learned of it.
-    """
-    workload = session.get_one(Workload, run.workload_id)
-    parts = repository.parts_of_run(session, workload.id, run.id)
-    before, created_at = (parts[-1].since, parts[-1].created_at) if parts else (0, run.created_at)
-    if before < since:
-        _add_part(session, workload, run, parts, before, since, created_at)
-    return _add_part(session, workload, run, parts, since, None, now)
-
-
-def _add_part(
-    session: Session,
-    workload: Workload,
-    run: Run,
-    parts: Sequence[repository.Part],
-    since: int,
-    until: int | None,
-    created_at: datetime,
-) -> str | None:
-    """Store a part of a run, in place of the one that began there; its name."""
-    name = f"{run.id}{repository.PART}{since}"
-    sample = codec_of(workload).of_run(name, repository.reports_of_run(session, run.id, since, until))
-    if sample is None:
-        return None
-    repository.remove(session, [part.id for part in parts if part.since == since])
-    _add(session, workload, sample, created_at)
-    return name
-
-
-def _add(session: Session, workload: Workload, sample: Sample | None, created_at: datetime) -> None:
+def _add(session: Session, workload: Workload, name: str, reports: Sequence[dict[str, Any]], at: datetime) -> None:
+    sample = codec_of(workload).of_run(name, reports) if reports else None
     if sample is not None:
-        repository.add(session, [row(Target(workload.tenant, workload.id), new_id(), sample, "run", created_at)])
+        repository.add(session, [row(Target(workload.tenant, workload.id), new_id(), sample, "run", at)])

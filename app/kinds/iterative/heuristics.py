@@ -163,7 +163,7 @@ def continuation(situation: Situation) -> NDArray[np.integer]:
 
 
 def _for_next(
-    situation: Situation, back: NDArray[np.integer], outlook: NDArray[np.floating]
+    situation: Situation, back: NDArray[np.integer], held_values: NDArray[np.floating]
 ) -> tuple[NDArray[np.integer], NDArray[np.floating]]:
     """For the next iteration alone, the action that buys time at the price at which the held one, ``back``, buys it.
 
@@ -174,7 +174,7 @@ def _for_next(
     Only what the members of the belief agree on counts, for how single iterations scale is known far less well than
     how the run does: on two recorded Spark applications, noise that was taken for phases cost 4 and 45 % of the return.
     Probabilities that are required stay required of the action followed by the held one. Values are on the scale of
-    the rest of the run, as the ``outlook`` on what is held is: as if each iteration left gained as much.
+    the rest of the run, as ``held_values`` are: as if each iteration left gained as much.
     """
     projector, state, view, layout = situation.projector, situation.state, situation.view, situation.projector.layout
     options, seconds = reachable(projector, state, view.mask), layout.seconds
@@ -210,8 +210,8 @@ def _for_next(
     spread = np.sqrt(np.einsum("nbk,bk->nb", (gains - gain[..., None]) ** 2, members))
     gain += state.weights[:, 2] * (change[back, runs] - change)
     left_over = np.maximum(layout.iterations - state.iteration, 1)
-    best = outlook[runs, back]
-    values = np.where(gain > SURE * spread, best + gain * left_over, np.minimum(outlook.T, best))
+    best = held_values[runs, back]
+    values = np.where(gain > SURE * spread, best + gain * left_over, np.minimum(held_values.T, best))
     values = np.where(legal, values, -np.inf)
     required = asked(state)[:, seconds]
     if required.any():

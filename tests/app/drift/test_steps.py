@@ -91,7 +91,6 @@ def test_a_drift_leads_to_a_fit_a_training_a_shadow_and_a_promotion(client: Test
     assert (fit.type, fit.state) == ("fit", "queued")
     assert parts == [f"{served.run}@0", f"{served.run}@{begun['notice']['since']}"]
     figures = begun["steps"][0]["figures"]
-    assert figures["samples"] == parts[1:]
     assert figures["drifts"] == [figures["factors"]] == [{"seconds.small": pytest.approx(1.8, rel=0.05)}]
     assert service.step(backend) == 0
 
@@ -249,17 +248,21 @@ def test_a_step_that_is_broken_off_leaves_nothing_and_is_taken_again(
     assert service.step(database) == 1
 
 
-def requests_of(database: Database) -> dict[str, int]:
-    """By sample, oldest first, the requests that it holds."""
+def requests_of(database: Database, run: str) -> dict[str, int]:
+    """By sample of a run, oldest first, the requests that it holds."""
     with database.reading() as session:
         workload = workloads.require(session, TENANT, NAME)
-        return {name: len(content.requests.time) for name, content in samples.executions(session, workload)}
+        found = samples.executions(session, workload)
+    return {name: len(content.requests.time) for name, content in found if name.startswith(run)}
 
 
 def test_a_run_is_cut_where_it_drifts_and_its_last_part_grows_until_it_ends(
     client: TestClient, database: Database
 ) -> None:
-    """Two drifts of one run: three samples, each request in one of them; what was measured when is followed."""
+    """Two drifts of one run: three samples, each request in one of them; what was measured when is followed.
+
+    Another run, which has noticed nothing, is cut where it is.
+    """
     served = noticed(client, database, pause_seconds=0)
     service.step(database)
     finish(database, state(client)["job"], model=publish_model(database, 1.8))
@@ -278,7 +281,8 @@ def test_a_run_is_cut_where_it_drifts_and_its_last_part_grows_until_it_ends(
     assert went["seconds.small"] == pytest.approx(0.5, rel=0.1)
     assert second["steps"][0]["figures"]["drifts"] == [came, went]
     names = [f"{served.run}@0", f"{served.run}@{cut}", f"{served.run}@{second['notice']['since']}"]
-    assert list(requests_of(database)) == names
+    assert list(requests_of(database, served.run)) == names
+    assert requests_of(database, again.run) == {f"{again.run}@0": USUAL // 2}
     with database.reading() as session:
         workload = workloads.require(session, TENANT, NAME)
         drifts = inputs.workload(session, workload, with_samples=True).drifts
@@ -287,9 +291,35 @@ def test_a_run_is_cut_where_it_drifts_and_its_last_part_grows_until_it_ends(
     served.go(11, 0.9)
     assert client.patch(f"/runs/{served.run}", json={"state": "finished"}).status_code == 200
     assert client.patch(f"/runs/{served.run}", json={"state": "finished"}).status_code == 200
-    found = requests_of(database)
+    found = requests_of(database, served.run)
     assert list(found) == names
     assert sum(found.values()) == -(-served.number // 2)
+    again.go(10, 0.9)
+    assert client.patch(f"/runs/{again.run}", json={"state": "finished"}).status_code == 200
+    assert requests_of(database, again.run) == {f"{again.run}@0": USUAL // 2, f"{again.run}@{USUAL}": 5}
+
+
+def test_what_was_noticed_against_the_same_model_before_is_not_forgotten(
+    client: TestClient, database: Database
+) -> None:
+    """An answer came to nothing, so decisions go by the first model still; then another stream drifts, and stops."""
+    noticed(client, database)
+    service.step(database)
+    finish(database, state(client)["job"], "failed")
+    service.step(database)
+    first = state(client)["steps"][0]["figures"]["factors"]
+
+    def chain(version: int, factors: dict[str, float]) -> list[Any]:
+        with database.reading() as session:
+            [adaptation] = session.scalars(select(Adaptation)).all()
+            workload = workloads.require(session, TENANT, NAME)
+            on = steps.Context(session, workload, adaptation, adaptation.created_at)
+            return list(steps._drifts(on, version, factors))
+
+    assert chain(1, {"arrivals.web": 2.0}) == [{**first, "arrivals.web": 2.0}]
+    assert chain(1, {"seconds.small": 3.0}) == [{"seconds.small": 3.0}]
+    publish_model(database, 1.8)
+    assert chain(2, {"arrivals.web": 2.0}) == [first, {"arrivals.web": 2.0}]
 
 
 def test_a_run_that_has_ended_begins_nothing(client: TestClient, database: Database) -> None:

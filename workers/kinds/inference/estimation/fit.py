@@ -16,7 +16,7 @@ from workers.estimators.base import TooLittleData
 from workers.inputs import Chain, Drifts, Workload
 from workers.kinds.contract import Fitted
 from workers.kinds.inference.estimation.arrivals import Arrivals, Series, back_test, dispersion, fit_arrivals, series
-from workers.kinds.inference.estimation.counts import counted, span
+from workers.kinds.inference.estimation.counts import counted, parts, span
 from workers.kinds.inference.estimation.forecasts import forecasts, longest
 from workers.kinds.inference.estimation.held_out import HeldOut, held_out
 from workers.kinds.inference.estimation.laws import LAWS
@@ -97,14 +97,19 @@ def _together(layout: Layout, chain: Chain) -> Became:
 
 
 def _alike(workload: Workload, since: Sequence[Became]) -> tuple[list[Content], Floats]:
-    """The executions of which the same has become, and what of each user's requests, [U]: those of the longest logs.
+    """The executions of one level of requests, that whose logs last longest together, and the factors to now, [U].
 
     What runs leave tells of no time of day, so after a drift the older logs count until there are longer ones.
     """
     contents: dict[tuple[float, ...], list[Content]] = {}
     for (_, content), became in zip(workload.samples, since, strict=True):
         contents.setdefault(tuple(became.requests.round(9)), []).append(content)
-    factors = max(contents, key=lambda key: sum(span(one.requests) for one in contents[key]))
+    seconds = workload.spec.control_seconds
+    lengths = {
+        factors: sum(span(part) for one in alike for part in parts(one.requests, seconds))
+        for factors, alike in contents.items()
+    }
+    factors = max(lengths, key=lambda factors: lengths[factors])
     return contents[factors], np.array(factors)
 
 

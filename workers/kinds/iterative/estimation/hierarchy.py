@@ -23,9 +23,8 @@ FREEDOM = 4.0  # of Student's t: executions and iterations out of the ordinary w
 EFFECT_SD, EFFECT_PRIOR = 0.15, 2.0  # of run effects before any execution, and how many that is worth
 NOISE_SD, NOISE_PRIOR = 0.1, 4.0  # the same of noise, and how many measurements a stage's is drawn towards all stages'
 LEAST_SD = 1e-3
-TAIL = (
-    4.0  # scales beyond which a residual counts as this many: Student's scale is 6 to 9 % below normal noise's spread
-)
+TAIL = 4.0
+"""Scales beyond which a residual counts as so far off; Student's scale is 6 to 9 % less than normal noise's spread."""
 
 
 class Samples(NamedTuple):
