@@ -42,6 +42,7 @@ from workers.kinds.iterative.evaluation.problem import IterativeProblem
 from workers.kinds.iterative.evaluation.world import IterativeWorld
 
 MEMBERS, DEALS = 4, 3  # of each half's belief, and of the executions for a verdict
+ATTEMPTS = 4  # at each deal, of which few executions allow only some
 EPISODES, FEWEST_EPISODES, STEPS = 128, 16, 4_096  # of each model that is followed, and their iterations together
 FEWEST_TO_CHOOSE, TRIED_EPISODES = 12, 32  # executions, and episodes of each model, by which a heuristic is chosen
 UNCHOSEN = "static_best"  # what ``hold`` comes to in the end, at the cost of a plan at each report
@@ -66,8 +67,7 @@ def halves(spec: Spec, samples: Samples, seed: int) -> tuple[Half, Half]:
     """
     if len(samples) < 2 * FEWEST_TO_JUDGE:
         raise TooFewHalves(f"needs {2 * FEWEST_TO_JUDGE} executions, has {len(samples)}")
-    order = np.random.default_rng(seed).permutation(len(samples))
-    parts = [Executions(tuple(samples[i] for i in sorted(part))) for part in (order[::2], order[1::2])]
+    parts = [Executions(tuple(samples[i] for i in part)) for part in _deal(len(samples), seed)]
     try:
         for part in parts:
             check_judge(Layout(spec), part.flat(Layout(spec)))
@@ -75,6 +75,33 @@ def halves(spec: Spec, samples: Samples, seed: int) -> tuple[Half, Half]:
     except EstimationError as error:
         raise TooFewHalves(f"half of the {len(samples)} executions can't carry a model: {error}") from error
     return Half(one, other), Half(other, one)
+
+
+def _deal(count: int, seed: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Indices of either half."""
+    order = np.random.default_rng(seed).permutation(count).tolist()
+    return tuple(sorted(order[::2])), tuple(sorted(order[1::2]))
+
+
+def _dealt(spec: Spec, samples: Samples, seed: int, deals: int) -> list[Half]:
+    """Both ways round of up to so many deals, no two alike; fewer where few executions can't be dealt otherwise.
+
+    Raises:
+        TooFewHalves: of none can the halves carry a domain model.
+    """
+    found, tried, problem = list[Half](), set[frozenset[tuple[int, ...]]](), TooFewHalves("no deal was asked for")
+    for attempt in range(ATTEMPTS * deals):
+        parts = frozenset(_deal(len(samples), seed + attempt))
+        if parts in tried or len(found) == 2 * deals:
+            continue
+        tried.add(parts)
+        try:
+            found += halves(spec, samples, seed + attempt)
+        except TooFewHalves as error:
+            problem = error
+    if not found:
+        raise problem
+    return found
 
 
 class CrossFit:
@@ -86,7 +113,7 @@ class CrossFit:
         seed: of the halves and of the episodes.
         rule: the heuristic that answers without an agent; None: the default one.
         episodes: of each model that is followed; None: fewer where they are longer.
-        deals: how often the executions are dealt into halves.
+        deals: how often the executions are dealt into halves, at most.
 
     Attributes:
         executions: number of samples.
@@ -108,7 +135,7 @@ class CrossFit:
     ) -> None:
         episodes = episodes or int(np.clip(STEPS // spec.iterations, FEWEST_EPISODES, EPISODES))
         self.executions = len(samples)
-        dealt = [half for deal in range(deals) for half in halves(spec, samples, seed + deal)]
+        dealt = _dealt(spec, samples, seed, deals)
         self._arenas = [
             _Arena(spec, half._replace(believed=replace(half.believed, rule=rule)), seed + i, episodes)
             for i, half in enumerate(dealt)

@@ -84,6 +84,26 @@ def test_too_few_executions_say_so() -> None:
     assert report["cross_fitted"] == {"reason": "needs 6 executions, has 0"}
 
 
+def test_no_deal_counts_twice_and_one_that_cannot_be_judged_is_dealt_again() -> None:
+    """Six executions at four allocations: in some deals a half has seen only two of them."""
+    levels = (8, 8, 16, 16, 24, 32)
+    some = [
+        (name, rows * [1, 0, 1] + [0, level, 0])
+        for (name, rows), level in zip(executions(planted, 6), levels, strict=True)
+    ]
+    refused = 0
+    for seed in range(12):
+        try:
+            halves(SPEC, some, seed)
+        except TooFewHalves:
+            refused += 1
+    assert 0 < refused < 12
+    found = {CrossFit(SPEC, some, seed=seed, episodes=16).halves.max() + 1 for seed in range(3)}
+    assert found <= {2, 4, 6}
+    four = CrossFit(SPEC, executions(planted, 6), seed=0, episodes=16, deals=20)
+    assert four.halves.max() + 1 <= 20  # six executions are dealt in ten ways
+
+
 def test_everybody_plays_the_same_episodes() -> None:
     tables = Half(TABLE, replace(TABLE, log_mean=TABLE.log_mean + np.float32(0.2)))
     arena = cross_fit._Arena(SPEC, tables, seed=5, episodes=64)
@@ -106,7 +126,7 @@ def test_intervals_are_over_the_halves_that_runs_follow(monkeypatch: pytest.Monk
     for name, both in (("unlike", unlike), ("alike", alike)):
         monkeypatch.setattr(cross_fit, "halves", lambda *_, both=both: both)
         for episodes in (64, 256):
-            arena = CrossFit(SPEC, (), seed=1, episodes=episodes)
+            arena = CrossFit(SPEC, executions(planted, 12), seed=1, episodes=episodes)
             assert np.bincount(arena.models).tolist() == [episodes] * 4 * cross_fit.DEALS
             assert np.bincount(arena.halves).tolist() == [2 * episodes] * 2 * cross_fit.DEALS
             gain = arena.judged(planner())["gain"]
@@ -120,7 +140,7 @@ def test_a_gain_that_the_whole_model_finds_needs_no_margin_on_unseen_executions(
 ) -> None:
     """Of two returns that differ by half the margin, the higher is enough here, and the lower is not."""
     monkeypatch.setattr(cross_fit, "halves", lambda *_: (Half(TABLE, TABLE), Half(TABLE, TABLE)))
-    arena = CrossFit(SPEC, (), seed=1, episodes=32)
+    arena = CrossFit(SPEC, executions(planted, 12), seed=1, episodes=32)
     best = max(float(returns.mean()) for returns in arena.rules.values())
     usual = arena.rules["model_predictive"]
     luck = np.random.default_rng(1).normal(0, 1e-6, len(usual))
@@ -146,7 +166,7 @@ def test_the_rule_that_is_better_on_unseen_executions_answers(monkeypatch: pytes
     assert "98.3 % interval" in table.evidence  # the best of four is tested as such
     assert table.terms["target of iteration_seconds"] == [110.0, 55.0, 220.0]
     assert "of model_predictive (difference +" in table.evidence
-    arena = CrossFit(SPEC, (), seed=1, rule=table.rule)
+    arena = CrossFit(SPEC, executions(planted, 12), seed=1, rule=table.rule)
     report = arena.judged(save(HeuristicPolicy({"heuristic": "model_predictive"}), Layout(SPEC)))
     assert (report["incumbent"], report["promoted"]) == (table.rule, False)
 
