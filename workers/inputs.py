@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kinds.contract.drift import Chain
 from app.kinds.contract.member import Member
 
 Samples = Sequence[tuple[str, Any]]
@@ -29,10 +30,6 @@ class ExogenousSeries(NamedTuple):
     mean: NDArray[np.float64]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
-
-
-Chain = Sequence[Mapping[str, float]]
-"""Drifts, oldest first: of each the factors by stream, as a kind's ``Residual`` names them."""
 
 
 class Drifts(NamedTuple):

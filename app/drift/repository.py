@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from app.agents.algorithms import ONLINE
 from app.database.tables import Adaptation, Iteration, Job, Run, Workload
 from app.database.tables.run import DRIFTED
+from app.kinds.contract.drift import Chain
 from app.samples.repository import Cut
 
 MOST_RUNS = 100
@@ -39,12 +40,15 @@ def newest(session: Session, workload_id: str, number: int) -> Sequence[Adaptati
     return session.scalars(statement.order_by(Adaptation.created_at.desc(), Adaptation.id).limit(number)).all()
 
 
-Chain = Sequence[Mapping[str, float]]
-"""Drifts, oldest first: of each the factors by stream."""
+class Drifted(NamedTuple):
+    """What an answer to a drift stores of it.
 
-
-class Known(NamedTuple):
-    """What had drifted from a time on: against which version of the domain model, and where runs were cut."""
+    Attributes:
+        since: when the answer began.
+        drifts: all up to then.
+        model: version of the domain model that the notices were against.
+        cuts: by run, the iteration from which on it counts as drifted.
+    """
 
     since: datetime
     drifts: Chain
@@ -52,37 +56,34 @@ class Known(NamedTuple):
     cuts: Mapping[str, int]
 
 
-def history(session: Session, workload_id: str) -> Sequence[Known]:
-    """What each answer to a drift went by, oldest first.
-
-    Answers of before drifts were followed say only what had become of what was measured before their own.
-    """
+def history(session: Session, workload_id: str) -> Sequence[Drifted]:
+    """What each answer to a drift stores of it, oldest first; old answers have no drifts but their own, and no cuts."""
     columns = Adaptation.created_at, Adaptation.steps, Adaptation.notice
     statement = select(*columns).where(Adaptation.workload_id == workload_id)
     rows = session.execute(statement.order_by(Adaptation.created_at, Adaptation.id))
-    found = [(row, row.steps[0]["figures"]) for row in rows if row.steps]
+    stored = [(row, row.steps[0]["figures"]) for row in rows if row.steps]
     return [
-        Known(row.created_at, told.get("drifts") or [told["factors"]], row.notice["model"], told.get("since", {}))
-        for row, told in found
+        Drifted(
+            row.created_at, figures.get("drifts") or [figures["factors"]], row.notice["model"], figures.get("since", {})
+        )
+        for row, figures in stored
     ]
 
 
 def cuts(session: Session, run: Run) -> Sequence[Cut]:
     """Where a run is cut, in order; a drift that began before the last cut counts from there on."""
     found = list[Cut]()
-    for known in history(session, run.workload_id):
-        since = known.cuts.get(run.id)
-        if since is not None:
-            since = max(since, found[-1].since if found else 0)
-            found = [cut for cut in found if cut.since < since]
-            found.append(Cut(since, known.since))
+    for one in history(session, run.workload_id):
+        if run.id in one.cuts:
+            since = max(one.cuts[run.id], found[-1].since if found else 0)
+            found = [*(cut for cut in found if cut.since < since), Cut(since, one.since)]
     return found
 
 
-def in_force(history: Sequence[Known], at: datetime | None = None) -> Chain:
+def in_force(history: Sequence[Drifted], at: datetime | None = None) -> Chain:
     """What had drifted at a time; None: all that has."""
-    known = [one.drifts for one in history if at is None or one.since <= at]
-    return known[-1] if known else ()
+    chains = [one.drifts for one in history if at is None or one.since <= at]
+    return chains[-1] if chains else ()
 
 
 def concerned(session: Session) -> Sequence[str]:

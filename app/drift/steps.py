@@ -26,6 +26,7 @@ from app.drift.detector import Notice, restored
 from app.drift.realised import BLOCK, Comparison, compared, means
 from app.drift.schemas import DriftResponse
 from app.jobs import service as jobs
+from app.kinds.contract.drift import Chain
 from app.samples import service as samples
 from app.workloads import repository as workload_rows
 
@@ -61,7 +62,7 @@ class Context(NamedTuple):
         return found
 
     def go_on(self, state: str, why: str, **figures: Any) -> None:
-        """Enter a state."""
+        """Enter a state, as another step with its reason and figures."""
         step = {"at": self.now.isoformat(), "state": state, "why": why, "figures": figures}
         self.adaptation.state, self.adaptation.steps = state, [*self.adaptation.steps, step]
 
@@ -72,7 +73,7 @@ class Context(NamedTuple):
 
 
 class Noticed(NamedTuple):
-    """A run's notice."""
+    """A notice, and the run that reported it."""
 
     run: Run
     notice: Notice
@@ -132,9 +133,10 @@ def _model_version(session: Session, workload: Workload) -> int | None:
 
 
 def _fit(on: Context, noticed: list[Noticed]) -> None:
-    """Cut the runs where they drifted, and queue a fit that goes by that."""
+    """Cut the runs where they drifted, those that noticed nothing where they are, and queue a fit."""
+    runs = repository.runs(on.session, on.workload.id)
+    here = {run.id: run.next_iteration for run in runs}
     since = {one.run.id: one.notice.since for one in sorted(noticed, key=lambda one: -one.notice.since)}
-    others = {run.id: run.next_iteration for run in repository.runs(on.session, on.workload.id)}
     factors = {
         one.notice.stream: min(max(one.notice.factor, 1 / LARGEST), LARGEST)
         for one in sorted(noticed, key=lambda one: one.notice.at)
@@ -146,24 +148,27 @@ def _fit(on: Context, noticed: list[Noticed]) -> None:
         first.text,
         factors=factors,
         drifts=_drifts(on, first.model, factors),
-        since=others | since,
+        since=here | since,
         statistic=first.statistic,
         job=job.id,
     )
     on.session.flush()
-    for run in repository.runs(on.session, on.workload.id):
-        on.session.refresh(run, with_for_update=True)  # it may be about to end
+    for run in sorted(runs, key=lambda run: run.id):
+        on.session.refresh(run, with_for_update=True)  # it may be about to end, which makes a sample of all of it
         if run.state == "running":
             samples.add_run(on.session, run, repository.cuts(on.session, run))
 
 
-def _drifts(on: Context, version: int | None, factors: Mapping[str, float]) -> repository.Chain:
+def _drifts(on: Context, version: int | None, factors: dict[str, float]) -> Chain:
     """What had drifted by the time of the model that notices compare with, and what has since."""
     model = None if version is None else models.find(on.session, on.workload.id, version)
     history = repository.history(on.session, on.workload.id)
-    known = {stream: factor for one in history if one.model == version for stream, factor in one.drifts[-1].items()}
     before = () if model is None else repository.in_force(history, model.created_at)
-    return [*before, known | dict(factors)]
+    together: dict[str, float] = {}
+    for one in history:
+        if one.model == version:
+            together |= one.drifts[-1]
+    return [*before, together | factors]
 
 
 def _queue(on: Context, job_type: Any, request: dict[str, Any]) -> Job:

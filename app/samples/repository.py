@@ -114,10 +114,8 @@ def remove_of_run(session: Session, workload_id: str, run_id: str) -> None:
     session.execute(delete(Execution).where(*of_run).execution_options(synchronize_session=False))
 
 
-def reports_of_run(session: Session, run_id: str, since: int = 0, until: int | None = None) -> list[dict[str, Any]]:
-    """The reports of a run from an iteration on, and before another, in order."""
-    statement = select(Iteration).where(Iteration.run_id == run_id, Iteration.iteration >= since)
-    if until is not None:
-        statement = statement.where(Iteration.iteration < until)
-    rows = session.scalars(statement.order_by(Iteration.iteration).execution_options(yield_per=REPORTS_AT_ONCE))
-    return [row.report for row in rows]
+def reports_of_run(session: Session, run_id: str) -> list[tuple[int, dict[str, Any]]]:
+    """The reports of a run with their iterations, in order."""
+    statement = select(Iteration).where(Iteration.run_id == run_id).order_by(Iteration.iteration)
+    rows = session.scalars(statement.execution_options(yield_per=REPORTS_AT_ONCE))
+    return [(row.iteration, row.report) for row in rows]

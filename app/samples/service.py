@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
@@ -330,7 +331,8 @@ def add_run(
         TooManyRequests: the tenant would have more executions than it may.
     """
     workload = session.get_one(Workload, run.workload_id)
-    reports = repository.reports_of_run(session, run.id)
+    numbered = repository.reports_of_run(session, run.id)
+    reports = [report for _, report in numbered]
     if not cuts and (not reports or repository.known(session, workload.id, [run.id])):
         return reports
     repository.remove_of_run(session, workload.id, run.id)
@@ -339,8 +341,8 @@ def add_run(
         check_quota(session, workload.tenant)
         return reports
     begins = [*([repository.Cut(0, run.created_at)] if cuts[0].since else []), *cuts]
-    for (since, at), until in zip(begins, [*(cut.since for cut in begins[1:]), None], strict=True):
-        part = repository.reports_of_run(session, run.id, since, until)
+    for (since, at), until in zip(begins, [*(cut.since for cut in begins[1:]), math.inf], strict=True):
+        part = [report for iteration, report in numbered if since <= iteration < until]
         _add(session, workload, f"{run.id}{repository.PART}{since}", part, at)
     return reports
 

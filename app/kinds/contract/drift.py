@@ -8,7 +8,7 @@ whatever it tolerates; what is made of them over time, ``app.drift.detector``, n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import log, log1p
 from typing import NamedTuple
 
@@ -17,6 +17,10 @@ FACTORS = (1.2, 2.0, 1 / 1.2, 1 / 2.0)
 _LOGS = tuple(log(factor) for factor in FACTORS)
 _LITTLE_UP, _MUCH_UP, _LITTLE_DOWN, _MUCH_DOWN = _LOGS
 LEAST_VARIATION = 1e-9
+
+
+Chain = Sequence[Mapping[str, float]]
+"""Drifts, oldest first: of each the factors by stream, what is measured now over what was expected."""
 
 
 class Residual(NamedTuple):

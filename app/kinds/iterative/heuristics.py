@@ -171,8 +171,8 @@ def _for_next(
     second is worth, or what a second costs in expected lateness if that is more. (It is the Lagrange multiplier of the
     deadline.) At that price, an iteration that does not scale gets little, and one that scales well gets much.
 
-    Only what the members of the belief agree on counts, for how single iterations scale is known far less well than
-    how the run does: on two recorded Spark applications, noise that was taken for phases cost 4 and 45 % of the return.
+    Only gains that are larger than the belief's members differ count: how single iterations scale is known far less
+    well than how the run does, and noise that is taken for phases costs more than phases save.
     Probabilities that are required stay required of the action followed by the held one. Values are on the scale of
     the rest of the run, as ``held_values`` are: as if each iteration left gained as much.
     """
@@ -209,9 +209,9 @@ def _for_next(
     gain = np.einsum("nbk,bk->nb", gains, members)
     spread = np.sqrt(np.einsum("nbk,bk->nb", (gains - gain[..., None]) ** 2, members))
     gain += state.weights[:, 2] * (change[back, runs] - change)
-    left_over = np.maximum(layout.iterations - state.iteration, 1)
+    to_come = np.maximum(layout.iterations - state.iteration, 1)
     best = held_values[runs, back]
-    values = np.where(gain > SURE * spread, best + gain * left_over, np.minimum(held_values.T, best))
+    values = np.where(gain > SURE * spread, best + gain * to_come, np.minimum(held_values.T, best))
     values = np.where(legal, values, -np.inf)
     required = asked(state)[:, seconds]
     if required.any():

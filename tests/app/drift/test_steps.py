@@ -57,6 +57,25 @@ def tried(
     assert state(client)["state"] == "shadow"
 
 
+def refused(client: TestClient, database: Database) -> None:
+    """From the notice to an agent that is no better in the simulator."""
+    service.step(database)
+    finish(database, state(client)["job"], model=publish_model(database, 1.8))
+    service.step(database)
+    finish(database, state(client)["job"], agent=publish_agent(database, 2, good=False))
+    service.step(database)
+
+
+def promoted_and_watched(client: TestClient, database: Database, served: Served, slower: float) -> dict[str, Any]:
+    """From the shadow to the end of the window; the adaptation."""
+    served.go(25, slower)
+    service.step(database)
+    assert champion(client) == 1
+    served.go(320, slower)
+    service.step(database)
+    return state(client)
+
+
 def champion(client: TestClient) -> int | None:
     found: int | None = client.get(f"/workloads/{NAME}").json()["champion"]
     return found
@@ -125,12 +144,7 @@ def test_a_drift_leads_to_a_fit_a_training_a_shadow_and_a_promotion(client: Test
 def test_a_bad_agent_is_taken_back(client: TestClient, database: Database) -> None:
     served = noticed(client, database)
     tried(client, database, waits=True)
-    served.go(25, 1.8)
-    service.step(database)
-    assert champion(client) == 1
-    served.go(270, 1.8)
-    service.step(database)
-    done = state(client)
+    done = promoted_and_watched(client, database, served, 1.8)
     assert (done["state"], champion(client)) == ("rolled_back", None)
     figures = done["steps"][-1]["figures"]
     assert figures["difference"]["high"] < 0 < figures["before"]
@@ -154,11 +168,7 @@ def test_an_agent_that_reaches_less_than_it_promised_is_taken_back(client: TestC
 
 def test_an_agent_that_is_no_better_in_the_simulator_goes_no_further(client: TestClient, database: Database) -> None:
     noticed(client, database)
-    service.step(database)
-    finish(database, state(client)["job"], model=publish_model(database, 1.8))
-    service.step(database)
-    finish(database, state(client)["job"], agent=publish_agent(database, 2, good=False))
-    service.step(database)
+    refused(client, database)
     assert (state(client)["state"], champion(client)) == ("rejected", None)
     assert service.step(database) == 0
 
@@ -264,11 +274,7 @@ def test_a_run_is_cut_where_it_drifts_and_its_last_part_grows_until_it_ends(
     Another run, which has noticed nothing, is cut where it is.
     """
     served = noticed(client, database, pause_seconds=0)
-    service.step(database)
-    finish(database, state(client)["job"], model=publish_model(database, 1.8))
-    service.step(database)
-    finish(database, state(client)["job"], agent=publish_agent(database, 2, good=False))
-    service.step(database)
+    refused(client, database)
     first, cut = state(client), state(client)["notice"]["since"]
     again = Served(database, start(database, NAME))
     again.go(USUAL, 1.8)
@@ -338,12 +344,7 @@ def test_what_was_reached_before_the_drift_takes_no_agent_back(client: TestClien
     served.go(USUAL)
     assert any("drift" in decision for decision in served.go(DRIFTED, 40.0))
     tried(client, database)
-    served.go(25, 40.0)
-    service.step(database)
-    assert champion(client) == 1
-    served.go(320, 40.0)
-    service.step(database)
-    done = state(client)
+    done = promoted_and_watched(client, database, served, 40.0)
     figures = done["steps"][-1]["figures"]
     with database.reading() as session:
         kept = [restored(session.get_one(Run, run.run).drift).blocks for run in (idle, served)]

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from app.kinds.contract.drift import Chain
 from app.kinds.inference.drift import ARRIVALS_OF, SECONDS_OF
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import LASTING, Floats, ServiceModel
 from app.kinds.inference.samples.content import BATCH, CORES, SECONDS, SERVER, VARIANT, Content
 from workers.estimators.base import TooLittleData
-from workers.inputs import Chain, Drifts, Workload
+from workers.inputs import Drifts, Workload
 from workers.kinds.contract import Fitted
 from workers.kinds.inference.estimation.arrivals import Arrivals, Series, back_test, dispersion, fit_arrivals, series
 from workers.kinds.inference.estimation.counts import counted, parts, span

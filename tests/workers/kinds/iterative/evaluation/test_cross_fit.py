@@ -91,17 +91,21 @@ def test_no_deal_counts_twice_and_one_that_cannot_be_judged_is_dealt_again() -> 
         (name, rows * [1, 0, 1] + [0, level, 0])
         for (name, rows), level in zip(executions(planted, 6), levels, strict=True)
     ]
-    refused = 0
-    for seed in range(12):
+
+    def works(seed: int) -> bool:
         try:
             halves(SPEC, some, seed)
         except TooFewHalves:
-            refused += 1
-    assert 0 < refused < 12
-    found = {CrossFit(SPEC, some, seed=seed, episodes=16).halves.max() + 1 for seed in range(3)}
-    assert found <= {2, 4, 6}
-    four = CrossFit(SPEC, executions(planted, 6), seed=0, episodes=16, deals=20)
-    assert four.halves.max() + 1 <= 20  # six executions are dealt in ten ways
+            return False
+        return True
+
+    seeds = [works(seed) for seed in range(12)]
+    first = seeds.index(False)
+    assert True in seeds[first:]
+    found = CrossFit(SPEC, some, seed=first, episodes=16)
+    assert found.halves.max() + 1 >= 2
+    every = CrossFit(SPEC, executions(planted, 6), seed=0, episodes=16, deals=20)
+    assert every.halves.max() + 1 == 20  # six executions are dealt in ten ways
 
 
 def test_everybody_plays_the_same_episodes() -> None:
