@@ -60,6 +60,7 @@ BENCHMARKS = (
     "inference_fairness",
     "cluster_simulator",
     "cluster_goodput",
+    "cluster_served",
     "cluster_convergence",
     "cluster_models",
     "cluster_serving",

@@ -67,7 +67,7 @@ def test_a_cluster_is_learned_and_served_through_a_kill(steward_factory: Start, 
         assert "1 to 8, the GPUs of all nodes" in refused["errors"][0]["message"]
         playing = Playing(call("POST", "/runs", 201, json={"workload": "gpu-cluster"})["id"])
         playing.go(call, 6)
-        assert {decision["rule"] for _, decision in playing.reports} == {"priority"}
+        assert {decision["rule"] for _, decision in playing.reports} == {"soonest"}
         for media_type, body in EXAMPLE.samples.items():
             path = f"/workloads/gpu-cluster/samples?execution={media_type.rpartition('/')[2]}"
             path = "/workloads/gpu-cluster/samples" if media_type.endswith("json") and b'"samples"' in body else path

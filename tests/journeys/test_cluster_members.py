@@ -53,7 +53,7 @@ def test_a_run_of_a_member_is_given_what_its_own_target_takes(
         call("POST", "/workloads", 201, json=LAB)
         call("DELETE", f"/workloads/{NAME}", 409)
         run = Reporting(call)
-        assert run.report(submitted=JOBS) == "priority"
+        assert run.report(submitted=JOBS) == "soonest"
         assert run.gpus["mine"] == 1
         csv = {"Content-Type": "text/csv"}
         call("POST", f"/workloads/{NAME}/samples", 201, content=EXAMPLE.samples["text/csv"], headers=csv)

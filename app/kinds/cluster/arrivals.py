@@ -10,7 +10,7 @@ from app.kinds.cluster.jobs import Floats
 
 HOURS = 24
 HOUR_SECONDS = 3600.0
-QUEUE, APPLICATION, GPUS, DATA, DURATION = range(5)
+QUEUE, APPLICATION, GPUS, DATA, DURATION, SAMPLES = range(6)
 """Columns of ``Arrivals.jobs``."""
 
 
@@ -21,7 +21,7 @@ class Arrivals(NamedTuple):
         rate: jobs an hour by hour of the day, UTC, [Q, 24].
         variation: squared coefficient of variation of an hour's rate about that, [Q].
         jobs: some that came: queue, application (−1: not known), GPUs that it asked for, size of its data, seconds that
-            it ran (NaN: not known), [n, 5].
+            it ran, samples that it trained on at the efficiency of its initial batch (NaN: not known), [n, 6].
     """
 
     rate: Floats
@@ -31,4 +31,4 @@ class Arrivals(NamedTuple):
 
 def none(queues: int) -> Arrivals:
     """Nothing is known of any."""
-    return Arrivals(np.zeros((queues, HOURS)), np.zeros(queues), np.zeros((0, 5)))
+    return Arrivals(np.zeros((queues, HOURS)), np.zeros(queues), np.zeros((0, 6)))

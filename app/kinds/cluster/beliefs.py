@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.cluster.allocation.neighbours import Neighbours
-from app.kinds.cluster.arrivals import APPLICATION, GPUS, HOUR_SECONDS, HOURS, QUEUE
+from app.kinds.cluster.arrivals import APPLICATION, DATA, DURATION, GPUS, HOUR_SECONDS, HOURS, QUEUE, SAMPLES
+from app.kinds.cluster.experience import Batches
+from app.kinds.cluster.goodput import Course, Limits, best_by
 from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.lengths import Lengths
 from app.kinds.cluster.model import ClusterModel
@@ -44,6 +46,7 @@ class Beliefs:
         self._most = max(int(table.node.prod()), 1)
         self._rows: dict[tuple[int, float], int] = {}
         self._table = np.ones((64, self._most + 1))
+        self._best: dict[tuple[int, Batches, float], Course] = {}
         self._batch: Floats = np.maximum(table.local[:, middle], model.initial)
 
     def positions(self, names: NDArray[np.object_]) -> Integers:
@@ -99,6 +102,52 @@ class Beliefs:
         own = batch or self._batch[application]
         return seconds(self._centre, application, Place(gpus, -(-gpus // self._centre.node[0]), own / gpus))
 
+    def goodput(self, application: int, batches: Batches, noise_scale: float) -> Course:
+        """Samples a second of a measured application, at the best batch on each number of GPUs."""
+        key = application, batches, noise_scale
+        if key not in self._best:
+            if len(self._best) > MOST_ROWS:
+                self._best.clear()
+            gpus = np.arange(1, self._most + 1)
+            limits = Limits(*(np.array([part]) for part in batches))
+            found = best_by(lambda *at: self._times(application, *at), limits, noise_scale, gpus)
+            self._best[key] = found.course(gpus)
+        return self._best[key]
+
+    def _times(self, application: int, gpus: Integers, local: Floats) -> tuple[Floats, Floats]:
+        """Seconds of computing, which are those of one GPU, and of the whole step."""
+        one, node = np.ones((1, 1), np.int64), self._centre.node[0]
+        alone, whole = (seconds(self._centre, application, Place(on, -(-on // node), local)) for on in (one, gpus))
+        return np.minimum(alone, whole), whole
+
+    @cached_property
+    def log(self) -> Floats:
+        """Jobs of the log as ``Arrivals.jobs`` has them; seconds that a job ran and samples tell of one another."""
+        jobs = self.model.arrivals.jobs
+        jobs = np.column_stack([jobs, np.full((len(jobs), SAMPLES + 1 - jobs.shape[1]), np.nan)])
+        for application in range(self.model.measured):
+            own = np.flatnonzero(jobs[:, APPLICATION] == application)
+            step = self.step_seconds(
+                np.array([application]), np.array([np.nan]), jobs[None, own, GPUS].astype(np.int64)
+            )
+            rate, told = self._batch[application] / step[0], jobs[own][:, [DURATION, SAMPLES]]
+            other = np.column_stack([told[:, 1] / rate, told[:, 0] * rate])
+            jobs[own[:, None], [DURATION, SAMPLES]] = np.where(np.isnan(told), other, told)
+        return jobs
+
+    def needed(self, application: str) -> list[float]:
+        """Samples that jobs of an application needed until they finished, over the size of their data."""
+        return self._needed.get(application, [])
+
+    @cached_property
+    def _needed(self) -> dict[str, list[float]]:
+        found = dict[str, list[float]]()
+        for name, position in self.model.positions.items():
+            own = self.log[self.log[:, APPLICATION] == position]
+            samples = own[:, SAMPLES] / np.where(own[:, DATA] > 0, own[:, DATA], 1.0)
+            found[name] = samples[np.isfinite(samples)].tolist()
+        return found
+
     def iterations(self, application: Integers) -> Floats:
         """Of a job, of which a step is one; NaN of those that are no members' runs, [J]."""
         every = [np.nan] * self.model.measured + [float(one.iterations) for one in self._members] + [np.nan]
@@ -122,7 +171,7 @@ class Beliefs:
     @cached_property
     def lengths(self) -> Lengths:
         """How long jobs of each application train; the log's are told by name, for members stand at positions of it."""
-        jobs, names = self.model.arrivals.jobs.copy(), np.array([*self.model.applications, ""], object)
+        jobs, names = self.log.copy(), np.array([*self.model.applications, ""], object)
         jobs[:, APPLICATION] = self.positions(names)[jobs[:, APPLICATION].astype(np.int64)]
         return Lengths(jobs, len(self.applications))
 

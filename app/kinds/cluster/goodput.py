@@ -6,15 +6,28 @@ throughput times statistical efficiency. J jobs, R numbers of GPUs, K batch size
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.kinds.cluster.jobs import Floats, Integers
 
 TRIED = 32
 TOLERANCE = 1e-8
 SMALL = 1e-8
+Times = Callable[[Integers, Floats], tuple[Floats, Floats]]
+"""Seconds of computing and of a whole step, by GPUs and samples that a GPU does at once."""
+
+
+class Limits(NamedTuple):
+    """Of the batches of J jobs, [J] each: over all GPUs, and what a GPU can do at once."""
+
+    initial: Integers
+    largest: Integers
+    smallest_local: Integers
+    largest_local: Integers
 
 
 class Known(NamedTuple):
@@ -35,6 +48,18 @@ class Known(NamedTuple):
     smallest_local: Integers
     largest_local: Integers
 
+    @property
+    def limits(self) -> Limits:
+        """Of their batches."""
+        return Limits(*self[3:])
+
+
+class Course(NamedTuple):
+    """Goodput of one job on 0 to G GPUs, and the batch over all of them that it is at, [G + 1] each."""
+
+    goodput: Floats
+    batch: Integers
+
 
 class Best(NamedTuple):
     """The best batch of each job on each number of GPUs, [J, R] each.
@@ -49,24 +74,67 @@ class Best(NamedTuple):
     atomic: Integers
     accumulated: Integers
 
+    def course(self, gpus: Integers) -> Course:
+        """Of the first job, on nothing and on ``gpus`` [R]."""
+        batch = gpus * self.atomic[0] * (self.accumulated[0] + 1)
+        return Course(np.concatenate([[0.0], self.goodput[0]]), np.concatenate([[0], batch]))
+
 
 def best(known: Known, nodes: Integers, gpus: Integers) -> Best:
     """The best batch on ``gpus`` [R] or [J, R], on so many ``nodes``, of batch sizes in equal ratios."""
     nodes, gpus = np.broadcast_arrays(np.atleast_2d(nodes), np.atleast_2d(gpus))
     nodes, gpus = nodes[:, :, None], gpus[:, :, None]  # [1 or J, R, 1]
-    initial, largest, low, high = (np.asarray(column)[:, None, None] for column in known[3:])
+    tried = _tried(known.limits, gpus)
+    return _chosen(tried, goodput_at(known, nodes, gpus, tried.atomic, tried.accumulated))
+
+
+def best_by(times: Times, limits: Limits, noise_scale: float, gpus: Integers) -> Best:
+    """The best batch of one job on ``gpus`` [R], by what its steps take, [1, R].
+
+    Args:
+        times: seconds of computing and of the whole step, by GPUs [R, 1] and samples that a GPU does at once [R, K].
+        limits: of its batch, [1] each.
+        noise_scale: of its gradient, in samples; infinite where it isn't known: all samples are worth the same.
+        gpus: numbers of them.
+    """
+    tried = _tried(limits, np.atleast_2d(gpus)[:, :, None])
+    computing, whole = times(gpus[:, None], tried.atomic[0])
+    total = gpus[:, None] * tried.atomic[0] * (tried.accumulated[0] + 1)
+    worth = efficiency(float(limits.initial[0]), total, noise_scale)
+    return _chosen(tried, (total / (tried.accumulated[0] * computing + whole) * worth)[None])
+
+
+def efficiency(initial: float, batch: Floats, noise_scale: float) -> Floats:
+    """What a sample of a batch is worth against one of the initial batch: (M₀ + φ)/(M + φ) (section 3.1)."""
+    if not np.isfinite(noise_scale):
+        return np.ones_like(batch)
+    return np.asarray((initial + noise_scale) / (batch + noise_scale), np.float64)
+
+
+class _Tried(NamedTuple):
+    """Batches that are tried, and whether a job may have them, [J, R, K] each."""
+
+    atomic: Floats
+    accumulated: Floats
+    legal: NDArray[np.bool_]
+
+
+def _tried(limits: Limits, gpus: Integers) -> _Tried:
+    initial, largest, low, high = (np.asarray(column)[:, None, None] for column in limits)
     first = np.maximum(initial, low * gpus)
     local = first * (largest / first) ** np.linspace(0, 1, TRIED) / gpus  # [J, R, K]
-    accumulated = np.ceil(local / high - TOLERANCE) - 1
+    accumulated = np.maximum(np.ceil(local / high - TOLERANCE) - 1, 0)
     alone = (gpus == 1) & (local > initial + TOLERANCE)
     accumulated = np.where(alone, np.maximum(accumulated, 1), accumulated)
     atomic = np.ceil(local / (accumulated + 1) - TOLERANCE)
-    value = goodput_at(known, nodes, gpus, atomic, accumulated)
-    legal = (low <= atomic) & (atomic <= high) & (first <= largest)
-    value = np.where(legal, value, 0.0)
+    return _Tried(atomic, accumulated, (low <= atomic) & (atomic <= high) & (first <= largest))
+
+
+def _chosen(tried: _Tried, value: Floats) -> Best:
+    value = np.where(tried.legal, value, 0.0)
     at = value.argmax(axis=2)[:, :, None]
-    chosen = (np.take_along_axis(part, at, axis=2)[:, :, 0] for part in (value, atomic, accumulated))
-    goodput, atomic, accumulated = chosen
+    every = (value, tried.atomic, tried.accumulated)
+    goodput, atomic, accumulated = (np.take_along_axis(part, at, axis=2)[:, :, 0] for part in every)
     return Best(goodput, atomic.astype(np.int64), accumulated.astype(np.int64))
 
 

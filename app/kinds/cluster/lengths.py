@@ -53,12 +53,16 @@ class Lengths:
         found = np.empty(len(ran))
         for one in np.unique(application).tolist():
             at, seconds = np.flatnonzero(application == one), self._seconds[one]
-            more = len(seconds) - np.searchsorted(seconds, ran[at], side="right")
-            sums = np.append(np.cumsum(seconds[::-1])[::-1], 0.0)[len(seconds) - more]
-            longer = sums / np.maximum(more, 1) - ran[at]
             rest = np.maximum(ran[at], 0.0 if len(seconds) else USUAL_SECONDS)
-            found[at] = np.where(more > 0, longer, rest)
+            found[at] = mean_left(seconds, ran[at], rest)
         return found
+
+
+def mean_left(known: Floats, done: Floats, otherwise: Floats) -> Floats:
+    """What is left after ``done`` [J] on average of those ``known``, ascending, that are more; else ``otherwise``."""
+    more = len(known) - np.searchsorted(known, done, side="right")
+    sums = np.append(np.cumsum(known[::-1])[::-1], 0.0)[len(known) - more]
+    return np.asarray(np.where(more > 0, sums / np.maximum(more, 1) - done, otherwise), np.float64)
 
 
 def _power(jobs: Floats) -> float:

@@ -19,14 +19,14 @@ from app.kinds.cluster.portfolio import WITHOUT_MODEL
 from app.kinds.contract.run_outcome import Ended, Judgement, in_time
 
 
-def risk(compiled: Compiled, state: ClusterState, outlook: BelievedOutlook | None, rule: str) -> str:
+def risk(compiled: Compiled, state: ClusterState, outlook: BelievedOutlook, rule: str) -> str:
     """Which jobs can't start on the GPUs that are there, and which will end after their deadlines; empty where there
     are none.
 
     Args:
         compiled: the workload.
         state: after a decision.
-        outlook: what is expected of the jobs; None: nothing is known.
+        outlook: what is expected of the jobs.
         rule: name of the rule that decided.
     """
     jobs, there, found = state.jobs, int(state.capacity.sum()), list[str]()
@@ -42,16 +42,14 @@ def risk(compiled: Compiled, state: ClusterState, outlook: BelievedOutlook | Non
     return "; ".join(found)
 
 
-def _late(state: ClusterState, outlook: BelievedOutlook | None, allowed: Mapping[str, float]) -> list[str]:
+def _late(state: ClusterState, outlook: BelievedOutlook, allowed: Mapping[str, float]) -> list[str]:
     """Jobs whose deadline has passed, or comes before their end as expected on what they hold."""
     jobs = state.jobs
     seconds = [allowed.get(application, math.inf) for application in state.records.application.tolist()]
-    left = np.zeros(len(seconds))
-    if outlook is not None:
-        left = outlook.seconds_left(jobs.gpus[:, None])[:, 0]
-        if outlook.neighbours is not None:
-            left = left * slowdowns(outlook.neighbours, jobs.held)
-        left = np.where(jobs.gpus > 0, left + jobs.restarting, 0.0)
+    left = outlook.seconds_left(jobs.gpus[:, None])[:, 0]
+    if outlook.neighbours is not None:
+        left = left * slowdowns(outlook.neighbours, jobs.held)
+    left = np.where((jobs.gpus > 0) & outlook.known, left + jobs.restarting, 0.0)
     return [state.names[at] for at in np.flatnonzero(state.now + left > jobs.submitted + np.array(seconds)).tolist()]
 
 

@@ -2757,7 +2757,7 @@ export interface components {
             };
             /**
              * Seconds Left Before
-             * @description Expected time to completion on its previous GPUs; null without a domain model or GPUs.
+             * @description Expected time to completion on its previous GPUs; null without GPUs, or before its application was measured.
              */
             seconds_left_before: number | null;
             /**
@@ -2765,6 +2765,18 @@ export interface components {
              * @description The same on its GPUs from now on, including a restart.
              */
             seconds_left: number | null;
+            /**
+             * Seconds Left Low
+             * @description Lower bound of the time to completion, whatever it has meanwhile: with `seconds_left_high` a 90 % interval, by how far off predictions for other jobs of this run were; null until 19 have finished.
+             * @default null
+             */
+            seconds_left_low?: number | null;
+            /**
+             * Seconds Left High
+             * @description Upper bound.
+             * @default null
+             */
+            seconds_left_high?: number | null;
             /**
              * Seconds Wanted
              * @description Time until it should be finished, by the targets of its member workload, if any.
@@ -2777,6 +2789,12 @@ export interface components {
              * @default null
              */
             ceiling?: number | null;
+            /**
+             * Batch
+             * @description Samples per step, over all its GPUs, of the largest goodput; null unless it has `batch_maximum`.
+             * @default null
+             */
+            batch?: number | null;
         };
         /**
          * JobQueue
@@ -4725,10 +4743,28 @@ export interface components {
             application?: string | null;
             /**
              * Batch
-             * @description samples per step, over all its GPUs
+             * @description samples per step, over all its GPUs; with `batch_maximum`, the smallest it uses
              * @default null
              */
             batch?: number | null;
+            /**
+             * Batch Maximum
+             * @description largest batch that it may choose as its GPUs change, for the largest goodput; null: `batch` is fixed. Needs `batch`
+             * @default null
+             */
+            batch_maximum?: number | null;
+            /**
+             * Gpu Batch Minimum
+             * @description fewest samples that a GPU does at once
+             * @default null
+             */
+            gpu_batch_minimum?: number | null;
+            /**
+             * Gpu Batch Maximum
+             * @description most samples that a GPU does at once; of more the gradients are accumulated; null: no limit
+             * @default null
+             */
+            gpu_batch_maximum?: number | null;
             /**
              * Data
              * @description data size, in one unit per application
@@ -6726,6 +6762,8 @@ export interface operations {
                             data?: number;
                             /** @description Seconds that it ran on those GPUs. */
                             duration?: number;
+                            /** @description Samples that it trained on until it finished, each counted at the statistical efficiency of its initial batch. */
+                            samples?: number;
                         }[];
                     }[];
                 } | {

@@ -18,7 +18,7 @@ from app.kinds.cluster.live.members import deadlines
 from app.kinds.cluster.live.outlook import BelievedOutlook
 from app.kinds.cluster.live.state import ClusterState
 from app.kinds.cluster.model import ClusterModel
-from app.kinds.cluster.portfolio import AHEAD, WEIGHED, WITH_MODEL, WITHOUT_MODEL
+from app.kinds.cluster.portfolio import AHEAD, WEIGHED, WITH_MODEL
 from app.kinds.contract.engine import Snapshot
 from app.policies.base import Published
 
@@ -51,47 +51,54 @@ class Compiled:
         self.snapshot = snapshot
         self.layout: Layout = snapshot.layout
         self._members = {name: one for name, one in snapshot.members.items() if one.known}
-        self._beliefs = self._believed(snapshot.model)
-        self.heuristic = WITHOUT_MODEL if self._beliefs is None else WITH_MODEL
+        model = snapshot.model or ClusterModel.unfitted(self.layout)
+        self._beliefs = Beliefs(model, self._members)
+        self.heuristic = WITH_MODEL
         self.answerer = self._answerer()
-
-    def _believed(self, model: ClusterModel | None) -> Beliefs | None:
-        if model is None and not self._members:
-            return None
-        return Beliefs(ClusterModel.unfitted(self.layout) if model is None else model, self._members)
 
     def _answerer(self) -> Answerer:
         snapshot = self.snapshot
         if snapshot.problem:
             return Answerer("fallback", None, f"{snapshot.problem}; {self.heuristic} answers")
-        if snapshot.artifact is None or self._beliefs is None:
+        if snapshot.artifact is None or not self.modelled:
             return Answerer("heuristic")
         return Answerer("agent", snapshot.artifact.policy)
+
+    @property
+    def modelled(self) -> bool:
+        """Whether there is a domain model of the workload's or of a member's, by which agents were trained."""
+        return self.snapshot.model is not None or bool(self._members)
 
     @property
     def policy_name(self) -> str:
         """What answers is called."""
         return self.heuristic if self.answerer.policy is None else self.answerer.policy.name
 
-    def outlook(self, state: ClusterState) -> BelievedOutlook | None:
-        """What is expected of a state's jobs; None without a domain model of the workload's or of a member's."""
-        if self._beliefs is None:
-            return None
-        return BelievedOutlook(self._beliefs, state.jobs, state.records, int(state.capacity.sum()))
+    def outlook(self, state: ClusterState) -> BelievedOutlook:
+        """What is expected of a state's jobs."""
+        return BelievedOutlook(
+            self._beliefs,
+            state.jobs,
+            state.records,
+            int(state.capacity.sum()),
+            shown=state.experience,
+            restart_seconds=self.layout.spec.restart_seconds,
+            names=state.names,
+        )
 
     def rule(self, policy: Published | None, now: datetime) -> tuple[str, Rule]:
         """By which a policy, or without one the heuristic, decides at a time; and its name.
 
         Where nobody is expected to come the heuristic looks ahead: until those that are there have ended.
         """
-        if policy is None or self._beliefs is None:
+        if policy is None or not self.modelled:
             name = AHEAD if self._closed(now) else self.heuristic
             return name, self.layout.rules[name]
         return WEIGHED, self.layout.weighing(policy, self.coming(self._beliefs, now.timestamp()))
 
     def _closed(self, now: datetime) -> bool:
         """Whether nobody is expected to come to those that are there, and none of them has a deadline."""
-        if self._beliefs is None or self._members:
+        if self.snapshot.model is None or self._members:
             return False
         return self.coming(self._beliefs, now.timestamp()) <= 0
 
@@ -109,7 +116,7 @@ class Compiled:
     def judged(self, state: ClusterState) -> ClusterState:
         """The state after jobs that have little left to gain were limited, if the spec says so."""
         convergence = self.layout.spec.convergence
-        if convergence is None or self._beliefs is None or self.snapshot.model is None:
+        if convergence is None or self.snapshot.model is None:
             return state
         model, told = self._beliefs.model, state.records
         classes = [model.curve_class(*key) for key in zip(told.application.tolist(), told.rises.tolist(), strict=True)]
@@ -117,22 +124,17 @@ class Compiled:
         tolerance = Tolerance(convergence.tolerance, convergence.doubt, convergence.window_seconds)
         return state._replace(learning=converged(state.learning, expecting, state.jobs, state.now, tolerance))
 
-    def advice(self, rule: Rule, outlook: BelievedOutlook | None, state: ClusterState, before: ClusterState) -> Advice:
+    def advice(self, rule: Rule, outlook: BelievedOutlook, state: ClusterState, before: ClusterState) -> Advice:
         """A rule within the limits of a state, and what it goes by.
 
         Args:
             before: the state before its jobs were ``judged``.
         """
         wanted = deadlines(self._members, state, self.layout.spec.weights.deadlines) if self._members else None
-        advice = self._informed(Advice(rule, outlook, deadlines=wanted), outlook)
+        power = self.layout.spec.data_power
+        factor = outlook.worth(power) if power else None
+        advice = Advice(rule, outlook, deadlines=wanted, neighbours=outlook.neighbours, factor=factor)
         if self.layout.spec.convergence is None:
             return advice
         told, most = notes(before.learning, state.learning), lowered(before.learning, state.learning)
         return advice._replace(rule=limited(rule, state.learning.converging), notes=told, ceilings=most)
-
-    def _informed(self, advice: Advice, outlook: BelievedOutlook | None) -> Advice:
-        """With what is known of neighbours, and what jobs are worth by their data."""
-        if outlook is None:
-            return advice
-        power = self.layout.spec.data_power
-        return advice._replace(neighbours=outlook.neighbours, factor=outlook.worth(power) if power else None)

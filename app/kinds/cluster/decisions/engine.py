@@ -98,13 +98,13 @@ def _shadow(
     compiled: Compiled,
     shadow: Shadow,
     states: tuple[ClusterState, ClusterState],
-    outlook: BelievedOutlook | None,
+    outlook: BelievedOutlook,
     now: datetime,
 ) -> dict[str, Any]:
     """What another agent would have given; see ``ShadowRule``. ``states``: before and after what is answered."""
     before, state = states
     told: dict[str, Any] = {"agent": shadow.version, "rule": None, "agrees": False, "problem": None}
-    if shadow.artifact is None or outlook is None:
+    if shadow.artifact is None or not compiled.modelled:
         return told | {"problem": shadow.problem or "there is no domain model, which agents answer by"}
     try:
         name, rule = compiled.rule(shadow.artifact.policy, now)
@@ -147,7 +147,9 @@ def _change(one: Change) -> dict[str, Any]:
     gpus = sum(one.nodes.values())
     fields = {"job": one.job, "before": one.before, "gpus": gpus, "nodes": one.nodes, "code": one.code}
     times = {"seconds_left_before": one.left_before, "seconds_left": one.left}
-    limits = {"seconds_wanted": one.wanted, "ceiling": one.ceiling}
+    low, high = (None, None) if one.between is None else (round(part, 1) for part in one.between)
+    times |= {"seconds_left_low": low, "seconds_left_high": high}
+    limits = {"seconds_wanted": one.wanted, "ceiling": one.ceiling, "batch": one.batch}
     return {**fields, "text": one.text, "trades": one.trades, **times, **limits}
 
 

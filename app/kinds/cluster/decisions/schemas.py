@@ -21,14 +21,25 @@ class JobChange(BaseModel):
     text: str
     trades: dict[str, int] = Field(description="GPUs by the other job: gained from it, or lost to it.")
     seconds_left_before: float | None = Field(
-        description="Expected time to completion on its previous GPUs; null without a domain model or GPUs."
+        description="Expected time to completion on its previous GPUs; null without GPUs, or before its application "
+        "was measured."
     )
     seconds_left: float | None = Field(description="The same on its GPUs from now on, including a restart.")
+    seconds_left_low: float | None = Field(
+        default=None,
+        description="Lower bound of the time to completion, whatever it has meanwhile: with `seconds_left_high` a 90 % "
+        "interval, by how far off predictions for other jobs of this run were; null until 19 have finished.",
+    )
+    seconds_left_high: float | None = Field(default=None, description="Upper bound.")
     seconds_wanted: float | None = Field(
         default=None, description="Time until it should be finished, by the targets of its member workload, if any."
     )
     ceiling: int | None = Field(
         default=None, description="New maximum of GPUs, since it has little left to gain; null: no new limit."
+    )
+    batch: int | None = Field(
+        default=None,
+        description="Samples per step, over all its GPUs, of the largest goodput; null unless it has `batch_maximum`.",
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from app.kinds.cluster import jobs as table
 from app.kinds.cluster.layout import Layout
-from app.kinds.cluster.live import learning, measured, records
+from app.kinds.cluster.live import counting, learning, measured, records
 from app.kinds.cluster.live.report import EncodedReport, EncodedSubmitted
 from app.kinds.cluster.live.state import ClusterState
 from app.kinds.contract.inputs import Contradiction, FieldIssue, InvalidInput
@@ -41,6 +41,8 @@ def advance(layout: Layout, state: ClusterState, report: EncodedReport) -> Clust
     capacity = _capacity(layout, state, report)
     stay, new = _stay(state, report), _new(state, report)
     jobs = table.pass_time(state.jobs, report.at, report.at - state.now, layout.demotion)
+    finished = _finished(state, report, stay)
+    shown = counting.ended(state._replace(jobs=jobs), finished, layout.spec.restart_seconds)
     jobs, told = table.keep(jobs, stay), records.keep(state.records, stay)
     learned = learning.keep(state.learning, stay)
     names = [name for name, stays in zip(state.names, stay, strict=True) if stays]
@@ -57,7 +59,18 @@ def advance(layout: Layout, state: ClusterState, report: EncodedReport) -> Clust
         at = [*positions.values()]
         told = records.progressed(told, at, [report.progressed[place] for place in positions], jobs)
         learned = learning.told(learned, at, told) if layout.spec.convergence else learned
-    return ClusterState(report.at, tuple(names), jobs, capacity, told, learned)
+    after = ClusterState(
+        report.at, tuple(names), jobs, capacity, told, learned, shown, counting.off(state, finished, report.at)
+    )
+    steps = {at: report.progressed[place] for place, at in positions.items()}
+    return counting.measured(after, state, steps, layout.spec.restart_seconds) if steps else after
+
+
+def _finished(state: ClusterState, report: EncodedReport, stay: Sequence[bool]) -> list[int]:
+    """Positions of the jobs that leave, and haven't failed."""
+    failed = {job.job for job in report.ended if job.state == "failed"}
+    each = enumerate(zip(state.names, stay, strict=True))
+    return [at for at, (name, stays) in each if not stays and name not in failed]
 
 
 def _check_time(state: ClusterState, report: EncodedReport) -> None:

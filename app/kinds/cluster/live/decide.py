@@ -12,50 +12,17 @@ from app.kinds.cluster import jobs as table
 from app.kinds.cluster.allocation.deadlines import Deadlines
 from app.kinds.cluster.allocation.neighbours import Neighbours, slowdowns
 from app.kinds.cluster.allocation.placement import place
-from app.kinds.cluster.allocation.situation import Outlook, Rule, Situation
+from app.kinds.cluster.allocation.situation import Rule, Situation
 from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.layout import Layout
-from app.kinds.cluster.live import records
+from app.kinds.cluster.live import counting, records
+from app.kinds.cluster.live.outlook import BelievedOutlook
 from app.kinds.cluster.live.state import ClusterState
 from app.kinds.cluster.live.trades import trades
 
 SHOWN = 3
 SLOWER = 1.05
 """Steps that neighbours make as many times as long are worth a word."""
-
-
-class Unmeasured:
-    """See ``Outlook``: before anything is measured one GPU is as good as another, and all jobs have as much left.
-
-    Args:
-        maximum: GPUs that each job can use, [J].
-        gpus: all there are.
-    """
-
-    def __init__(self, maximum: Integers, gpus: int) -> None:
-        self._maximum, self._gpus = maximum, gpus
-
-    def update_seconds(self) -> Floats:
-        """See ``Outlook``."""
-        with np.errstate(divide="ignore"):
-            return np.asarray(1.0 / self.goodput(np.arange(self._gpus + 1)), np.float64)
-
-    def updates(self) -> Floats:
-        """See ``Outlook``."""
-        return np.ones(len(self._maximum))
-
-    def goodput(self, gpus: Integers) -> Floats:
-        """See ``Outlook``."""
-        return np.where(gpus <= self._maximum[:, None], gpus, 0).astype(np.float64)
-
-    def loss_reduction(self, gpus: Integers, seconds: float) -> Floats:
-        """See ``Outlook``."""
-        return np.asarray(self.goodput(gpus) * seconds, np.float64)
-
-    def seconds_left(self, gpus: Integers) -> Floats:
-        """See ``Outlook``."""
-        with np.errstate(divide="ignore"):
-            return np.where(gpus <= self._maximum[:, None], 1.0 / gpus, np.inf)
 
 
 class Change(NamedTuple):
@@ -71,6 +38,8 @@ class Change(NamedTuple):
         left_before, left: seconds until it is finished on what it had and has; None where that isn't known.
         wanted: seconds until it should be finished; None: it has no deadline.
         ceiling: GPUs at most from now on, since it has little left to gain; None: no such limit is new.
+        between: seconds within which nine of ten jobs are finished of which ``left`` was said; None: too few were.
+        batch: samples of a step of the largest goodput on what it has; None: the job doesn't choose it.
     """
 
     job: str
@@ -83,6 +52,8 @@ class Change(NamedTuple):
     left: float | None
     wanted: float | None = None
     ceiling: int | None = None
+    between: tuple[float, float] | None = None
+    batch: int | None = None
 
 
 class Advice(NamedTuple):
@@ -90,7 +61,7 @@ class Advice(NamedTuple):
 
     Attributes:
         rule: who gets how many GPUs.
-        outlook: what is expected of the jobs; None: nothing is known.
+        outlook: what is expected of the jobs.
         notes: words on jobs that something is particular with, by position.
         ceilings: GPUs at most of jobs that have little left to gain, where that has changed, by position.
         deadlines: of the jobs; None: none has any.
@@ -99,7 +70,7 @@ class Advice(NamedTuple):
     """
 
     rule: Rule
-    outlook: Outlook | None = None
+    outlook: BelievedOutlook
     notes: Mapping[int, str] = {}
     ceilings: Mapping[int, int] = {}
     deadlines: Deadlines | None = None
@@ -114,7 +85,8 @@ def decide(layout: Layout, state: ClusterState, advice: Advice) -> tuple[Cluster
     situation = _situation(layout, state, advice)
     held = place(situation, advice.rule(situation))
     changed = np.flatnonzero((held != state.jobs.held).any(axis=1))
-    left = None if advice.outlook is None else _left(situation, held, changed)
+    left = _left(situation, held, changed)
+    left[~advice.outlook.known[changed]] = np.inf
     changes = _changes(layout, state, held, changed, left)
     notes = [advice.notes, {} if advice.neighbours is None else _beside(state.names, advice.neighbours, held, changed)]
     wanted = None if advice.deadlines is None else advice.deadlines.at - state.now
@@ -124,15 +96,27 @@ def decide(layout: Layout, state: ClusterState, advice: Advice) -> tuple[Cluster
     ]
     jobs = table.move(state.jobs, held, situation.restart_seconds)
     begun = np.asarray(held.any(axis=1) & ~state.jobs.held.any(axis=1))
-    return state._replace(jobs=jobs, records=records.started(state.records, begun, jobs)), changes
+    after = state._replace(jobs=jobs, records=records.started(state.records, begun, jobs))
+    has = held[changed].sum(axis=1)
+    said = np.isfinite(left[:, 1]) & (has > 0)
+    bounds = counting.interval(state.off)
+    batches = advice.outlook.batches(changed, has)
+    for row, (one, batch) in enumerate(zip(changes, batches, strict=True)):
+        between = (
+            None
+            if bounds is None or not said[row]
+            else (float(left[row, 1]) * bounds[0], float(left[row, 1]) * bounds[1])
+        )
+        changes[row] = one._replace(batch=batch, between=between)
+    return counting.predicted(after, changed[said], left[said, 1]), changes
 
 
 def _situation(layout: Layout, state: ClusterState, advice: Advice) -> Situation:
     return Situation(
         state.now,
         state.capacity,
-        state.jobs,
-        advice.outlook or Unmeasured(state.jobs.maximum, int(state.capacity.sum())),
+        state.jobs._replace(maximum=advice.outlook.maximum),
+        advice.outlook,
         layout.spec.restart_seconds,
         advice.deadlines,
         advice.neighbours,
@@ -171,9 +155,7 @@ def _beside(names: Sequence[str], neighbours: Neighbours, held: Integers, change
     return found
 
 
-def _changes(
-    layout: Layout, state: ClusterState, held: Integers, changed: Integers, left: Floats | None
-) -> list[Change]:
+def _changes(layout: Layout, state: ClusterState, held: Integers, changed: Integers, left: Floats) -> list[Change]:
     gone = np.any(state.jobs.held[changed] > state.capacity, axis=1).tolist()
     moves = trades(state.jobs.held[changed], held[changed])
     before, after = state.jobs.gpus[changed].tolist(), held[changed].sum(axis=1).tolist()
@@ -183,8 +165,7 @@ def _changes(
     for row, column, gpus in zip(rows.tolist(), columns.tolist(), held[changed][rows, columns].tolist(), strict=True):
         nodes[row][layout.nodes[column]] = gpus
     names = [state.names[at] for at in changed.tolist()]
-    unknown: list[tuple[float | None, float | None]] = [(None, None)] * len(names)
-    times = unknown if left is None else [(_finite(old), _finite(new)) for old, new in left.tolist()]
+    times = [(_finite(old), _finite(new)) for old, new in left.tolist()]
     found = []
     for at, (name, had, has) in enumerate(zip(names, before, after, strict=True)):
         traded = {names[other]: gpus for other, gpus in moves[at].items()}

@@ -1,37 +1,66 @@
-"""What is expected of the jobs of a live cluster: seconds of steps as believed, at the pace that was measured."""
+"""What is expected of the jobs of a live cluster: how fast they train on GPUs, and how much is left of each."""
 
 from __future__ import annotations
 
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
+from app.kinds.cluster import experience
 from app.kinds.cluster.allocation.neighbours import slowdowns
-from app.kinds.cluster.beliefs import Beliefs
+from app.kinds.cluster.beliefs import UNKNOWN, Beliefs
+from app.kinds.cluster.experience import Batches, Experience, Shown
+from app.kinds.cluster.goodput import Course
 from app.kinds.cluster.jobs import Floats, Integers, Jobs
+from app.kinds.cluster.lengths import mean_left
+from app.kinds.cluster.live import counting
 from app.kinds.cluster.live.records import Records
+
+GPU_HOUR = 3600.0
+NO_LIMIT = 10**9
+TINY = 1e-6
 
 
 class BelievedOutlook:
-    """See ``Outlook``: J jobs at the batch sizes that they told last.
+    """See ``Outlook``: J jobs.
 
-    What is left of a job is counted in steps: by its own pace as soon as that is measured, and before by what jobs of
-    its application usually take, of as much data; of one that doesn't tell its end by those that trained for longer; of
-    a member's run by the iterations that are left.
+    What a job gets done is counted in samples at their efficiency (``counting``) where that can be: its batch is the
+    one of the largest goodput if it chooses it, else as reported. Seconds of steps are the domain model's; of an
+    application that this doesn't know, what was measured in the run; of which there is nothing, GPUs share the work
+    evenly, and it is counted in GPU-seconds.
+
+    What is left: of a job that tells its iterations, by what it has done for those that are over; of others by those
+    of its application that needed more, at least as much as the one of them that is furthest. Of which nothing is
+    known as much is left as is done, and a GPU-hour.
 
     Args:
-        beliefs: of the domain model.
+        beliefs: of the domain model; of one that is unfitted where there is none.
         jobs: that are there, [J].
         records: what was reported of them, [J].
         gpus: all there are, G.
+        shown: what jobs have shown in the run.
+        restart_seconds: what a change of nodes costs a job.
 
     Attributes:
         neighbours: what the jobs do to one another on shared nodes; None: nothing is known of it.
     """
 
-    def __init__(self, beliefs: Beliefs, jobs: Jobs, records: Records, gpus: int) -> None:
+    def __init__(
+        self,
+        beliefs: Beliefs,
+        jobs: Jobs,
+        records: Records,
+        gpus: int,
+        *,
+        shown: Experience | None = None,
+        restart_seconds: float = 0.0,
+        names: tuple[str, ...] = (),
+    ) -> None:
         self._beliefs, self._jobs, self._records, self._gpus = beliefs, jobs, records, gpus
+        self._shown, self._restart = shown or {}, restart_seconds
         self._application = beliefs.positions(records.application)
+        self._names = names or ("",) * len(records.application)
         self.neighbours = beliefs.neighbours(records.application)
         self._batch = np.where(records.batch > 0, records.batch, np.nan).astype(np.float64)
 
@@ -45,7 +74,7 @@ class BelievedOutlook:
         return self._left
 
     def goodput(self, gpus: Integers) -> Floats:
-        """See ``Outlook``: steps a second."""
+        """See ``Outlook``: in the unit of ``updates``."""
         every = np.broadcast_to(gpus, (len(self._application), len(gpus)))
         return np.asarray(1.0 / self._seconds(every), np.float64)
 
@@ -74,8 +103,108 @@ class BelievedOutlook:
         return np.asarray(sized**power, np.float64)
 
     @cached_property
+    def known(self) -> NDArray[np.bool_]:
+        """Of which jobs seconds of steps are known, [J]."""
+        return np.asarray((self._application != UNKNOWN) | self._sampled, np.bool_)
+
+    @cached_property
+    def maximum(self) -> Integers:
+        """GPUs that each job may have, [J].
+
+        An application that the domain model doesn't know is tried on twice as many as it was measured on at most, and
+        begins with what its owner asked for: so what a trial costs the others is bounded by that, for a decision.
+        """
+        tried = np.array([0 if one is None else 2 * one.most for one in self._experience], np.int64)
+        most = np.where(self._application != UNKNOWN, self._jobs.maximum, np.maximum(self._jobs.asked, tried))
+        return np.asarray(np.minimum(self._jobs.maximum, most), np.int64)
+
+    def batches(self, at: Integers, gpus: Integers) -> list[int | None]:
+        """The best batch of jobs at positions [K] on GPUs [K]; None where it isn't the job's choice, or not known."""
+        told = []
+        for job, count in zip(at.tolist(), gpus.tolist(), strict=True):
+            course, chooses = self._courses[job], self._records.batch_maximum[job] > 0
+            told.append(int(course.batch[count]) or None if course is not None and chooses else None)
+        return told
+
+    @cached_property
+    def _keys(self) -> list[str]:
+        """Under which experience of jobs stands."""
+        return [counting.key(*pair) for pair in zip(self._records.application.tolist(), self._names, strict=True)]
+
+    @cached_property
+    def _experience(self) -> list[Shown | None]:
+        """What was measured of the applications of jobs."""
+        found = [self._shown.get(one) for one in self._keys]
+        return [one if one is not None and one.places else None for one in found]
+
+    @cached_property
+    def _courses(self) -> list[Course | None]:
+        """By which jobs are counted in samples; None of the others."""
+        measured, chosen = self._beliefs.model.measured, self._records.batch_maximum > 0
+        of_model = (self._application != UNKNOWN) & (self._application < measured) & chosen
+        of_run = (self._application == UNKNOWN) & np.array([one is not None for one in self._experience], np.bool_)
+        found: list[Course | None] = [None] * len(self._names)
+        for at in np.flatnonzero(of_model | of_run).tolist():
+            found[at] = self._course(at)
+        return found
+
+    def _course(self, at: int) -> Course:
+        """By what was measured in the run on as many GPUs as that was; of more the domain model says how it goes on."""
+        application, shown, noise = int(self._application[at]), self._experience[at], self._noise_scale(at)
+        own = None if shown is None else self._measured(at, shown, noise)
+        if application == UNKNOWN and own is not None:
+            return own
+        found = self._beliefs.goodput(application, self._limits(at), experience.rounded(noise))
+        if own is None or shown is None:
+            return found
+        most = min(shown.most, self._gpus)
+        scale = own.goodput[most] / found.goodput[most] if own.goodput[most] > 0 and found.goodput[most] > 0 else 1.0
+        few = np.arange(len(found.goodput)) <= most
+        return Course(np.where(few, own.goodput, scale * found.goodput), np.where(few, own.batch, found.batch))
+
+    def _measured(self, at: int, shown: Shown, noise: float) -> Course:
+        cluster = max(1, int(self._beliefs.model.throughput.node[0])), self._gpus
+        if self._records.batch_maximum[at]:
+            return experience.goodput(shown, self._limits(at), noise, cluster)
+        batch = int(self._records.batch[at]) or shown.initial
+        limits = self._limits(at)._replace(initial=batch, largest=batch)
+        found = experience.goodput(shown, limits, np.inf, cluster)
+        return found._replace(goodput=found.goodput * experience.rate(shown.initial, batch, batch, noise))
+
+    def _limits(self, at: int) -> Batches:
+        one = self._records
+        least, most = int(one.gpu_batch_minimum[at]) or 1, int(one.gpu_batch_maximum[at]) or NO_LIMIT
+        return Batches(int(one.batch_initial[at]), int(one.batch_maximum[at]), least, most)
+
+    def _noise_scale(self, at: int) -> float:
+        """The job's own, else what the first of its application had in the run, else at first in the domain model."""
+        own, application = float(self._records.noise_scale[at]), int(self._application[at])
+        if np.isfinite(own):
+            return own
+        shown = self._experience[at]
+        if shown is not None and np.isfinite(shown.noise_scale):
+            return shown.noise_scale
+        if 0 <= application < self._beliefs.model.measured:
+            return float(np.nan_to_num(self._beliefs.model.noise_scale[application, 0], nan=np.inf))
+        return np.inf
+
+    @cached_property
     def _left(self) -> Floats:
-        """Steps until each is finished, [J]; a step at least."""
+        """What is left of each in its unit, [J]: steps where its application is known and its batch is fixed."""
+        return np.asarray(np.maximum(np.where(self._sampled, self._samples_left, self._steps_left), TINY), np.float64)
+
+    @cached_property
+    def _sampled(self) -> NDArray[np.bool_]:
+        """Which jobs are counted in samples, [J]."""
+        return np.array([course is not None for course in self._courses], np.bool_)
+
+    @cached_property
+    def _steps_left(self) -> Floats:
+        """Steps until each is finished, [J], a step at least; GPU-seconds where nothing is known of its application.
+
+        By its own pace as soon as that is measured, and before by what jobs of its application usually take, of as
+        much data; of a member's run by the iterations that are left.
+        """
         records, jobs = self._records, self._jobs
         reference = np.where(np.isfinite(records.pace), records.paced_on, jobs.asked)
         step = self._beliefs.step_seconds(self._application, self._batch, reference[:, None])[:, 0]
@@ -86,6 +215,28 @@ class BelievedOutlook:
         measured = left / records.pace
         expected = np.where(np.isfinite(whole), left, self._unmeasured(usual) / step)
         return np.asarray(np.maximum(np.where(np.isfinite(measured), measured / step, expected), 1.0), np.float64)
+
+    @cached_property
+    def _samples_left(self) -> Floats:
+        """Samples until each is finished, [J], of those that count in them."""
+        records, jobs = self._records, self._jobs
+        done = np.nan_to_num(counting.done(records, jobs, self._restart))
+        size = np.where(records.data > 0, records.data, 1.0)
+        alone = np.array([0.0 if one is None else float(one.goodput[1] or one.goodput.max()) for one in self._courses])
+        found = np.zeros(len(done))
+        keys = np.array(self._keys, object)
+        for own in dict.fromkeys(keys[self._sampled].tolist()):
+            at = np.flatnonzero((keys == own) & self._sampled)
+            shown = self._shown.get(own)
+            totals = [*(shown.needed if shown else ()), *self._beliefs.needed(own)]
+            part = done[at] / size[at]
+            found[at] = mean_left(np.sort(totals), part, np.maximum(part, GPU_HOUR * alone[at] / size[at]))
+            found[at] = np.maximum(found[at], part.max() - part) * size[at]
+        grown = (records.iteration > 0) & (records.done_then > 0) & np.isfinite(records.iterations)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            told = records.done_then * records.iterations / records.iteration - done
+            step = records.done_then / records.iteration
+        return np.where(grown, np.maximum(told, 0.05 * step), found)
 
     @property
     def _slower(self) -> Floats:
@@ -103,5 +254,12 @@ class BelievedOutlook:
         return np.where(np.isfinite(done), usual * np.clip(1.0 - done, 0.0, 1.0), rest)
 
     def _seconds(self, gpus: Integers) -> Floats:
-        seconds = self._beliefs.step_seconds(self._application, self._batch, np.maximum(gpus, 1))
-        return np.where((gpus > 0) & (gpus <= self._jobs.maximum[:, None]), seconds, np.inf)
+        """Of a unit of what is left, [J, K]; infinite where a job can't use so many."""
+        several = np.clip(gpus, 1, self._gpus)
+        seconds = self._beliefs.step_seconds(self._application, self._batch, several)
+        with np.errstate(divide="ignore"):
+            for at in np.flatnonzero(self._sampled).tolist():
+                course = self._courses[at]
+                assert course is not None  # noqa: S101 - it is one of those that are counted in samples
+                seconds[at] = 1.0 / course.goodput[several[at]]
+        return np.where((gpus > 0) & (gpus <= self.maximum[:, None]), seconds, np.inf)

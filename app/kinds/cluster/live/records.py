@@ -12,7 +12,21 @@ from app.kinds.cluster.jobs import Floats, Integers, Jobs
 from app.kinds.cluster.live.report import EncodedProgressed, EncodedSubmitted
 
 UNKNOWN = np.nan
-CHANGING = ("batch", "iteration", "value", "rises", "noise_scale", "pace", "paced_on", "trained", "restarts")
+CHANGING = (
+    "batch",
+    "iteration",
+    "value",
+    "rises",
+    "noise_scale",
+    "pace",
+    "paced_on",
+    "trained",
+    "restarts",
+    "rate",
+    "done",
+    "done_then",
+    "counted",
+)
 
 
 class Records(NamedTuple):
@@ -31,6 +45,15 @@ class Records(NamedTuple):
         paced_on: GPUs on which that was.
         trained, restarts: as in the table when its last progress was reported, or when it was started since; what was
             left of a restart counts as gone.
+        batch_initial: samples of a step, as submitted; 0: not told.
+        batch_maximum, gpu_batch_minimum, gpu_batch_maximum: limits of a batch that the job chooses; 0: not told.
+        rate: samples a second (``experience``) of the steps that were reported last.
+        done: samples that it has trained on by then.
+        done_then: the same, when its iteration was last reported to have grown.
+        counted: seconds of its training that ``done`` is of.
+        predicted_at, predicted: when one of the predictions of its end was made, drawn at random, and the seconds that
+            were expected; NaN: none was.
+        predictions: how many were made.
     """
 
     application: NDArray[np.object_]
@@ -45,6 +68,17 @@ class Records(NamedTuple):
     paced_on: Integers
     trained: Floats
     restarts: Integers
+    batch_initial: Integers
+    batch_maximum: Integers
+    gpu_batch_minimum: Integers
+    gpu_batch_maximum: Integers
+    rate: Floats
+    done: Floats
+    done_then: Floats
+    counted: Floats
+    predicted_at: Floats
+    predicted: Floats
+    predictions: Integers
 
 
 def none() -> Records:
@@ -69,6 +103,17 @@ def of(came: Sequence[EncodedSubmitted]) -> Records:
         paced_on=whole,
         trained=zeros,
         restarts=whole,
+        batch_initial=np.array([job.batch or 0 for job in came], np.int64),
+        batch_maximum=np.array([job.batch_maximum or 0 for job in came], np.int64),
+        gpu_batch_minimum=np.array([job.gpu_batch_minimum or 0 for job in came], np.int64),
+        gpu_batch_maximum=np.array([job.gpu_batch_maximum or 0 for job in came], np.int64),
+        rate=unknown,
+        done=zeros,
+        done_then=zeros,
+        counted=zeros,
+        predicted_at=unknown,
+        predicted=unknown,
+        predictions=whole,
     )
 
 

@@ -45,11 +45,32 @@ class Submitted(Strict):
     application: Id | None = Field(
         default=None, description="what it trains: jobs of one application are expected to run at the same speed"
     )
-    batch: Samples | None = Field(default=None, description="samples per step, over all its GPUs")
+    batch: Samples | None = Field(
+        default=None, description="samples per step, over all its GPUs; with `batch_maximum`, the smallest it uses"
+    )
+    batch_maximum: Samples | None = Field(
+        default=None,
+        description="largest batch that it may choose as its GPUs change, for the largest goodput; null: `batch` is "
+        "fixed. Needs `batch`",
+    )
+    gpu_batch_minimum: Samples | None = Field(default=None, description="fewest samples that a GPU does at once")
+    gpu_batch_maximum: Samples | None = Field(
+        default=None,
+        description="most samples that a GPU does at once; of more the gradients are accumulated; null: no limit",
+    )
     data: Positive | None = Field(default=None, description="data size, in one unit per application")
     iterations: Positive | None = Field(
         default=None, description="epochs or updates until it is finished, in its own unit; null: unknown"
     )
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.batch_maximum is not None and (self.batch is None or self.batch_maximum < self.batch):
+            raise ValueError("batch_maximum needs batch, and must be at least as large")
+        least, most = self.gpu_batch_minimum or 1, self.gpu_batch_maximum
+        if most is not None and most < least:
+            raise ValueError("gpu_batch_maximum must be at least gpu_batch_minimum")
+        return self
 
 
 class Progressed(Strict):
@@ -108,6 +129,7 @@ class ClusterReport(Strict):
 
 Text = Annotated[str, Meta(min_length=1, max_length=255)]
 Count = Annotated[int, Meta(ge=1, le=1_000_000)]
+Batch = Annotated[int, Meta(ge=1, le=10**9)]
 
 
 class EncodedSubmitted(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True, gc=False):
@@ -120,9 +142,19 @@ class EncodedSubmitted(Struct, forbid_unknown_fields=True, omit_defaults=True, f
     maximum: Count | None = None
     at: Time | None = None
     application: Text | None = None
-    batch: Annotated[int, Meta(ge=1, le=10**9)] | None = None
+    batch: Batch | None = None
+    batch_maximum: Batch | None = None
+    gpu_batch_minimum: Batch | None = None
+    gpu_batch_maximum: Batch | None = None
     data: PositiveNumber | None = None
     iterations: PositiveNumber | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what Pydantic's model refuses, which says why."""
+        if self.batch_maximum is not None and (self.batch is None or self.batch_maximum < self.batch):
+            raise ValueError("batch_maximum")
+        if self.gpu_batch_maximum is not None and self.gpu_batch_maximum < (self.gpu_batch_minimum or 1):
+            raise ValueError("gpu_batch_maximum")
 
 
 class EncodedProgressed(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True, gc=False):
@@ -137,7 +169,7 @@ class EncodedProgressed(Struct, forbid_unknown_fields=True, omit_defaults=True, 
     gpus: Count | None = None
     nodes: Count | None = None
     beside: Annotated[tuple[Text, ...], Meta(max_length=MOST_BESIDE)] = ()
-    batch: Annotated[int, Meta(ge=1, le=10**9)] | None = None
+    batch: Batch | None = None
     noise_scale: Amount | None = None
 
     def __post_init__(self) -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from app.kinds.cluster import experience
 from app.kinds.cluster import jobs as table
+from app.kinds.cluster.experience import Experience
 from app.kinds.cluster.jobs import Integers, Jobs
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.live import learning, records
 from app.kinds.cluster.live.learning import Learning
 from app.kinds.cluster.live.records import Records
+from app.kinds.cluster.live.report import EncodedSubmitted
 
 RUN_BYTES, JOB_BYTES = 2_000, 800
 """Of what holds them, about; a job's nodes beside that."""
@@ -27,6 +31,8 @@ class ClusterState(NamedTuple):
         capacity: GPUs of each node, [N].
         records: what launchers have reported of the jobs.
         learning: their curves, and what convergence has made of them; nothing where the spec has no convergence.
+        experience: what jobs of each application have shown, those that ended included.
+        off: logarithms of the seconds that jobs took until they finished over those that were expected; the last ones.
     """
 
     now: float
@@ -35,6 +41,8 @@ class ClusterState(NamedTuple):
     capacity: Integers
     records: Records
     learning: Learning
+    experience: Experience = MappingProxyType({})
+    off: tuple[float, ...] = ()
 
 
 def begin(layout: Layout) -> ClusterState:
@@ -61,6 +69,8 @@ def pack(state: ClusterState) -> list[Any]:
         state.capacity.tolist(),
         told,
         learning.pack(state.learning),
+        experience.pack(state.experience),
+        list(state.off),
     ]
 
 
@@ -73,20 +83,23 @@ def _plain(column: np.ndarray[Any, Any]) -> list[Any]:
 
 def unpack(stored: list[Any]) -> ClusterState:
     """The state whose ``pack`` went through JSON."""
-    now, names, columns, held, capacity, told, learned = stored
+    now, names, columns, held, capacity, told, learned, *shown = stored
     jobs = table.none(len(capacity))
     there = np.zeros((len(names), len(capacity)), np.int64)
     there[held[0], held[1]] = held[2]
     given = dict(zip([name for name in Jobs._fields if name != "held"], columns, strict=True))
     made = {name: _column(values, getattr(jobs, name).dtype, table.NEVER) for name, values in given.items()}
-    known = zip(told, records.none(), strict=True)
+    new = records.of([EncodedSubmitted(name, 1) for name in names])  # columns that a state from before hasn't
+    known = [_column(values, column.dtype, records.UNKNOWN) for values, column in zip(told, new, strict=False)]
     return ClusterState(
         float(now),
         tuple(names),
         Jobs(held=there, **made),
         np.array(capacity, np.int64),
-        Records._make(_column(values, column.dtype, records.UNKNOWN) for values, column in known),
+        Records._make([*known, *new[len(known) :]]),
         learning.unpack(learned, len(names)),
+        experience.unpack(shown[0]) if shown else {},
+        tuple(shown[1]) if shown else (),
     )
 
 

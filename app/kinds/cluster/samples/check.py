@@ -34,7 +34,7 @@ from app.kinds.contract.text import name_issue
 
 STEP = ("application", "gpus", "nodes", "node_class", "batch", "beside", "seconds", "computing")
 CURVE = ("job", "application", "iteration", "loss", "metric", "batch", "noise_scale")
-ARRIVAL = ("time", "queue", "application", "gpus", "data", "duration")
+ARRIVAL = ("time", "queue", "application", "gpus", "data", "duration", "samples")
 FORMS = {"seconds": STEP, "iteration": CURVE, "time": ARRIVAL}
 """Columns of each form, by the one that tells it."""
 COLUMNS = tuple(dict.fromkeys((*STEP, *CURVE, *ARRIVAL)))
@@ -219,7 +219,7 @@ class Collector:
         queues: dict[Any, int] = {**self._queues, **dict.fromkeys(NOTHING, len(self._queues) - 1)}
         queue = np.array([queues.get(value, -1) for value in rows.given("queue")], np.int64)
         application = self._applications.at(rows.given("application"))
-        gpus, data, duration = (numbers(rows.given(name)) for name in ("gpus", "data", "duration"))
+        gpus, data, *ran = (numbers(rows.given(name)) for name in ("gpus", "data", "duration", "samples"))
         before = np.concatenate([[self._last], time[:-1]])
         refuse(
             [
@@ -229,11 +229,12 @@ class Collector:
                 *rows.issues("application", (application < 0) & ~rows.silent("application"), A_NAME),
                 *_counts(rows, "gpus", gpus, np.full(len(gpus), MOST_GPUS), f"{MOST_GPUS:,}"),
                 *_amounts(rows, "data", data),
-                *_amounts(rows, "duration", duration),
+                *_amounts(rows, "duration", ran[0]),
+                *_amounts(rows, "samples", ran[1]),
             ]
         )
         self._last = int(time[-1])
-        columns = [time / MICRO, queue, application, gpus, data, duration]
+        columns = [time / MICRO, queue, application, gpus, data, *ran]
         self._tables["arrivals"].append(np.column_stack(columns).astype(np.float64))
 
 

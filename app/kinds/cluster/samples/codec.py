@@ -108,8 +108,8 @@ class ClusterSamples:
             losses = (None, value) if rises else (value, None)
             columns = [told.jobs[int(job)], _named(names, application), iteration, *losses, batch, noise]
             yield _said(zip(CURVE, columns, strict=True))
-        for time, queue, application, gpus, data, duration in told.arrivals.tolist():
-            columns = [time, self.layout.queues[int(queue)], _named(names, application), int(gpus), data, duration]
+        for time, queue, application, gpus, *others in told.arrivals.tolist():
+            columns = [time, self.layout.queues[int(queue)], _named(names, application), int(gpus), *others]
             yield _said(zip(ARRIVAL, columns, strict=True))
 
 

@@ -19,9 +19,9 @@ APPLICATION, GPUS, NODES, NODE_CLASS, BATCH, SECONDS, COMPUTING, BESIDE = range(
 """Columns of ``Content.steps``; ``BESIDE`` is the first of ``MOST_BESIDE``."""
 JOB, OF_APPLICATION, ITERATION, VALUE, RISES, AT_BATCH, NOISE_SCALE = range(7)
 """Columns of ``Content.curves``."""
-TIME, QUEUE, BY_APPLICATION, ASKED, DATA, DURATION = range(6)
+TIME, QUEUE, BY_APPLICATION, ASKED, DATA, DURATION, SAMPLES = range(7)
 """Columns of ``Content.arrivals``."""
-WIDTHS = {"steps": 8 + MOST_BESIDE - 1, "curves": 7, "arrivals": 6}
+WIDTHS = {"steps": 8 + MOST_BESIDE - 1, "curves": 7, "arrivals": 7}
 
 
 class Content(NamedTuple):
@@ -35,7 +35,8 @@ class Content(NamedTuple):
         curves: position of the job and of its application, iteration, value, whether larger is better, samples of a
             step over all GPUs, gradient noise scale in samples, in order of iteration within a job, [m, 7].
         arrivals: seconds since 1970 (UTC) or since a start of its own, position of the queue and of the application,
-            GPUs asked for, size of the data, seconds that the job ran, in order of time, [k, 6].
+            GPUs asked for, size of the data, seconds that the job ran, samples that it needed at the efficiency of its
+            initial batch, in order of time, [k, 7].
     """
 
     applications: tuple[str, ...]
@@ -56,5 +57,13 @@ def unpacked(data: bytes) -> Content:
     """What stored bytes say."""
     tables, header = safetensors_numpy.load(data), read_header(data)
     applications, jobs = (tuple(json.loads(header[name])) for name in ("applications", "jobs"))
-    found = (np.asarray(tables.get(name, np.zeros((0, width))), np.float64) for name, width in WIDTHS.items())
+    found = (
+        _of_width(np.asarray(tables.get(name, np.zeros((0, width))), np.float64), width)
+        for name, width in WIDTHS.items()
+    )
     return Content(applications, jobs, *found)
+
+
+def _of_width(table: Floats, width: int) -> Floats:
+    """With columns that those who stored it didn't know."""
+    return np.column_stack([table, np.full((len(table), width - table.shape[1]), np.nan)])

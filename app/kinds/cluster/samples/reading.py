@@ -46,6 +46,7 @@ class Arrival(msgspec.Struct, forbid_unknown_fields=True):
     application: str | None = None
     data: float | None = None
     duration: float | None = None
+    samples: float | None = None
 
 
 class Line(msgspec.Struct, forbid_unknown_fields=True):
@@ -68,6 +69,7 @@ class Line(msgspec.Struct, forbid_unknown_fields=True):
     queue: str | None = None
     data: float | None = None
     duration: float | None = None
+    samples: float | None = None
 
 
 class Body(msgspec.Struct, forbid_unknown_fields=True):

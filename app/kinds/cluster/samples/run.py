@@ -5,14 +5,20 @@ A run has been served and is over: what of it can't be a sample is left out, and
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from app.kinds.cluster import experience
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.samples.check import FORMS, MOST_ROWS, Collector, is_name
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.contract.rows import Rows
 
+LONGER = 1.5
+"""Than usual is longer between two reports of a job's progress: it waited."""
 Row = dict[str, Any]
 Report = Mapping[str, Any]
 
@@ -23,7 +29,7 @@ def collected(layout: Layout, reports: Sequence[Report]) -> Collector:
     for form, rows in (
         ("seconds", steps(reports, layout.spec.members)),
         ("iteration", curves(reports)),
-        ("time", arrivals(reports)),
+        ("time", arrivals(reports, layout.spec.interval_seconds)),
     ):
         columns = {name: [row.get(name) for row in rows[-MOST_ROWS:]] for name in FORMS[form]}
         _add_sound(collector, Rows(columns, str), form)
@@ -42,17 +48,63 @@ def _add_sound(collector: Collector, rows: Rows, form: str) -> None:
             _add_sound(collector, rows.take([*part]), form)
 
 
-def arrivals(reports: Sequence[Report]) -> list[Row]:
-    """Jobs in order of their submission, each once."""
-    rows = [_arrival(job, report) for job, report in first_seen(reports).values()]
+def arrivals(reports: Sequence[Report], interval: float) -> list[Row]:
+    """Jobs in order of their submission, each once; of those that finished, samples that they needed, if steps tell.
+
+    Args:
+        reports: of a run.
+        interval: seconds between decisions.
+    """
+    needed = samples(reports, interval)
+    rows = [_arrival(name, job, report, needed) for name, (job, report) in first_seen(reports).items()]
     return sorted(rows, key=lambda row: float(row["time"]))
 
 
-def _arrival(job: Report, report: Report) -> Row:
+def _arrival(name: str, job: Report, report: Report, needed: Mapping[str, float]) -> Row:
     at = job.get("at")
     time = report["at"] if at is None else at
     told = {name: job.get(name) for name in ("queue", "gpus", "data")}
-    return {"time": time, **told, "application": _application(job)}
+    return {"time": time, **told, "application": _application(job), "samples": needed.get(name)}
+
+
+def samples(reports: Sequence[Report], interval: float) -> dict[str, float]:
+    """Samples at the efficiency of the initial batch that jobs needed which finished, by name.
+
+    What a job's steps tell holds for the time since its last progress; of longer than usual it waited.
+    """
+    known, courses, found = first_seen(reports), dict[str, list[tuple[float, float]]](), dict[str, float]()
+    first_noise, noise, initial = dict[str, float](), dict[str, float](), dict[str, int]()
+    for report in reports:
+        for one in report.get("progressed") or ():
+            name, job = one["job"], known[one["job"]][0] if one["job"] in known else {}
+            of, batch = _application(job), one.get("batch") or job.get("batch")
+            if not (of and batch and one.get("seconds")):
+                continue
+            scale = one.get("noise_scale")
+            if scale is not None:
+                first_noise.setdefault(of, scale)
+                noise[name] = scale
+            reference = initial.setdefault(of, job.get("batch") or batch)
+            rate = experience.rate(reference, batch, one["seconds"], noise.get(name, first_noise.get(of, math.inf)))
+            courses.setdefault(name, []).append((report["at"], rate))
+        for job in report.get("ended") or ():
+            course = courses.pop(job["job"], None)
+            if course and job.get("state", "finished") == "finished":
+                found[job["job"]] = _in_all(course, _came(*known[job["job"]]), interval, float(report["at"]))
+    return found
+
+
+def _came(job: Report, report: Report) -> float:
+    return float(report["at"] if job.get("at") is None else job["at"])
+
+
+def _in_all(course: Sequence[tuple[float, float]], since: float, interval: float, end: float) -> float:
+    """Of one job: times of its progress and samples a second until then."""
+    times = np.array([since, *(at for at, _ in course), end])
+    rates = np.array([*(rate for _, rate in course), course[-1][1]])
+    gaps = np.diff(times)
+    usual = max(interval, float(np.median(gaps[1:])))
+    return float(rates @ np.where(gaps > LONGER * usual, usual, gaps))
 
 
 def _application(job: Report) -> str | None:
@@ -83,9 +135,16 @@ def steps(reports: Sequence[Report], members: Sequence[str] = ()) -> list[Row]:
         batch = gpus if not batch and application in members else batch
         if not (application and batch and seconds and gpus and all(map(is_name, beside))):
             continue
+        most_local, computing = job.get("gpu_batch_maximum"), one.get("computing")
+        parts = -(-batch // (most_local * gpus)) if most_local else 1
+        if parts > 1:  # their gradients are accumulated: one of them is a step
+            if not computing:
+                continue
+            batch, seconds = gpus * -(-batch // (parts * gpus)), seconds - computing * (parts - 1) / parts
+            computing = computing / parts
         told = {"gpus": gpus, "seconds": seconds, "beside": [*beside], "application": application, "batch": batch}
-        most = {"nodes": gpus, "computing": seconds}  # what is more was measured wrong
-        rows.append(told | {name: one[name] for name, limit in most.items() if one.get(name) and one[name] <= limit})
+        each = (("nodes", one.get("nodes"), gpus), ("computing", computing, seconds))
+        rows.append(told | {name: value for name, value, most in each if value and value <= most})  # else it is wrong
     return rows
 
 

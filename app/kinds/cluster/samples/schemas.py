@@ -59,6 +59,11 @@ _ARRIVAL: dict[str, Any] = {
         "gpus": {**_COUNT, "description": "Number of GPUs requested."},
         "data": {**_AMOUNT, "description": "Data size, in one unit per application."},
         "duration": {**_AMOUNT, "description": "Seconds that it ran on those GPUs."},
+        "samples": {
+            **_AMOUNT,
+            "description": "Samples that it trained on until it finished, each counted at the statistical efficiency "
+            "of its initial batch.",
+        },
     },
 }
 NDJSON_SCHEMA: dict[str, Any] = {
@@ -66,7 +71,7 @@ NDJSON_SCHEMA: dict[str, Any] = {
     "description": "Kind `cluster`: one execution; each line is a measured step (`application`, `gpus`, `nodes`, "
     "`node_class`, `batch`, `seconds`, `computing`, `beside`), a point of a learning curve (`job`, `application`, "
     "`iteration`, `loss` or `metric`, `batch`, `noise_scale`) or a submitted job (`time`, `queue`, `application`, "
-    "`gpus`, `data`, `duration`). CSV has the same columns, with `;` between the names of `beside`.",
+    "`gpus`, `data`, `duration`, `samples`). CSV has the same columns, with `;` between the names of `beside`.",
 }
 JSON_SCHEMA: dict[str, Any] = {
     "type": "object",

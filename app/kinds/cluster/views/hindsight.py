@@ -63,15 +63,13 @@ def _alike(decided: Integers, other: Integers) -> float:
 
 
 def _others(compiled: Compiled, asked: Sequence[Stood]) -> dict[str, list[Integers]]:
-    """GPUs by each rule that can be asked, [J, N] at every decision."""
+    """GPUs by each rule, [J, N] at every decision."""
     found: dict[str, list[Integers]] = {}
     for one in asked:
         outlook = compiled.outlook(one.judged)
         for name, rule in compiled.layout.rules.items():
-            if outlook is not None or name == compiled.heuristic:
-                advice = compiled.advice(rule, outlook, one.judged, one.reported)
-                other, _ = decide(compiled.layout, one.judged, advice)
-                found.setdefault(name.replace("_", " "), []).append(other.jobs.held)
+            other, _ = decide(compiled.layout, one.judged, compiled.advice(rule, outlook, one.judged, one.reported))
+            found.setdefault(name.replace("_", " "), []).append(other.jobs.held)
     return found
 
 

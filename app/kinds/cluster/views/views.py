@@ -86,11 +86,10 @@ class ClusterViews(Views):
         outlook = compiled.outlook(state)
         found = []
         for name, rule in compiled.layout.rules.items():
-            if outlook is not None or name == compiled.heuristic:
-                other, changes = decide(compiled.layout, state, compiled.advice(rule, outlook, state, state))
-                gpus = zip(other.names, other.jobs.gpus.tolist(), strict=True)
-                words = ", ".join(f"{job}: {held}" for job, held in gpus if held) or "none has any"
-                found.append(Alternative(name.replace("_", " "), words, not changes))
+            other, changes = decide(compiled.layout, state, compiled.advice(rule, outlook, state, state))
+            gpus = zip(other.names, other.jobs.gpus.tolist(), strict=True)
+            words = ", ".join(f"{job}: {held}" for job, held in gpus if held) or "none has any"
+            found.append(Alternative(name.replace("_", " "), words, not changes))
         return found
 
     def hindsight(self, compiled: Compiled, shown: Shown) -> Hindsight:

@@ -6,7 +6,18 @@ from hypothesis import strategies as st
 from app.kinds.cluster import jobs as table
 from app.kinds.cluster.allocation.placement import place
 from app.kinds.cluster.allocation.situation import Situation, in_order, seconds_by_table
+from app.kinds.cluster.beliefs import Beliefs
 from app.kinds.cluster.jobs import NEVER, Floats, Integers
+from app.kinds.cluster.layout import Layout
+from app.kinds.cluster.live.outlook import BelievedOutlook
+from app.kinds.cluster.live.state import ClusterState
+from app.kinds.cluster.model import ClusterModel
+
+
+def unmeasured(layout: Layout, state: ClusterState) -> BelievedOutlook:
+    """What is expected of a state's jobs without a domain model, and without what was measured of them."""
+    beliefs = Beliefs(ClusterModel.unfitted(layout))
+    return BelievedOutlook(beliefs, state.jobs, state.records, int(state.capacity.sum()), names=state.names)
 
 
 class Planted:

@@ -22,6 +22,7 @@ from app.kinds.cluster.live.report import EncodedReport, decode
 from app.kinds.cluster.live.state import ClusterState, begin, pack, unpack
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.contract.inputs import Contradiction, InvalidInput
+from tests.app.kinds.cluster.situations import unmeasured
 
 LAYOUT = Layout(
     ClusterSpec.model_validate(
@@ -51,7 +52,7 @@ def told(state: ClusterState, **report: Any) -> ClusterState:
 
 
 def decide(layout: Layout, state: ClusterState, rule: Rule) -> tuple[ClusterState, list[Change]]:
-    return decided_by(layout, state, Advice(rule))
+    return decided_by(layout, state, Advice(rule, unmeasured(layout, state)))
 
 
 def started(*gpus: int, at: float = 0.0) -> ClusterState:

@@ -26,7 +26,7 @@ ENGINE = ClusterEngine()
 AMOUNTS = np.arange(1, 9)
 MEMBER = Member(AMOUNTS, 2 + 40 / AMOUNTS, 0.1, 90, 1_500.0, np.inf, 1.0)
 """A run takes 3,780 s on one GPU, 1,980 on two, 1,080 on four and 630 on eight."""
-OTHERS = [{"job": f"other-{n}", "application": "unknown", "gpus": 1} for n in range(4)]
+OTHERS = [{"job": f"other-{n}", "application": "unknown", "gpus": 1} for n in range(6)]
 
 
 def decided(member: Member, reports: list[dict[str, Any]], worth: float = 1.0) -> list[dict[str, Any]]:
@@ -79,8 +79,8 @@ def test_a_run_of_a_member_gets_what_its_target_takes() -> None:
     assert all(one["seconds_wanted"] is None for one in answer["changes"] if one["job"] != "mine")
     assert member_gpus(decided(MEMBER, reports, worth=0.0))[0] < 4
     assert member_gpus(decided(MEMBER._replace(run_seconds=np.inf), reports))[0] < 4
-    urgent = MEMBER._replace(run_seconds=800.0)  # all eight, while four others wait
-    assert [member_gpus(decided(urgent, reports, worth))[0] for worth in (1.0, 3.0)] == [0, 8]
+    urgent = MEMBER._replace(run_seconds=800.0)  # all eight, while the others wait
+    assert [member_gpus(decided(urgent, reports, worth))[0] for worth in (0.2, 3.0)] == [2, 8]
 
 
 def test_what_can_not_be_in_time_gets_nothing_for_it() -> None:
@@ -107,7 +107,7 @@ def test_a_target_for_each_iteration_counts_too() -> None:
 def test_without_a_model_of_its_own_a_member_is_as_any_job() -> None:
     unknown = MEMBER._replace(seconds=np.full(8, np.nan))
     (answer,) = decided(unknown, [{"at": 0, "submitted": SUBMITTED}])
-    assert answer["rule"] == "priority"
+    assert answer["rule"] == "soonest"
     assert all(one["seconds_left"] is None for one in answer["changes"])
 
 

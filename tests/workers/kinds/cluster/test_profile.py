@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from app.kinds.cluster.goodput import step_seconds
-from workers.kinds.cluster.estimation.profile import Place, Profile, Times, fit
+from app.kinds.cluster.profile import Place, Profile, Times, fit
 
 TRUE = np.array([0.1, 0.005, 0.08, 0.004, 0.02, 0.002, 1.5])
 

@@ -15,6 +15,7 @@ from app.kinds.cluster.live.decide import Advice, decide
 from app.kinds.cluster.live.report import EncodedEnded, EncodedReport, EncodedSubmitted
 from app.kinds.cluster.live.state import begin
 from app.kinds.cluster.spec import ClusterSpec
+from tests.app.kinds.cluster.situations import unmeasured
 from workers.kinds.cluster.simulator.log import read_log
 from workers.kinds.cluster.simulator.measured import read_applications
 from workers.kinds.cluster.simulator.simulator import ClusterSimulator
@@ -35,7 +36,8 @@ def test_served_as_simulated(rule: Rule, shared_data: Path) -> None:
         new = [job for job in present if job.name not in state.names]
         came = [EncodedSubmitted(job.name, job.gpus, at=job.time) for job in new]
         report = EncodedReport(simulator.now, submitted=tuple(came), ended=tuple(gone))
-        state, _ = decide(layout, advance(layout, state, report), Advice(rule))
+        told = advance(layout, state, report)
+        state, _ = decide(layout, told, Advice(rule, unmeasured(layout, told)))
         assert list(state.names) == [job.name for job in present]
         np.testing.assert_array_equal(state.jobs.held, simulator.jobs.held)
         np.testing.assert_array_equal(state.jobs.demoted, simulator.jobs.demoted)

@@ -9,7 +9,7 @@ import numpy as np
 
 from app.kinds.cluster.arrivals import HOUR_SECONDS, HOURS, Arrivals, none
 from app.kinds.cluster.jobs import Floats, Integers
-from app.kinds.cluster.samples.content import ASKED, BY_APPLICATION, DATA, DURATION, QUEUE, TIME
+from app.kinds.cluster.samples.content import ASKED, BY_APPLICATION, DATA, DURATION, QUEUE, SAMPLES, TIME
 
 MOST_JOBS = 4_096
 SHRUNK = 4.0
@@ -17,7 +17,7 @@ SHRUNK = 4.0
 
 
 def fit_arrivals(logs: Sequence[Floats], queues: int, seed: int) -> tuple[Arrivals, dict[str, Any] | None]:
-    """Of logs, [n, 6] each as samples have them; the first and the last hour of each count as far as they were seen."""
+    """Of logs, [n, 7] each as samples have them; the first and the last hour of each count as far as they were seen."""
     logs = [log for log in logs if len(log)]
     if not logs:
         return none(queues), None
@@ -27,7 +27,7 @@ def fit_arrivals(logs: Sequence[Floats], queues: int, seed: int) -> tuple[Arriva
     time = np.bincount(hours, seen, HOURS)[:, None]
     rate = (came + SHRUNK * mean) / (time + SHRUNK)
     variation = _variation(counts, seen, rate[hours])
-    table = np.concatenate(logs)[:, [QUEUE, BY_APPLICATION, ASKED, DATA, DURATION]]
+    table = np.concatenate(logs)[:, [QUEUE, BY_APPLICATION, ASKED, DATA, DURATION, SAMPLES]]
     drawn = np.sort(np.random.default_rng([seed, 17]).permutation(len(table))[:MOST_JOBS])
     report = {
         "jobs": len(table),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from app.kinds.cluster.jobs import Floats
-from workers.kinds.cluster.estimation.profile import Profile
+from app.kinds.cluster.profile import Profile
 
 Gradient = tuple[float, float]
 

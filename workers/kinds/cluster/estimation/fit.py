@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from app.kinds.cluster.beliefs import Beliefs
 from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.learning_curves import LearningCurves
@@ -89,6 +91,7 @@ def fit(workload: Workload, seed: int) -> FittedModel:
         arrivals=arrivals,
         forecasts=made,
     )
+    model = replace(model, arrivals=model.arrivals._replace(jobs=Beliefs(model).log))
     reports = {"learning": curves_report, "interference": pairs_report, "arrivals": arrivals_report}
     reports["forecasts"] = forecasts_report
     return FittedModel(model.to_bytes(), _report(gathered, fitted, len(contents)) | reports)

@@ -22,6 +22,8 @@ MOST_PLACES = 160
 """Places (GPUs, nodes, samples of a GPU) from which an application is learned; more are drawn from at random."""
 LIKELY = 1.25
 """How much larger than the best family's a family's error may be for it to be a member."""
+BEYOND = 3.0
+"""By how much steps may be shorter or longer than any that was measured, with as many samples of a GPU."""
 INPUTS = Inputs(("gpus", "nodes"), ("local_batch",))
 TRIED = {
     "mean": 1,
@@ -144,7 +146,8 @@ def tabulated(fitted: list[Fitted], measured: list[Measured], nodes: Integers) -
     most = max(int(nodes.prod()), *(int(one.gpus.max()) for one in measured), 2)
     gpus = sizes(most)
     local = np.stack([_local(one.local) for one in measured])
-    logs = np.stack([_table(one, gpus, own, nodes) for one, own in zip(fitted, local, strict=True)], axis=1)
+    each = zip(fitted, local, measured, strict=True)
+    logs = np.stack([_bounded(_table(one, gpus, own, nodes), steps) for one, own, steps in each], axis=1)
     return Throughput(
         log_seconds=logs,
         gpus=gpus,
@@ -174,6 +177,12 @@ def _table(fitted: Fitted, gpus: Integers, local: Floats, node: Integers) -> Flo
     points = places.reshape(-1, 3).astype(np.float64)
     logs = [np.log(member.median(points)) for member in fitted.members]
     return np.stack(logs).reshape(len(logs), LAYOUTS, len(gpus), len(local))
+
+
+def _bounded(logs: Floats, measured: Measured) -> Floats:
+    """Families that follow lines may come to nothing where there are fewer GPUs than were measured."""
+    low, high = np.log(measured.seconds.min() / BEYOND), np.log(measured.seconds.max() * BEYOND)
+    return np.clip(logs, low, high)
 
 
 def within(measured: Measured, fitted: Fitted) -> tuple[Floats, Floats]:

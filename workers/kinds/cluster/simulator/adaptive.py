@@ -14,8 +14,8 @@ import numpy as np
 from app.kinds.cluster.allocation.situation import Rule, Situation
 from app.kinds.cluster.goodput import Best, Known, best, goodput_at
 from app.kinds.cluster.jobs import Floats, Integers
+from app.kinds.cluster.profile import Profile, sizes_of
 from workers.kinds.cluster.estimation.experience import Experience
-from workers.kinds.cluster.estimation.profile import Profile, sizes_of
 from workers.kinds.cluster.simulator.log import Submission
 from workers.kinds.cluster.simulator.measured import NCF_BATCH, ONE_GPU, Application, Batch
 from workers.kinds.cluster.simulator.outlook import metric_gains

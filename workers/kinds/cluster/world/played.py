@@ -146,6 +146,17 @@ class PlayedSource:
             iteration=clusters.done[b, there] - episodes.drawn.start[b, there],
             pace=episodes.pace[b, there],
             paced_on=episodes.paced_on[b, there],
+            batch_initial=none,
+            batch_maximum=none,
+            gpu_batch_minimum=none,
+            gpu_batch_maximum=none,
+            rate=unknown,
+            done=unknown,
+            done_then=unknown,
+            counted=unknown,
+            predicted_at=unknown,
+            predicted=unknown,
+            predictions=none,
         )
 
 

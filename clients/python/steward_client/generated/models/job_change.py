@@ -33,13 +33,21 @@ class JobChange:
     trades: JobChangeTrades
     """ GPUs by the other job: gained from it, or lost to it. """
     seconds_left_before: float | None
-    """ Expected time to completion on its previous GPUs; null without a domain model or GPUs. """
+    """ Expected time to completion on its previous GPUs; null without GPUs, or before its application was measured.
+    """
     seconds_left: float | None
     """ The same on its GPUs from now on, including a restart. """
+    seconds_left_low: float | None | Unset = UNSET
+    """ Lower bound of the time to completion, whatever it has meanwhile: with `seconds_left_high` a 90 % interval,
+    by how far off predictions for other jobs of this run were; null until 19 have finished. """
+    seconds_left_high: float | None | Unset = UNSET
+    """ Upper bound. """
     seconds_wanted: float | None | Unset = UNSET
     """ Time until it should be finished, by the targets of its member workload, if any. """
     ceiling: int | None | Unset = UNSET
     """ New maximum of GPUs, since it has little left to gain; null: no new limit. """
+    batch: int | None | Unset = UNSET
+    """ Samples per step, over all its GPUs, of the largest goodput; null unless it has `batch_maximum`. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -63,6 +71,18 @@ class JobChange:
         seconds_left: float | None
         seconds_left = self.seconds_left
 
+        seconds_left_low: float | None | Unset
+        if isinstance(self.seconds_left_low, Unset):
+            seconds_left_low = UNSET
+        else:
+            seconds_left_low = self.seconds_left_low
+
+        seconds_left_high: float | None | Unset
+        if isinstance(self.seconds_left_high, Unset):
+            seconds_left_high = UNSET
+        else:
+            seconds_left_high = self.seconds_left_high
+
         seconds_wanted: float | None | Unset
         if isinstance(self.seconds_wanted, Unset):
             seconds_wanted = UNSET
@@ -74,6 +94,12 @@ class JobChange:
             ceiling = UNSET
         else:
             ceiling = self.ceiling
+
+        batch: int | None | Unset
+        if isinstance(self.batch, Unset):
+            batch = UNSET
+        else:
+            batch = self.batch
 
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
@@ -90,10 +116,16 @@ class JobChange:
                 "seconds_left": seconds_left,
             }
         )
+        if seconds_left_low is not UNSET:
+            field_dict["seconds_left_low"] = seconds_left_low
+        if seconds_left_high is not UNSET:
+            field_dict["seconds_left_high"] = seconds_left_high
         if seconds_wanted is not UNSET:
             field_dict["seconds_wanted"] = seconds_wanted
         if ceiling is not UNSET:
             field_dict["ceiling"] = ceiling
+        if batch is not UNSET:
+            field_dict["batch"] = batch
 
         return field_dict
 
@@ -131,6 +163,24 @@ class JobChange:
 
         seconds_left = _parse_seconds_left(d.pop("seconds_left"))
 
+        def _parse_seconds_left_low(data: object) -> float | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(float | None | Unset, data)
+
+        seconds_left_low = _parse_seconds_left_low(d.pop("seconds_left_low", UNSET))
+
+        def _parse_seconds_left_high(data: object) -> float | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(float | None | Unset, data)
+
+        seconds_left_high = _parse_seconds_left_high(d.pop("seconds_left_high", UNSET))
+
         def _parse_seconds_wanted(data: object) -> float | None | Unset:
             if data is None:
                 return data
@@ -149,6 +199,15 @@ class JobChange:
 
         ceiling = _parse_ceiling(d.pop("ceiling", UNSET))
 
+        def _parse_batch(data: object) -> int | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(int | None | Unset, data)
+
+        batch = _parse_batch(d.pop("batch", UNSET))
+
         job_change = cls(
             job=job,
             before=before,
@@ -159,8 +218,11 @@ class JobChange:
             trades=trades,
             seconds_left_before=seconds_left_before,
             seconds_left=seconds_left,
+            seconds_left_low=seconds_left_low,
+            seconds_left_high=seconds_left_high,
             seconds_wanted=seconds_wanted,
             ceiling=ceiling,
+            batch=batch,
         )
 
         job_change.additional_properties = d

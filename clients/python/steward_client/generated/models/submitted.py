@@ -28,7 +28,14 @@ class Submitted:
     application: None | str | Unset = UNSET
     """ what it trains: jobs of one application are expected to run at the same speed """
     batch: int | None | Unset = UNSET
-    """ samples per step, over all its GPUs """
+    """ samples per step, over all its GPUs; with `batch_maximum`, the smallest it uses """
+    batch_maximum: int | None | Unset = UNSET
+    """ largest batch that it may choose as its GPUs change, for the largest goodput; null: `batch` is fixed. Needs
+    `batch` """
+    gpu_batch_minimum: int | None | Unset = UNSET
+    """ fewest samples that a GPU does at once """
+    gpu_batch_maximum: int | None | Unset = UNSET
+    """ most samples that a GPU does at once; of more the gradients are accumulated; null: no limit """
     data: float | None | Unset = UNSET
     """ data size, in one unit per application """
     iterations: float | None | Unset = UNSET
@@ -75,6 +82,24 @@ class Submitted:
         else:
             batch = self.batch
 
+        batch_maximum: int | None | Unset
+        if isinstance(self.batch_maximum, Unset):
+            batch_maximum = UNSET
+        else:
+            batch_maximum = self.batch_maximum
+
+        gpu_batch_minimum: int | None | Unset
+        if isinstance(self.gpu_batch_minimum, Unset):
+            gpu_batch_minimum = UNSET
+        else:
+            gpu_batch_minimum = self.gpu_batch_minimum
+
+        gpu_batch_maximum: int | None | Unset
+        if isinstance(self.gpu_batch_maximum, Unset):
+            gpu_batch_maximum = UNSET
+        else:
+            gpu_batch_maximum = self.gpu_batch_maximum
+
         data: float | None | Unset
         if isinstance(self.data, Unset):
             data = UNSET
@@ -107,6 +132,12 @@ class Submitted:
             field_dict["application"] = application
         if batch is not UNSET:
             field_dict["batch"] = batch
+        if batch_maximum is not UNSET:
+            field_dict["batch_maximum"] = batch_maximum
+        if gpu_batch_minimum is not UNSET:
+            field_dict["gpu_batch_minimum"] = gpu_batch_minimum
+        if gpu_batch_maximum is not UNSET:
+            field_dict["gpu_batch_maximum"] = gpu_batch_maximum
         if data is not UNSET:
             field_dict["data"] = data
         if iterations is not UNSET:
@@ -175,6 +206,33 @@ class Submitted:
 
         batch = _parse_batch(d.pop("batch", UNSET))
 
+        def _parse_batch_maximum(data: object) -> int | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(int | None | Unset, data)
+
+        batch_maximum = _parse_batch_maximum(d.pop("batch_maximum", UNSET))
+
+        def _parse_gpu_batch_minimum(data: object) -> int | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(int | None | Unset, data)
+
+        gpu_batch_minimum = _parse_gpu_batch_minimum(d.pop("gpu_batch_minimum", UNSET))
+
+        def _parse_gpu_batch_maximum(data: object) -> int | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(int | None | Unset, data)
+
+        gpu_batch_maximum = _parse_gpu_batch_maximum(d.pop("gpu_batch_maximum", UNSET))
+
         def _parse_data(data: object) -> float | None | Unset:
             if data is None:
                 return data
@@ -202,6 +260,9 @@ class Submitted:
             at=at,
             application=application,
             batch=batch,
+            batch_maximum=batch_maximum,
+            gpu_batch_minimum=gpu_batch_minimum,
+            gpu_batch_maximum=gpu_batch_maximum,
             data=data,
             iterations=iterations,
         )

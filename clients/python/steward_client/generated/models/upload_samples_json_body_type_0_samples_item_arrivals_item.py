@@ -24,6 +24,9 @@ class UploadSamplesJsonBodyType0SamplesItemArrivalsItem:
     """ Data size, in one unit per application. """
     duration: float | Unset = UNSET
     """ Seconds that it ran on those GPUs. """
+    samples: float | Unset = UNSET
+    """ Samples that it trained on until it finished, each counted at the statistical efficiency of its initial
+    batch. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -39,6 +42,8 @@ class UploadSamplesJsonBodyType0SamplesItemArrivalsItem:
         data = self.data
 
         duration = self.duration
+
+        samples = self.samples
 
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
@@ -56,6 +61,8 @@ class UploadSamplesJsonBodyType0SamplesItemArrivalsItem:
             field_dict["data"] = data
         if duration is not UNSET:
             field_dict["duration"] = duration
+        if samples is not UNSET:
+            field_dict["samples"] = samples
 
         return field_dict
 
@@ -78,6 +85,8 @@ class UploadSamplesJsonBodyType0SamplesItemArrivalsItem:
 
         duration = d.pop("duration", UNSET)
 
+        samples = d.pop("samples", UNSET)
+
         upload_samples_json_body_type_0_samples_item_arrivals_item = cls(
             time=time,
             gpus=gpus,
@@ -85,6 +94,7 @@ class UploadSamplesJsonBodyType0SamplesItemArrivalsItem:
             application=application,
             data=data,
             duration=duration,
+            samples=samples,
         )
 
         upload_samples_json_body_type_0_samples_item_arrivals_item.additional_properties = d

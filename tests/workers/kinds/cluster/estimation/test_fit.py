@@ -248,7 +248,7 @@ def test_arrivals_have_a_course_of_the_day_and_know_how_far_they_stray() -> None
     rate = 10 + 8 * np.sin(2 * np.pi * hours / 24)
     counts = rng.poisson(rate * rng.gamma(10, 0.1, len(hours)))
     time = np.sort(np.repeat(hours, counts) * 3600 + rng.uniform(0, 3600, counts.sum()))
-    rows = np.column_stack([time, np.zeros((len(time), 1)), -np.ones(len(time)), np.full((len(time), 3), 2.0)])
+    rows = np.column_stack([time, np.zeros((len(time), 1)), -np.ones(len(time)), np.full((len(time), 4), 2.0)])
     found, report = fit_arrivals([rows], 1, 0)
     assert_allclose(found.rate[0], rate[:24], rtol=0.35, atol=1.0)
     assert found.variation[0] == pytest.approx(0.1, rel=0.4)

@@ -1,0 +1,195 @@
+"""What the jobs of a run have shown of their applications: throughput, gradients, and how much those that ended needed.
+
+It is what a run knows before there is a domain model, and of applications that the model doesn't know. What a job is
+worth is counted in samples, each at the statistical efficiency of the initial batch (``goodput``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from app.kinds.cluster.goodput import Course, Known, best, efficiency, step_seconds
+from app.kinds.cluster.jobs import Floats
+from app.kinds.cluster.profile import SURPRISE, fit, sizes_of
+
+MOST_APPLICATIONS, MOST_PLACES, MOST_TOTALS = 256, 48, 64
+REMEMBERED = 8
+"""Measurements at a place over which it is averaged, about."""
+OCTAVES = 8
+"""Noise scales that differ by less than an eighth of a doubling count as the same."""
+
+
+class Batches(NamedTuple):
+    """Samples of a step that a job may have over all its GPUs, and on each at once."""
+
+    initial: int
+    largest: int
+    least_local: int
+    most_local: int
+
+
+class Measured(NamedTuple):
+    """A step: nodes and GPUs, samples of a GPU at once, seconds, those of computing in them, how often it was seen."""
+
+    nodes: int
+    gpus: int
+    local: int
+    seconds: float
+    computing: float
+    seen: int
+
+
+class Shown(NamedTuple):
+    """What jobs of one application have shown.
+
+    Attributes:
+        initial: batch at whose efficiency samples are counted.
+        noise_scale: of the gradient when it was first reported; infinite before.
+        places: measured steps.
+        needed: samples that jobs needed until they finished, over the size of their data where it is known.
+        served: GPU-seconds that they had asked for while they ran, alike.
+    """
+
+    initial: int
+    noise_scale: float = np.inf
+    places: tuple[Measured, ...] = ()
+    needed: tuple[float, ...] = ()
+    served: tuple[float, ...] = ()
+
+    @property
+    def most(self) -> int:
+        """GPUs on which it was measured."""
+        return max((one.gpus for one in self.places), default=0)
+
+    @property
+    def parameters(self) -> Floats | None:
+        """Of the throughput, [7]; None before a measurement."""
+        return _fitted(tuple(one[:5] for one in self.places)) if self.places else None
+
+
+Experience = Mapping[str, Shown]
+"""By application, or by job where none was named."""
+
+
+def measured(shown: Shown, step: Measured) -> Shown:
+    """With one more step, if it isn't what was expected; steps on the same GPUs at about the same batch are one."""
+    key = _key(step)
+    at = next((place for place, one in enumerate(shown.places) if _key(one) == key), None)
+    if at is None:
+        if _expected(shown, step):
+            return shown
+        return shown._replace(places=(*shown.places, step)[-MOST_PLACES:])
+    known = shown.places[at]
+    part, seen = 1 / min(known.seen + 1, REMEMBERED), min(known.seen + 1, REMEMBERED)
+    if known.local == step.local:
+        seconds, computing = (
+            old * (new / old) ** part for old, new in ((known.seconds, step.seconds), (known.computing, step.computing))
+        )
+        near = abs(np.log(seconds / known.seconds)) < SURPRISE
+        after = known._replace(seen=seen) if near else step._replace(seconds=seconds, computing=computing, seen=seen)
+    elif _expected(shown, step):
+        return shown
+    else:
+        after = step
+    return shown._replace(places=(*shown.places[:at], after, *shown.places[at + 1 :]))
+
+
+def _key(one: Measured) -> tuple[int, int, int]:
+    return one.nodes, one.gpus, round(2 * np.log2(max(one.local, 1)))
+
+
+def _expected(shown: Shown, step: Measured) -> bool:
+    """Whether it is what was expected: by others that say something of the same parameters."""
+    kind = (step.nodes > 1, step.gpus > 1, step.gpus > 2)
+    if not any((one.nodes > 1, one.gpus > 1, one.gpus > 2) == kind for one in shown.places):
+        return False
+    computing, seconds = times(shown, step)
+    return bool(abs(np.log(seconds / step.seconds)) < SURPRISE and abs(np.log(computing / step.computing)) < SURPRISE)
+
+
+def times(shown: Shown, step: Measured) -> tuple[float, float]:
+    """Seconds of computing and of a whole step that are expected at a place."""
+    parameters = shown.parameters
+    assert parameters is not None  # noqa: S101 - who calls has measured something
+    place = (np.array(float(part)) for part in (step.nodes, step.gpus, step.local))
+    return float(parameters[0] + parameters[1] * step.local), float(step_seconds(parameters, *place))
+
+
+@lru_cache(maxsize=4_096)
+def _fitted(places: tuple[tuple[int, int, int, float, float], ...]) -> Floats:
+    return fit({place[:3]: (place[3], min(place[4], place[3])) for place in places})
+
+
+def ended(shown: Shown, needed: float | None, served: float) -> Shown:
+    """A job is finished that needed so many samples, as far as that was measured, and GPU-seconds."""
+    samples = shown.needed if needed is None else (*shown.needed, needed)[-MOST_TOTALS:]
+    return shown._replace(needed=samples, served=(*shown.served, served)[-MOST_TOTALS:])
+
+
+def goodput(shown: Shown, batches: Batches, noise_scale: float, cluster: tuple[int, int]) -> Course:
+    """Samples a second at the best batch on each number of GPUs; ``cluster``: GPUs of a node, and of all."""
+    parameters = shown.parameters
+    assert parameters is not None  # noqa: S101 - who calls has measured something
+    return _goodput(parameters.tobytes(), batches, rounded(noise_scale), cluster)
+
+
+@lru_cache(maxsize=4_096)
+def _goodput(parameters: bytes, batches: Batches, noise_scale: float, cluster: tuple[int, int]) -> Course:
+    node, total = cluster
+    gpus = np.arange(1, total + 1)
+    alike = np.isinf(noise_scale)
+    known = Known(
+        np.frombuffer(parameters)[None],
+        np.array([0.0 if alike else 1.0]),
+        np.array([1.0 if alike else noise_scale / batches.initial]),
+        *(np.array([part]) for part in batches),
+    )
+    return best(known, sizes_of(gpus, node), gpus).course(gpus)
+
+
+def rounded(noise_scale: float) -> float:
+    """To an eighth of a doubling; what isn't known stays infinite."""
+    if not np.isfinite(noise_scale):
+        return np.inf
+    return float(2.0 ** (round(OCTAVES * np.log2(max(noise_scale, 1e-3))) / OCTAVES))
+
+
+def rate(initial: float, batch: float, seconds: float, noise_scale: float) -> float:
+    """Samples a second of steps that were measured."""
+    return float(batch / seconds * efficiency(initial, np.array(batch), noise_scale))
+
+
+def bounded(experience: dict[str, Shown], there: Iterable[str]) -> Experience:
+    """Without the oldest applications of which no job is there, where they are too many."""
+    present, spare = set(there), len(experience) - MOST_APPLICATIONS
+    for name in [*experience] if spare > 0 else ():
+        if spare > 0 and name not in present:
+            del experience[name]
+            spare -= 1
+    return experience
+
+
+def pack(experience: Experience) -> list[Any]:
+    """As plain lists, for JSON."""
+    return [
+        [name, one.initial, one.noise_scale if np.isfinite(one.noise_scale) else None, *map(list, one[2:])]
+        for name, one in experience.items()
+    ]
+
+
+def unpack(stored: list[Any]) -> Experience:
+    """What ``pack`` gave, through JSON."""
+    return {
+        name: Shown(
+            initial,
+            np.inf if noise is None else noise,
+            tuple(Measured(*place) for place in places),
+            tuple(needed),
+            tuple(served),
+        )
+        for name, initial, noise, places, needed, served in stored
+    }

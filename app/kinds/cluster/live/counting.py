@@ -1,0 +1,147 @@
+"""Count what jobs train, in samples at their efficiency, by the steps that they report; and keep what they have shown.
+
+The unit is that of ``experience``: it grows evenly from the beginning of a job to its end, whatever GPUs and batches it
+has meanwhile, and jobs of an application need about the same of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from zlib import crc32
+
+import numpy as np
+
+from app.kinds.cluster import experience
+from app.kinds.cluster.experience import Measured, Shown
+from app.kinds.cluster.jobs import Floats, Integers, Jobs
+from app.kinds.cluster.live.records import Records
+from app.kinds.cluster.live.report import EncodedProgressed
+from app.kinds.cluster.live.state import ClusterState
+
+MOST_OFF = 256
+"""Predictions that are compared with what came."""
+
+
+def key(application: str, job: str) -> str:
+    """Under what a job's experience stands: its application, or itself."""
+    return application or f"\n{job}"
+
+
+def trained(jobs: Jobs, restart_seconds: float) -> Floats:
+    """Seconds for which jobs have trained: all for which they held GPUs but those of restarts, [J]."""
+    return np.asarray(np.maximum(jobs.running - jobs.restarts * restart_seconds + jobs.restarting, 0.0), np.float64)
+
+
+def done(records: Records, jobs: Jobs, restart_seconds: float) -> Floats:
+    """Samples that jobs have trained on by now, at the rate that they reported last; NaN: none was reported, [J]."""
+    return np.asarray(records.done + records.rate * (trained(jobs, restart_seconds) - records.counted), np.float64)
+
+
+def measured(
+    after: ClusterState, before: ClusterState, steps: Mapping[int, EncodedProgressed], restart_seconds: float
+) -> ClusterState:
+    """The state with the steps counted that a report tells of, by position of their jobs."""
+    told, jobs, shown = after.records, after.jobs, dict(after.experience)
+    seconds, was = trained(jobs, restart_seconds), dict(zip(before.names, before.records.iteration, strict=True))
+    for at, one in steps.items():
+        now, own = one.iteration, key(told.application[at], after.names[at])
+        gpus = one.gpus or int(jobs.gpus[at])
+        if one.seconds is not None and gpus:
+            known = _known(shown, own, told, at, gpus)
+            noise = told.noise_scale[at] if np.isfinite(told.noise_scale[at]) else known.noise_scale
+            batch = float(told.batch[at] or gpus)
+            told.rate[at] = experience.rate(known.initial, batch, one.seconds, noise)
+            told.done[at] += told.rate[at] * max(float(seconds[at] - told.counted[at]), 0.0)
+            told.counted[at] = seconds[at]
+            if not one.beside:
+                shown[own] = experience.measured(known, _step(one, told, jobs, at, known))
+        last = was.get(after.names[at], 0.0)
+        if now < last:  # back at a checkpoint
+            told.done[at] = told.done_then[at] * now / last
+        if now != last:
+            told.done_then[at] = told.done[at]
+    there = {key(*pair) for pair in zip(told.application.tolist(), after.names, strict=True)}
+    return after._replace(experience=experience.bounded(shown, there))
+
+
+def _known(shown: Mapping[str, Shown], own: str, told: Records, at: int, gpus: int) -> Shown:
+    known = shown.get(own) or Shown(int(told.batch_initial[at] or told.batch[at] or gpus))
+    if np.isinf(known.noise_scale) and np.isfinite(told.noise_scale[at]):
+        known = known._replace(noise_scale=float(told.noise_scale[at]))
+    return known
+
+
+def _step(one: EncodedProgressed, told: Records, jobs: Jobs, at: int, known: Shown) -> Measured:
+    """The part of a step whose gradients are accumulated at once."""
+    gpus, seconds = one.gpus or int(jobs.gpus[at]), one.seconds or 0.0
+    held = jobs.held[at]
+    nodes = one.nodes or (int((held > 0).sum()) if held.sum() == gpus else -(-gpus // max(int(held.max()), 1)))
+    local, most = -(-int(told.batch[at] or gpus) // gpus), int(told.gpu_batch_maximum[at])
+    parts = max(-(-local // most), 1) if most else 1
+    step = Measured(nodes, gpus, -(-local // parts), seconds, seconds, 1)
+    if one.computing is not None:
+        computing = min(one.computing, seconds) / parts
+    elif gpus == 1 or not known.places:
+        computing = seconds / parts
+    else:
+        computing = min(experience.times(known, step)[0], seconds / parts)
+    return step._replace(seconds=seconds - (parts - 1) * computing, computing=computing)
+
+
+def predicted(state: ClusterState, at: Integers, seconds: Floats) -> ClusterState:
+    """The state with predictions of the ends of jobs [K], of which one a job is compared with what comes.
+
+    Each of a job's is as likely to be that one: the n-th replaces the one before in one case of n.
+    """
+    told = state.records
+    columns = {name: getattr(told, name).copy() for name in ("predicted_at", "predicted", "predictions")}
+    for job, expected in zip(at.tolist(), seconds.tolist(), strict=True):
+        columns["predictions"][job] += 1
+        count = int(columns["predictions"][job])
+        if crc32(f"{state.names[job]} {count}".encode()) % count == 0:
+            columns["predicted_at"][job], columns["predicted"][job] = state.now, expected
+    return state._replace(records=told._replace(**columns))
+
+
+def off(state: ClusterState, finished: Sequence[int], now: float) -> tuple[float, ...]:
+    """How far predictions were off, with those of the jobs at these positions that have finished."""
+    told, found = state.records, list(state.off)
+    for at in finished:
+        took = max(now - float(told.predicted_at[at]), 1.0)
+        if np.isfinite(took) and told.predicted[at] > 0:
+            found.append(float(np.log(took / told.predicted[at])))
+    return tuple(found[-MOST_OFF:])
+
+
+def interval(errors: Sequence[float]) -> tuple[float, float] | None:
+    """By what to multiply the seconds that are expected, for the bounds that nine of ten jobs end within.
+
+    Conformal (Vovk et al., 2005): as far as jobs that come are like those that have finished. None: too few have.
+
+    Args:
+        errors: logarithms of what jobs took over what was expected.
+    """
+    ranked, count = sorted(errors), len(errors)
+    low, high = math.floor(0.05 * (count + 1)), math.ceil(0.95 * (count + 1))
+    if low < 1 or high > count:
+        return None
+    return math.exp(ranked[low - 1]), math.exp(ranked[high - 1])
+
+
+def ended(state: ClusterState, finished: Sequence[int], restart_seconds: float) -> experience.Experience:
+    """What a state knows after the jobs at these positions have finished."""
+    if not finished:
+        return state.experience
+    shown, told = dict(state.experience), state.records
+    samples = done(told, state.jobs, restart_seconds)
+    for at in finished:
+        own = key(told.application[at], state.names[at])
+        if not told.application[at]:
+            shown.pop(own, None)
+            continue
+        size = told.data[at] if told.data[at] > 0 else 1.0
+        needed = float(samples[at] / size) if np.isfinite(samples[at]) else None
+        known = shown.get(own) or Shown(int(told.batch_initial[at] or 1))
+        shown[own] = experience.ended(known, needed, float(state.jobs.running[at] * state.jobs.asked[at] / size))
+    return shown

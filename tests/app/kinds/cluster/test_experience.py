@@ -1,0 +1,249 @@
+"""What a run learns of applications by itself: throughput, lengths, and how far its predictions are off."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from app.kinds.cluster import experience
+from app.kinds.cluster.decisions.engine import ClusterEngine
+from app.kinds.cluster.experience import Batches, Measured, Shown
+from app.kinds.cluster.goodput import step_seconds
+from app.kinds.cluster.layout import Layout
+from app.kinds.cluster.live.advance import advance
+from app.kinds.cluster.live.counting import interval
+from app.kinds.cluster.live.report import EncodedReport
+from app.kinds.cluster.live.state import ClusterState, begin, pack, unpack
+from app.kinds.cluster.samples.run import samples, steps
+from app.kinds.cluster.spec import ClusterSpec
+from app.kinds.contract.engine import Pending, Snapshot
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+ENGINE = ClusterEngine()
+SPEC = ClusterSpec.model_validate(
+    {"name": "lab", "kind": "cluster", "nodes": [{"name": "n", "count": 4, "gpus": 4}], "restart_seconds": 30}
+)
+LAYOUT = Layout(SPEC)
+TRUE = np.array([0.05, 0.002, 0.06, 0.002, 0.01, 0.001, 2.0])
+"""Parameters of a throughput."""
+
+
+def step(nodes: int, gpus: int, local: int, factor: float = 1.0) -> Measured:
+    seconds = float(step_seconds(TRUE, np.array(nodes), np.array(gpus), np.array(float(local))))
+    return Measured(nodes, gpus, local, seconds * factor, min(TRUE[0] + TRUE[1] * local, seconds) * factor, 1)
+
+
+class Live:
+    """A run of ``LAYOUT`` that reports to the engine."""
+
+    def __init__(self) -> None:
+        self.on = ENGINE.compile(Snapshot("w", SPEC.name, 1, SPEC, LAYOUT, None, None, None, None, 1))
+        self.state, self.number = begin(LAYOUT), 0
+
+    def report(self, **told: Any) -> dict[str, Any]:
+        """The answer; the state is stored in between."""
+        read = ENGINE.read(self.on, self.state, self.number, ENGINE.decode(json.dumps(told).encode()))
+        (answered,) = ENGINE.answer(self.on, [Pending("r", self.number, self.state, read, {}, None)], NOW)
+        self.state = ENGINE.restore(msgspec.json.decode(bytes(ENGINE.serialise(answered.state))))
+        self.number += 1
+        return dict(json.loads(answered.decision))
+
+
+def came(job: str, application: str | None, gpus: int = 1, **told: Any) -> dict[str, Any]:
+    return {"job": job, "gpus": gpus, **({} if application is None else {"application": application}), **told}
+
+
+def on(job: str, seconds: float, **told: Any) -> dict[str, Any]:
+    return {"job": job, "iteration": 0, "seconds": seconds, **told}
+
+
+def test_steps_that_were_expected_change_nothing_and_surprises_do() -> None:
+    shown = Shown(64)
+    for gpus, local in ((1, 32), (1, 64), (2, 32), (4, 32)):
+        shown = experience.measured(shown, step(1, gpus, local))
+    known = len(shown.places)
+    assert experience.measured(shown, step(1, 4, 40)).places == shown.places
+    across = experience.measured(shown, step(2, 8, 32))
+    assert len(across.places) == known + 1  # nothing was known of several nodes
+    parameters = across.parameters
+    assert parameters is not None
+    where = np.array([1, 1, 2]), np.array([2, 4, 8]), np.array([48.0, 48.0, 48.0])
+    assert_allclose(step_seconds(parameters, *where), step_seconds(TRUE, *where), rtol=0.1)
+
+
+def test_noisy_steps_at_a_place_are_averaged_and_places_are_bounded() -> None:
+    shown, noise = Shown(64), np.random.default_rng(0)
+    for _ in range(200):
+        shown = experience.measured(shown, step(1, 4, 32, float(np.exp(noise.normal(0, 0.1)))))
+    (one,) = shown.places
+    assert one.seconds == pytest.approx(step(1, 4, 32).seconds, rel=0.1)
+    for number in range(200):
+        shown = experience.measured(shown, step(1, 1 + number % 4, 1 + 7 * number, 1 + number / 50))
+    assert len(shown.places) <= experience.MOST_PLACES
+
+
+def test_of_two_jobs_that_differ_in_their_noise_alone_the_noisier_scales_further() -> None:
+    shown = Shown(64)
+    for place in ((1, 1, 32), (1, 1, 64), (1, 4, 32), (2, 8, 32), (4, 16, 32)):
+        shown = experience.measured(shown, step(*place))
+    batches = Batches(64, 4_096, 8, 128)
+    quiet, noisy = (experience.goodput(shown, batches, noise, (4, 16)) for noise in (10.0, 10_000.0))
+    assert noisy.goodput[16] / noisy.goodput[1] > 2 * quiet.goodput[16] / quiet.goodput[1]
+    assert noisy.batch[16] > quiet.batch[16] >= 64
+    assert (noisy.batch[1:] <= 4_096).all()
+    fixed = experience.goodput(shown, Batches(64, 64, 1, 10**9), np.inf, (4, 16))
+    assert (fixed.batch[1:] < 1.2 * 64).all()  # rounded up to as many samples on each GPU
+
+
+def test_the_noise_scale_reaches_decisions() -> None:
+    limits = {"batch": 64, "batch_maximum": 4_096, "gpu_batch_minimum": 8, "gpu_batch_maximum": 128, "maximum": 16}
+
+    def given(noise: float) -> dict[str, int]:
+        run, at = Live(), 0.0
+        run.report(at=at, submitted=[came(job, job, 1, **limits) for job in ("a", "b")])
+        gpus = {"a": 1, "b": 1}
+        for _ in range(6):
+            at += 60
+            told = []
+            for job, count in gpus.items():
+                one = step(-(-count // 4), count, 32) if count else None
+                if one is not None:
+                    measured = {"computing": one.computing, "gpus": count, "nodes": one.nodes, "batch": 32 * count}
+                    told.append(on(job, one.seconds, **measured, noise_scale=noise if job == "b" else 100.0))
+            for change in run.report(at=at, progressed=told)["changes"]:
+                gpus[change["job"]] = change["gpus"]
+                assert change["batch"] is None or 64 <= change["batch"] <= 4_096
+        return gpus
+
+    alike, noisy = given(100.0), given(100_000.0)
+    assert noisy["b"] > alike["b"]
+
+
+def test_an_application_that_was_not_measured_is_tried_on_twice_as_many_gpus_at_most() -> None:
+    run = Live()
+    (change,) = run.report(at=0, submitted=[came("a", "new", 1, batch=256)])["changes"]
+    assert change["gpus"] == 1  # of sixteen: nobody asked for more
+    assert change["seconds_left"] is None
+    gpus, at = 1, 0.0
+    for most in (2, 4, 8, 16):
+        at += 60
+        one = step(-(-gpus // 4), gpus, 256 // gpus)
+        told = on("a", one.seconds, computing=one.computing, gpus=gpus, nodes=one.nodes)
+        for change in run.report(at=at, progressed=[told])["changes"]:
+            assert gpus < change["gpus"] <= most
+            gpus = change["gpus"]
+            assert change["seconds_left"] is not None
+    assert gpus > 2
+    first = run.report(at=at + 60, submitted=[came("b", "new", 1, batch=256), came("c", "other", 1)])
+    given = {change["job"]: change["gpus"] for change in first["changes"]}
+    assert given["c"] == 1  # what is known of one application tells nothing of another
+
+
+def test_lengths_are_learned_from_jobs_that_finished_and_not_from_those_that_failed() -> None:
+    run, told = Live(), {"batch": 100, "maximum": 1}
+    run.report(at=0, submitted=[came(job, "x", 1, **told) for job in ("a", "b", "c")])
+    run.report(at=5_030, progressed=[on(job, 1.0, gpus=1) for job in ("a", "b", "c")])
+    run.report(at=10_030, ended=[{"job": "a"}, {"job": "b", "state": "failed"}])
+    (needed,) = run.state.experience["x"].needed
+    assert needed == pytest.approx(100 * 10_000)  # its restart took 30 s of 10,030
+    outlook = run.on.outlook(run.state)
+    assert outlook.seconds_left(np.array([[1]]))[0, 0] == pytest.approx(10_000)  # c has done as much: more than any
+    run.report(at=10_040, submitted=[came("d", "x", 1, **told), came("e", "y", 1, **told)])
+    left = run.on.outlook(run.state).seconds_left(np.ones((3, 1), np.int64))[:, 0]
+    assert left[1] == pytest.approx(10_010)  # as far as c is by now
+    assert left[2] == pytest.approx(3_600)  # of y nothing is known
+
+
+def test_a_job_that_tells_its_epochs_has_left_what_they_take() -> None:
+    run = Live()
+    run.report(at=0, submitted=[came("a", "x", 1, batch=100, maximum=1, iterations=10)])
+    for epoch in (1, 2):
+        run.report(at=30 + 500 * epoch, progressed=[{**on("a", 1.0, gpus=1), "iteration": epoch}])
+    left = run.on.outlook(run.state).seconds_left(np.array([[1]]))[0, 0]
+    assert left == pytest.approx(8 * 500)
+    run.report(at=30 + 1_500, progressed=[{**on("a", 1.0, gpus=1), "iteration": 1}])  # from a checkpoint
+    assert run.on.outlook(run.state).seconds_left(np.array([[1]]))[0, 0] == pytest.approx(9 * 500)
+
+
+def test_predictions_have_intervals_as_soon_as_nineteen_jobs_have_finished() -> None:
+    run, at, seen = Live(), 0.0, list[tuple[int, float | None]]()
+    lengths = np.random.default_rng(1).lognormal(6, 0.5, 40)
+    for number, seconds in enumerate(lengths.tolist()):
+        job = f"j{number}"
+        run.report(at=at, submitted=[came(job, "x", 1, batch=100)])
+        answer = run.report(at=at + 60, progressed=[on(job, 1.0, gpus=1)])
+        for change in answer["changes"]:
+            low, high = change["seconds_left_low"], change["seconds_left_high"]
+            seen.append((number, low))
+            assert low is None or 0 < low < high
+        at += 60 + seconds
+        run.report(at=at, ended=[{"job": job}])
+    assert all(low is None for number, low in seen if number < 19)
+    assert len(run.state.off) >= 19
+    assert interval(run.state.off[:18]) is None
+    low, high = interval(run.state.off) or (0.0, 0.0)
+    held = [low <= np.exp(one) <= high for one in run.state.off]
+    assert np.mean(held) >= 0.9
+
+
+def test_a_state_that_was_stored_before_goes_on() -> None:
+    run = Live()
+    run.report(at=0, submitted=[came("a", "x", 2, batch=64), came("b", None, 4)])
+    run.report(at=60, progressed=[on("a", 0.5, gpus=2)])
+    stored = json.loads(json.dumps(pack(run.state)))
+    assert unpack(stored).experience == run.state.experience
+    before = [*stored[:5], stored[5][:12], stored[6]]  # as it was before anything was counted
+    old: ClusterState = unpack(before)
+    assert old.records.noise_scale.shape == (2,)
+    assert (old.experience, old.off) == ({}, ())
+    told = msgspec.convert({"at": 120.0, "progressed": [on("a", 0.5, gpus=2)]}, EncodedReport)
+    after = advance(LAYOUT, old, told)
+    assert after.names == ("a", "b")
+    assert after.records.done[0] > 0
+
+
+def test_of_a_run_those_that_finished_tell_the_samples_that_they_needed() -> None:
+    limits = {"batch": 64, "batch_maximum": 1_024, "gpu_batch_maximum": 64}
+    reports = [
+        {"at": 0, "submitted": [came("a", "x", 1, **limits), came("b", "x", 1, **limits), came("c", None)]},
+        {"at": 60, "progressed": [on("a", 2.0, gpus=1, batch=128, computing=1.0, noise_scale=64.0), on("b", 1.0)]},
+        {"at": 120, "progressed": [on("a", 2.0, gpus=1, batch=128, computing=1.0, noise_scale=64.0), on("b", 1.0)]},
+        {
+            "at": 900,
+            "progressed": [on("a", 1.0, gpus=1, batch=64, computing=1.0)],
+            "ended": [{"job": "b", "state": "failed"}],
+        },
+        {"at": 960, "ended": [{"job": "a"}, {"job": "c"}]},
+    ]
+    needed = samples(reports, 60.0)
+    worth = 128 / 2.0 * (64 + 64) / (128 + 64)
+    assert needed == {"a": pytest.approx(60 * worth + 60 * worth + 60 * 64 + 60 * 64)}  # between 120 and 900 it waited
+    rows = [row for row in steps(reports) if row["gpus"] == 1]
+    assert [(row["batch"], row["seconds"], row["computing"]) for row in rows] == [
+        (64, 1.5, 0.5),
+        (64, 1.5, 0.5),
+        (64, 1.0, 1.0),
+    ]
+
+
+def test_limits_of_a_batch_that_cannot_be_are_refused() -> None:
+    for told in (
+        {"batch_maximum": 64},
+        {"batch": 64, "batch_maximum": 32},
+        {"gpu_batch_minimum": 8, "gpu_batch_maximum": 4},
+    ):
+        with pytest.raises(Exception, match="batch_maximum"):
+            ENGINE.decode(json.dumps({"at": 0, "submitted": [came("a", "x", 1, **told)]}).encode())
+
+
+def test_what_is_known_is_bounded() -> None:
+    many = {f"x{number}": Shown(1) for number in range(2 * experience.MOST_APPLICATIONS)}
+    left = experience.bounded(dict(many), ["x3"])
+    assert len(left) == experience.MOST_APPLICATIONS
+    assert "x3" in left
