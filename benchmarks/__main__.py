@@ -55,6 +55,7 @@ BENCHMARKS = (
     "inference_speed",
     "inference_small",
     "inference_agents",
+    "inference_servers",
     "inference_adaptation",
     "inference_shifts",
     "inference_fairness",

@@ -13,6 +13,7 @@ from app.kinds.contract.policy import Choice, Policy, Situation
 from app.kinds.inference.heuristics import (
     AllOn,
     Composed,
+    Dispatcher,
     FirstComeFirstServed,
     Fixed,
     LargestBatch,
@@ -20,7 +21,14 @@ from app.kinds.inference.heuristics import (
     scaled,
 )
 from app.kinds.inference.layout import WAIT, Layout
+from app.kinds.inference.lookahead import Lookahead
+from app.kinds.inference.projector import Projector
+from app.kinds.inference.starts import best, seconds_of
 from app.kinds.inference.state import CONTROL, State
+
+TARGETS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2)
+IN_FLIGHT = (0.3, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 4.0)
+NORMAL_80 = 1.2815515655446004  # standard normal quantile at 0.9
 
 
 class AdaptiveBatch:
@@ -128,6 +136,57 @@ class _Wanted:
     def wanted(self, projector: object, state: State) -> NDArray[np.int64]:
         del projector, state
         return self.servers[:, None]
+
+
+class EarliestDeadline:
+    """Who has least time left until an answer loses quality, in the largest batch and the most accurate variant that is
+    in time for it; where none is, in what answers soonest.
+    """
+
+    name = "earliest_deadline"
+
+    def start(self, projector: Projector, state: State, legal: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """See ``Dispatcher``."""
+        quality, seconds = projector.layout.quality, seconds_of(projector, state)[:, None]
+        slack = (quality.full_until - state.oldest)[:, :, None, None]  # [B, U, 1, 1]
+        due = np.where(state.waiting > 0, -slack[:, :, 0, 0], -np.inf)[:, :, None, None]
+        preferred = np.arange(projector.layout.shape[2]) + quality.accuracy[:, None]
+        score = due * 1e6 + np.where(seconds <= slack, 1e3 + preferred, -seconds)
+        return best(projector, np.where(np.isfinite(score), score, -np.inf), legal)
+
+
+class Concurrency:
+    """⌈rate · seconds of a request alone / target⌉ servers, as autoscalers that count requests in flight have it.
+
+    Args:
+        target: requests in flight for each server.
+        variant: whose 90 % quantile of seconds is counted.
+        spread: standard deviation of the logarithm of seconds.
+    """
+
+    def __init__(self, target: float, variant: int, spread: float = 0.0) -> None:
+        self.target, self.variant, self.name = target, variant, f"concurrency_{target:g}_{variant}"
+        self._p90 = float(np.exp(NORMAL_80 * spread))
+
+    def wanted(self, projector: Projector, state: State) -> NDArray[np.int64]:
+        """See ``Scaler``; servers of one class."""
+        assert projector.seconds is not None  # noqa: S101 - peers are played with a domain model
+        seconds = projector.seconds[0, self.variant, 0] * self._p90
+        return np.ceil(state.rate.sum(axis=1) * seconds / self.target).astype(np.int64)[:, None]
+
+
+def scalers(layout: Layout) -> Iterator[tuple[str, list[Policy]]]:
+    """What chooses the number of servers, of one class, with all that may be tuned of it."""
+    variants, largest = range(len(layout.variants)), len(layout.batches) - 1
+    own: list[Dispatcher] = [Lookahead()]
+    first = [FirstComeFirstServed(v, largest, f"fifo_{layout.variants[v]}") for v in variants]
+    aimed = [Utilisation(target, v) for target in TARGETS for v in variants]
+    yield "HPA", [Composed(rule, scaler) for rule in (*own, *first) for scaler in aimed]
+    counted = [Concurrency(target, v) for target in IN_FLIGHT for v in variants]
+    yield "rate × p90 ÷ target", [Composed(rule, scaler) for rule in own for scaler in counted]
+    yield "earliest deadline first + utilisation", [Composed(EarliestDeadline(), scaler) for scaler in aimed]
+    fixed = [Fixed((n,)) for n in range(max(int(layout.minimum[0]), 1), int(layout.maximum[0]) + 1)]
+    yield "look ahead + a fixed number", [Composed(Lookahead(), scaler) for scaler in fixed]
 
 
 def families(layout: Layout, seconds: NDArray[np.float64]) -> Iterator[tuple[str, list[Policy]]]:

@@ -63,5 +63,6 @@ class AdaptivePlanner:
         layout, batch = projector.layout, len(state.asked)
         foreseen = self.dynamics.predict(layout, projector.seconds, projector.recent, batch)
         users = np.zeros(len(layout.users))
-        known = projector._replace(seconds=foreseen.seconds, usual=users, ahead=going_on(users + self._variation))
+        ahead = going_on(users + self._variation)
+        known = projector._replace(seconds=foreseen.seconds, usual=users, ahead=ahead, usually=None)
         return self._planner.act(Situation(known, state._replace(rate=foreseen.rate), view))

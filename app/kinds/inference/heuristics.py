@@ -19,10 +19,12 @@ from app.kinds.inference.projector import Projector
 from app.kinds.inference.scaling import ExpectedReturn
 from app.kinds.inference.starts import best, expected, seconds_of
 from app.kinds.inference.state import State
+from app.kinds.inference.transitions import NONE
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 BUSY_SHARE = 0.7  # of the time, that autoscalers aim at
+PRIOR, FASTEST = 1 / 9, 20.0  # of a batch, as where paces vary three times as much as batches do; and a limit of paces
 
 
 class Dispatcher(Protocol):
@@ -46,15 +48,22 @@ class Scaler(Protocol):
 
 
 class Composed:
-    """A policy of a dispatcher and a scaler."""
+    """A policy of a dispatcher and a scaler.
 
-    def __init__(self, dispatcher: Dispatcher, scaler: Scaler) -> None:
-        self.dispatcher, self.scaler = dispatcher, scaler
+    Args:
+        dispatcher: of starts.
+        scaler: of the number of servers.
+        adapts: whether seconds of batches are taken to be what the last ones took, over what was expected.
+    """
+
+    def __init__(self, dispatcher: Dispatcher, scaler: Scaler, *, adapts: bool = False) -> None:
+        self.dispatcher, self.scaler, self.adapts = dispatcher, scaler, adapts
         self.name = dispatcher.name if isinstance(scaler, AllOn) else f"{dispatcher.name}+{scaler.name}"
 
     def act(self, situation: Situation) -> Choice:
         """See ``Policy``."""
         projector, state, view, _ = situation
+        projector = paced(projector) if self.adapts else projector
         action = self.dispatcher.start(projector, state, view.mask)
         turns = view.mask[:, 1 + projector.layout.dispatches :].any(axis=1)  # only where control is asked for
         rows = np.flatnonzero(turns)
@@ -62,6 +71,20 @@ class Composed:
             controlled = State(*(part[rows] for part in state))
             action[rows] = scaled(projector.layout, controlled, self.scaler, projector.of_runs(rows), view.mask[rows])
         return Choice(action.astype(np.int64))
+
+
+def paced(projector: Projector) -> Projector:
+    """With the seconds of batches at the pace of a run's last ones: one number for all of them.
+
+    The mean of a normal variable, the logarithm of the pace, whose prior counts ``PRIOR`` of a batch.
+    """
+    recent, seconds = projector.recent, projector.seconds
+    if recent is None or seconds is None:
+        return projector
+    known = recent.batch != NONE
+    logs = np.log(np.clip(recent.pace, 1 / FASTEST, FASTEST)) * known
+    pace = np.exp(logs.sum(axis=1) / (known.sum(axis=1) + PRIOR))
+    return projector._replace(seconds=pace[:, None, None, None] * seconds)
 
 
 def scaled(layout: Layout, state: State, scaler: Scaler, projector: Projector, legal: NDArray[np.bool_]) -> Integers:
@@ -204,8 +227,8 @@ WITHOUT_MODEL = Composed(FirstComeFirstServed(), AllOn())
 OFFERING = Composed(QualityRate(), ExpectedReturn())
 """Offers for a user without an agent. Looking ahead is for who knows all that waits: for each alone it does worse."""
 BASELINES = (
-    Composed(Lookahead(), ExpectedReturn()),
-    Composed(Lookahead(), AllOn()),
+    Composed(Lookahead(), ExpectedReturn(), adapts=True),
+    Composed(Lookahead(), AllOn(), adapts=True),
     Composed(QualityRate(), AllOn()),
     Composed(LargestBatch(), AllOn()),
     Composed(LargestBatch(), Utilisation()),

@@ -22,6 +22,7 @@ class Projector(NamedTuple):
         usual: requests per second of each user over the day, [U]; None where no domain model tells.
         ahead: numbers of forecasts one control interval ahead, see ``app.kinds.inference.forecast``, [U, 17].
         recent: the runs' last transitions, for policies that ask for them (``adapts``).
+        usually: numbers of forecasts where nothing is known of late, [U, 17]; None: what is ahead goes on.
     """
 
     layout: Layout
@@ -29,13 +30,15 @@ class Projector(NamedTuple):
     usual: NDArray[np.float64] | None = None
     ahead: NDArray[np.float64] | None = None
     recent: Transitions | None = None
+    usually: NDArray[np.float64] | None = None
 
     @classmethod
     def of(cls, layout: Layout, model: ServiceModel | None) -> Projector:
         """Of a workload and its domain model, which may be missing."""
         if model is None:
             return cls(layout, None)
-        return cls(layout, model.seconds(), model.rate.mean(axis=1), _ahead(model))
+        usually = np.asarray(model.forecast[:, 1], np.float64) if len(model.forecast) else None
+        return cls(layout, model.seconds(), model.rate.mean(axis=1), _ahead(model), usually=usually)
 
     def of_runs(self, rows: NDArray[np.int64]) -> Projector:
         """What is expected of some of the runs."""
@@ -50,7 +53,8 @@ class Projector(NamedTuple):
         if self.usual is None or self.ahead is None:
             return Projector(layout, self.seconds)
         own = slice(user, user + 1)
-        return Projector(layout, self.seconds, self.usual[own], self.ahead[own])
+        usually = None if self.usually is None else self.usually[own]
+        return Projector(layout, self.seconds, self.usual[own], self.ahead[own], usually=usually)
 
 
 def _ahead(model: ServiceModel) -> NDArray[np.float64]:

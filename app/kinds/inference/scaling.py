@@ -1,4 +1,8 @@
-"""How many servers are on: the number of which most return is expected over the next control interval.
+"""How many servers are on: the number of which most return is expected for as long as it is kept.
+
+That is some times as long as a server takes to start, and for as long as the rates of late tell of those to come: in
+the first control interval rates are as forecast, and after it they go back to the usual ones as quickly as forecasts
+say. While a server starts it is paid for, and those that are on serve alone.
 
 What a number of servers loses is what answers lose by waiting and by less accurate variants, at the rates that are
 forecast, with their uncertainty: at each of these the variant and size count that would be best there, as a dispatcher
@@ -13,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.inference.forecast import CAME, EIGHTHS, TYPICAL, Recent, corrected
+from app.kinds.inference.forecast import CAME, EIGHTHS, TYPICAL, WEIGHT, Recent, corrected
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.projector import Projector
 from app.kinds.inference.quality import jain
@@ -24,6 +28,8 @@ Integers = NDArray[np.int64]
 QUARTERS = (np.arange(4) + 0.5) / 4  # of the requests, by how long they wait
 LEAST_RATE = 1e-6
 MOST_SIZES = 4  # of batches, that are compared
+MOST_GOING_ON = 0.9  # of a difference from the usual rate, after a control interval
+STARTS = 3.0  # that a server is kept for at least, once it was worth one
 BUSIEST, RELIEVED = 0.95, 0.65  # of the time that servers are busy, and the load of equal waits without relief
 
 
@@ -38,15 +44,18 @@ class ExpectedReturn:
         if projector.seconds is None:
             return np.broadcast_to(layout.maximum, on.shape)
         tried = candidates(layout, on)  # [B, M, C]
-        arriving = self._arriving(projector, state)
-        weights, spec = layout.spec.weights, layout.spec
-        left = expected_quality(layout, projector.seconds, tried, arriving, fairness=weights.fairness > 0)
-        price = layout.price / max(float(layout.price @ layout.maximum), 1e-300)
+        arriving, usual = self._arriving(projector, state), _usually(projector, state)
+        weights, fair = layout.spec.weights, layout.spec.weights.fairness > 0
+        left = [
+            expected_quality(layout, projector.seconds, tried, each, fairness=fair)
+            for each in ((arriving,) if usual is None else (arriving, usual))
+        ]
         more = tried - on[:, None]
-        cost = (tried + np.maximum(more, 0) * layout.startup / spec.control_seconds) @ price  # paid for as they start
-        requests = np.maximum(arriving.rate.sum(axis=1) * spec.control_seconds, 1.0)
+        kept = _kept_for(projector, (more > 0) @ layout.startup)
+        price = layout.price / max(float(layout.price @ layout.maximum), 1e-300)
+        requests = np.maximum(arriving.rate.sum(axis=1) * kept.seconds, 1.0)
         turned = np.abs(more).sum(axis=2) / requests[:, None]
-        terms = (left.lost, left.unfair, cost, turned)
+        terms = (kept.over([one.lost for one in left]), kept.over([one.unfair for one in left]), tried @ price, turned)
         worth = zip((weights.quality, weights.fairness, weights.cost, weights.switching), terms, strict=True)
         best = sum(weight * term for weight, term in worth).argmin(axis=1)
         return np.asarray(tried[np.arange(len(tried)), best])
@@ -60,9 +69,7 @@ class ExpectedReturn:
             rate = corrected(usual, Recent(rate, usual, rate), projector.ahead)
             came = projector.ahead[:, CAME]
         rate = rate + state.waiting / control
-        each = np.maximum(rate @ came, LEAST_RATE)  # users vary together at worst
-        apart = np.minimum(np.sqrt(1 / (layout.quality.zero_at.mean() * each)), 1.0)  # by chance, while a request waits
-        return Arriving(rate, np.concatenate([each * (1 - apart), each * (1 + apart)], axis=1))
+        return _spread(layout, rate, came)
 
 
 class Arriving(NamedTuple):
@@ -70,6 +77,62 @@ class Arriving(NamedTuple):
 
     rate: Floats
     total: Floats
+
+
+def _usually(projector: Projector, state: State) -> Arriving | None:
+    """What comes where nothing is known of late; None where it isn't known, or rates of late go on."""
+    if projector.usual is None or projector.usually is None:
+        return None
+    rate = np.broadcast_to(projector.usual * projector.usually[:, TYPICAL], state.rate.shape)
+    return _spread(projector.layout, rate, projector.usually[:, CAME])
+
+
+def _spread(layout: Layout, rate: Floats, came: Floats) -> Arriving:
+    each = np.maximum(rate @ came, LEAST_RATE)  # users vary together at worst
+    apart = np.minimum(np.sqrt(1 / (layout.quality.zero_at.mean() * each)), 1.0)  # by chance, while a request waits
+    return Arriving(rate, np.concatenate([each * (1 - apart), each * (1 + apart)], axis=1))
+
+
+class _KeptFor(NamedTuple):
+    """For how long a number of servers is kept, and by which rates.
+
+    Attributes:
+        seconds: in all.
+        near: of them by the rates that are forecast: while servers start, and then, [B, M] each.
+        far: of them by the usual ones, alike.
+    """
+
+    seconds: float
+    near: tuple[Floats, Floats]
+    far: tuple[Floats, Floats]
+
+    def over(self, terms: list[Floats]) -> Floats:
+        """The mean of a term [B, M] by the rates that are forecast and, if known, the usual ones.
+
+        The first number is the present one, which serves while others start.
+        """
+        spans = zip(terms, (self.near, self.far) if len(terms) > 1 else (self._whole(),), strict=True)
+        return np.asarray(sum(start * term[:, :1] + then * term for term, (start, then) in spans) / self.seconds)
+
+    def _whole(self) -> tuple[Floats, Floats]:
+        return self.near[0] + self.far[0], self.near[1] + self.far[1]
+
+
+def _kept_for(projector: Projector, starting: Floats) -> _KeptFor:
+    """``starting``: seconds until those that are started take work, [B, M]."""
+    layout = projector.layout
+    control, goes_on = layout.spec.control_seconds, 0.0
+    if projector.ahead is not None:
+        goes_on = float(np.clip(projector.ahead[:, WEIGHT].mean(), 0.0, MOST_GOING_ON))
+    whole = STARTS * float(layout.startup.max(initial=0.0)) + control / (1 - goes_on)
+
+    def near(until: Floats) -> Floats:
+        later = np.maximum(until / control - 1, 0.0)
+        more = 0.0 if goes_on <= 0 else control * (1 - goes_on**later) / -np.log(goes_on)
+        return np.asarray(np.minimum(until, control) + more)
+
+    first, last = near(starting), near(np.full_like(starting, whole))
+    return _KeptFor(whole, (first, last - first), (starting - first, whole - starting - last + first))
 
 
 def candidates(layout: Layout, on: Integers) -> Integers:

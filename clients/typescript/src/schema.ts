@@ -2378,6 +2378,18 @@ export interface components {
                 [key: string]: number;
             };
             /**
+             * Turn On
+             * @description Servers to start now; at most 4 are turned on or off at once.
+             * @default []
+             */
+            turn_on?: string[];
+            /**
+             * Turn Off
+             * @description Servers to stop now, or once their batch has finished.
+             * @default []
+             */
+            turn_off?: string[];
+            /**
              * Wake At
              * @description Latest time for the next report; null: at the next event.
              */

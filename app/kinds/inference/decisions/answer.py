@@ -140,6 +140,8 @@ def _encoded(compiled: Compiled, ledger: Ledger, subject: Subject, told: Told, s
         start=[_start(layout, compiled.fleet, start) for start in starts],
         drop=_drops(layout, dropped) if dropped else [],
         servers=dict(zip(layout.servers, ledger.on(), strict=True)),
+        turn_on=[compiled.fleet.names[place] for place, on in turns if on],
+        turn_off=[compiled.fleet.names[place] for place, on in turns if not on],
         wake_at=_wake_at(ledger),
         waiting=dict(zip(layout.users, ledger.waiting(), strict=True)),
         quality=dict(zip(layout.users, ledger.qualities(), strict=True)),

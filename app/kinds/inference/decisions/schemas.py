@@ -66,6 +66,8 @@ class EncodedDecision(msgspec.Struct, frozen=True):
     start: list[EncodedStart]
     drop: list[EncodedDrop]
     servers: dict[str, int]
+    turn_on: list[str]
+    turn_off: list[str]
     wake_at: float | None
     waiting: dict[str, int]
     quality: dict[str, float]
@@ -110,6 +112,8 @@ class InferenceDecision(DecisionBase):
     start: list[BatchStart]
     drop: list[Drop]
     servers: dict[str, int] = Field(description="Number of servers to run per class, including those starting.")
+    turn_on: list[str] = Field(default=[], description="Servers to start now; at most 4 are turned on or off at once.")
+    turn_off: list[str] = Field(default=[], description="Servers to stop now, or once their batch has finished.")
     wake_at: float | None = Field(description="Latest time for the next report; null: at the next event.")
     waiting: dict[str, int] = Field(description="Waiting requests by user, after this decision.")
     quality: dict[str, float] = Field(description="Recent mean response quality by user; 1 before the first answer.")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from app.kinds.contract.policy import Situation
-from app.kinds.inference.forecast import spread
-from app.kinds.inference.heuristics import Composed
+from app.kinds.inference.forecast import WEIGHT, spread
+from app.kinds.inference.heuristics import Composed, paced
 from app.kinds.inference.layout import WAIT, Layout
 from app.kinds.inference.lookahead import Lookahead
 from app.kinds.inference.observation import seen
@@ -15,6 +15,7 @@ from app.kinds.inference.projector import Projector
 from app.kinds.inference.scaling import Arriving, ExpectedReturn, candidates, expected_quality, waits
 from app.kinds.inference.spec import InferenceSpec
 from app.kinds.inference.state import CONTROL, State
+from app.kinds.inference.transitions import BATCHES, NONE, PARTS, Transitions
 
 SECONDS = np.array([[[0.02, 0.03, 0.05, 0.09], [0.06, 0.10, 0.17, 0.30]]])  # [C, V, K]
 UNTIL = np.full(1, 1.0)
@@ -73,7 +74,7 @@ def test_more_servers_are_wanted_the_more_comes_waits_or_may_come() -> None:
     assert by_rate == sorted(by_rate)
     assert (by_rate[0], by_rate[-1]) == (1, 4)
     assert wanted(made, 30.0, on=2, waiting=90) > wanted(made, 30.0, on=2)
-    assert wanted(made, 110.0, on=2, variation=1.0) > wanted(made, 110.0, on=2)
+    assert wanted(made, 20.0, on=2, variation=1.0) > wanted(made, 20.0, on=2)
 
 
 def test_the_price_decides() -> None:
@@ -83,8 +84,42 @@ def test_the_price_decides() -> None:
 
 def test_turning_servers_costs_what_the_workload_says() -> None:
     assert wanted(layout(), 0.1, on=4) == wanted(layout(switching=0.0), 0.1, on=4) < 4  # less than the servers
-    assert wanted(layout(switching=20.0), 0.1, on=4) == 4
-    assert wanted(layout(switching=20.0), 40.0, on=1) == 1
+    assert wanted(layout(switching=1_000.0), 0.1, on=4) == 4
+    assert wanted(layout(switching=1_000.0), 40.0, on=1) == 1
+
+
+def with_start(seconds: float, usual: float, late: float, on: int) -> int:
+    """Where the usual rate is another than that of late, to which it goes back in a minute."""
+    made = layout(servers=[{"name": "cpu", "maximum": 4, "price_per_hour": 1, "startup_seconds": seconds}])
+    ahead, usually = np.array([numbers(0.0)]), np.array([numbers(0.0)])
+    ahead[0, WEIGHT] = 0.8
+    projector = Projector(made, SECONDS, np.array([usual]), ahead, usually=usually)
+    return int(ExpectedReturn().wanted(projector, state(made, late, on))[0, 0])
+
+
+def test_a_server_that_takes_long_to_start_is_started_for_the_usual_rates_and_kept_for_them() -> None:
+    assert with_start(60, usual=80.0, late=80.0, on=1) > 1  # worth its start, over the time that it is kept
+    assert with_start(60, usual=80.0, late=1.0, on=3) >= 3  # a lull is over before a server would be back
+    assert with_start(0, usual=80.0, late=1.0, on=3) < 3
+    assert with_start(60, usual=1.0, late=1.0, on=3) < 3
+
+
+def test_servers_that_have_been_slow_are_expected_to_be() -> None:
+    made = layout()
+    count = 3
+    batch, pace = np.full((count, BATCHES), NONE), np.ones((count, BATCHES))
+    batch[1:, -8:], pace[1, -8:], pace[2, -8:] = 0, 2.0, 0.5
+    recent = Transitions(batch, pace, np.full((count, 1, PARTS), NONE))
+    projector = Projector(made, SECONDS, np.array([60.0]), np.array([numbers(0.0)]), recent)
+    factor = np.asarray(paced(projector).seconds)[:, 0, 0, 0] / SECONDS[0, 0, 0]
+    assert factor[0] == 1
+    assert factor[1] == pytest.approx(2.0 ** (8 / (8 + 1 / 9)))
+    assert factor[2] == pytest.approx(1 / factor[1])
+    one = state(made, 20.0, on=2)
+    several = State(*(np.repeat(part, count, axis=0) for part in one))
+    counts = ExpectedReturn().wanted(paced(projector), several)[:, 0]
+    assert counts[1] > counts[0] > counts[2]
+    assert paced(projector._replace(recent=None)).seconds is SECONDS
 
 
 def test_where_users_are_to_be_served_alike_more_servers_are_wanted() -> None:
@@ -92,7 +127,7 @@ def test_where_users_are_to_be_served_alike_more_servers_are_wanted() -> None:
     quick, patient = {"full_until": 0.1, "zero_at": 1}, {"full_until": 5, "zero_at": 10}
     found = []
     for fairness in (0.0, 5.0):
-        given = layout(1.5, fairness=fairness).spec.model_dump()
+        given = layout(3.0, fairness=fairness).spec.model_dump()
         users = [{"name": "ann", "quality": quick}, {"name": "bob", "quality": patient}]
         made = Layout(InferenceSpec.model_validate({**given, "users": users}))
         shown, each = state(made, 50.0, on=1), np.full((1, 2), 50.0)

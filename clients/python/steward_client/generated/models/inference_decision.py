@@ -71,6 +71,10 @@ class InferenceDecision:
     """ Recent mean response quality by user; 1 before the first answer. """
     drift: list[DriftNotice] | None | Unset = UNSET
     """ Drift detected by this report; returned once. """
+    turn_on: list[str] | Unset = UNSET
+    """ Servers to start now; at most 4 are turned on or off at once. """
+    turn_off: list[str] | Unset = UNSET
+    """ Servers to stop now, or once their batch has finished. """
     expected: InferenceDecisionExpectedType0 | None | Unset = UNSET
     """ Expected seconds per batch, by server class, variant and size, for clients that decide by themselves: in the
     first decision of a carried run, if there is a domain model. """
@@ -144,6 +148,14 @@ class InferenceDecision:
         else:
             drift = self.drift
 
+        turn_on: list[str] | Unset = UNSET
+        if not isinstance(self.turn_on, Unset):
+            turn_on = self.turn_on
+
+        turn_off: list[str] | Unset = UNSET
+        if not isinstance(self.turn_off, Unset):
+            turn_off = self.turn_off
+
         expected: dict[str, Any] | None | Unset
         if isinstance(self.expected, Unset):
             expected = UNSET
@@ -187,6 +199,10 @@ class InferenceDecision:
         )
         if drift is not UNSET:
             field_dict["drift"] = drift
+        if turn_on is not UNSET:
+            field_dict["turn_on"] = turn_on
+        if turn_off is not UNSET:
+            field_dict["turn_off"] = turn_off
         if expected is not UNSET:
             field_dict["expected"] = expected
         if shadow is not UNSET:
@@ -302,6 +318,10 @@ class InferenceDecision:
 
         drift = _parse_drift(d.pop("drift", UNSET))
 
+        turn_on = cast(list[str], d.pop("turn_on", UNSET))
+
+        turn_off = cast(list[str], d.pop("turn_off", UNSET))
+
         def _parse_expected(data: object) -> InferenceDecisionExpectedType0 | None | Unset:
             if data is None:
                 return data
@@ -357,6 +377,8 @@ class InferenceDecision:
             waiting=waiting,
             quality=quality,
             drift=drift,
+            turn_on=turn_on,
+            turn_off=turn_off,
             expected=expected,
             shadow=shadow,
         )
