@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from app.kinds.cluster.allocation.neighbours import Neighbours
 from app.kinds.cluster.arrivals import APPLICATION, DATA, DURATION, GPUS, HOUR_SECONDS, HOURS, QUEUE, SAMPLES
 from app.kinds.cluster.experience import Batches
-from app.kinds.cluster.goodput import Course, Limits, best_by
+from app.kinds.cluster.goodput import Course, Limits, best_by, tried_gpus
 from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.lengths import Lengths
 from app.kinds.cluster.model import ClusterModel
@@ -46,7 +46,7 @@ class Beliefs:
         self._most = max(int(table.node.prod()), 1)
         self._rows: dict[tuple[int, float], int] = {}
         self._table = np.ones((64, self._most + 1))
-        self._best: dict[tuple[int, Batches, float], Course] = {}
+        self._best: dict[tuple[int, Batches, float, int], Course] = {}
         self._batch: Floats = np.maximum(table.local[:, middle], model.initial)
 
     def positions(self, names: NDArray[np.object_]) -> Integers:
@@ -102,16 +102,16 @@ class Beliefs:
         own = batch or self._batch[application]
         return seconds(self._centre, application, Place(gpus, -(-gpus // self._centre.node[0]), own / gpus))
 
-    def goodput(self, application: int, batches: Batches, noise_scale: float) -> Course:
-        """Samples a second of a measured application, at the best batch on each number of GPUs."""
-        key = application, batches, noise_scale
+    def goodput(self, application: int, batches: Batches, noise_scale: float, total: int) -> Course:
+        """Samples a second of a measured application, at the best batch on each number of GPUs up to ``total``."""
+        key = application, batches, noise_scale, total
         if key not in self._best:
             if len(self._best) > MOST_ROWS:
                 self._best.clear()
-            gpus = np.arange(1, self._most + 1)
+            gpus = tried_gpus(total)
             limits = Limits(*(np.array([part]) for part in batches))
             found = best_by(lambda *at: self._times(application, *at), limits, noise_scale, gpus)
-            self._best[key] = found.course(gpus)
+            self._best[key] = found.course(gpus, batches.largest)
         return self._best[key]
 
     def _times(self, application: int, gpus: Integers, local: Floats) -> tuple[Floats, Floats]:
@@ -135,17 +135,16 @@ class Beliefs:
             jobs[own[:, None], [DURATION, SAMPLES]] = np.where(np.isnan(told), other, told)
         return jobs
 
-    def needed(self, application: str) -> list[float]:
-        """Samples that jobs of an application needed until they finished, over the size of their data."""
+    def needed(self, application: str) -> list[tuple[float, float]]:
+        """Samples that jobs of an application needed until they finished, and the sizes of their data, 0: unknown."""
         return self._needed.get(application, [])
 
     @cached_property
-    def _needed(self) -> dict[str, list[float]]:
-        found = dict[str, list[float]]()
+    def _needed(self) -> dict[str, list[tuple[float, float]]]:
+        found = dict[str, list[tuple[float, float]]]()
         for name, position in self.model.positions.items():
-            own = self.log[self.log[:, APPLICATION] == position]
-            samples = own[:, SAMPLES] / np.where(own[:, DATA] > 0, own[:, DATA], 1.0)
-            found[name] = samples[np.isfinite(samples)].tolist()
+            own = self.log[self.log[:, APPLICATION] == position][:, [SAMPLES, DATA]]
+            found[name] = [(one, np.nan_to_num(size)) for one, size in own.tolist() if np.isfinite(one)]
         return found
 
     def iterations(self, application: Integers) -> Floats:

@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.kinds.cluster.goodput import Course, Known, best, efficiency, step_seconds
+from app.kinds.cluster.goodput import Course, Known, best, efficiency, step_seconds, tried_gpus
 from app.kinds.cluster.jobs import Floats
 from app.kinds.cluster.profile import SURPRISE, fit, sizes_of
 
 MOST_APPLICATIONS, MOST_PLACES, MOST_TOTALS = 256, 48, 64
 REMEMBERED = 8
 """Measurements at a place over which it is averaged, about."""
+SHOWN_BYTES, PLACE_BYTES = 600, 200
 OCTAVES = 8
 """Noise scales that differ by less than an eighth of a doubling count as the same."""
 
@@ -50,15 +51,13 @@ class Shown(NamedTuple):
         initial: batch at whose efficiency samples are counted.
         noise_scale: of the gradient when it was first reported; infinite before.
         places: measured steps.
-        needed: samples that jobs needed until they finished, over the size of their data where it is known.
-        served: GPU-seconds that they had asked for while they ran, alike.
+        needed: samples that jobs needed until they finished, and the size of their data, 0 where it isn't known.
     """
 
     initial: int
     noise_scale: float = np.inf
     places: tuple[Measured, ...] = ()
-    needed: tuple[float, ...] = ()
-    served: tuple[float, ...] = ()
+    needed: tuple[tuple[float, float], ...] = ()
 
     @property
     def most(self) -> int:
@@ -68,11 +67,13 @@ class Shown(NamedTuple):
     @property
     def parameters(self) -> Floats | None:
         """Of the throughput, [7]; None before a measurement."""
-        return _fitted(tuple(one[:5] for one in self.places)) if self.places else None
+        if not self.places:
+            return None
+        return _fitted(tuple((*one[:3], _step(one.seconds), _step(one.computing)) for one in self.places))
 
 
 Experience = Mapping[str, Shown]
-"""By application, or by job where none was named."""
+"""By application."""
 
 
 def measured(shown: Shown, step: Measured) -> Shown:
@@ -84,18 +85,14 @@ def measured(shown: Shown, step: Measured) -> Shown:
             return shown
         return shown._replace(places=(*shown.places, step)[-MOST_PLACES:])
     known = shown.places[at]
-    part, seen = 1 / min(known.seen + 1, REMEMBERED), min(known.seen + 1, REMEMBERED)
-    if known.local == step.local:
-        seconds, computing = (
-            old * (new / old) ** part for old, new in ((known.seconds, step.seconds), (known.computing, step.computing))
-        )
-        near = abs(np.log(seconds / known.seconds)) < SURPRISE
-        after = known._replace(seen=seen) if near else step._replace(seconds=seconds, computing=computing, seen=seen)
-    elif _expected(shown, step):
+    if known.local != step.local and _expected(shown, step):
         return shown
-    else:
-        after = step
-    return shown._replace(places=(*shown.places[:at], after, *shown.places[at + 1 :]))
+    if known.local == step.local:
+        seen = min(known.seen + 1, REMEMBERED)
+        each = ((known.seconds, step.seconds), (known.computing, step.computing))
+        seconds, computing = (old * (new / old) ** (1 / seen) for old, new in each)
+        step = known._replace(seconds=seconds, computing=min(computing, seconds), seen=seen)
+    return shown._replace(places=(*shown.places[:at], step, *shown.places[at + 1 :]))
 
 
 def _key(one: Measured) -> tuple[int, int, int]:
@@ -119,15 +116,21 @@ def times(shown: Shown, step: Measured) -> tuple[float, float]:
     return float(parameters[0] + parameters[1] * step.local), float(step_seconds(parameters, *place))
 
 
-@lru_cache(maxsize=4_096)
-def _fitted(places: tuple[tuple[int, int, int, float, float], ...]) -> Floats:
-    return fit({place[:3]: (place[3], min(place[4], place[3])) for place in places})
+def _step(seconds: float) -> int:
+    """Seconds by steps of ``SURPRISE``: throughput is fitted anew where an average comes to another one."""
+    return round(float(np.log(seconds)) / SURPRISE)
 
 
-def ended(shown: Shown, needed: float | None, served: float) -> Shown:
-    """A job is finished that needed so many samples, as far as that was measured, and GPU-seconds."""
-    samples = shown.needed if needed is None else (*shown.needed, needed)[-MOST_TOTALS:]
-    return shown._replace(needed=samples, served=(*shown.served, served)[-MOST_TOTALS:])
+@lru_cache(maxsize=1_024)
+def _fitted(places: tuple[tuple[int, int, int, int, int], ...]) -> Floats:
+    times = np.exp(SURPRISE * np.array([place[3:] for place in places]))
+    each = zip(places, times.tolist(), strict=True)
+    return fit({place[:3]: (whole, min(computing, whole)) for place, (whole, computing) in each})
+
+
+def ended(shown: Shown, needed: float, data: float) -> Shown:
+    """A job is finished that needed so many samples."""
+    return shown._replace(needed=(*shown.needed, (needed, data))[-MOST_TOTALS:])
 
 
 def goodput(shown: Shown, batches: Batches, noise_scale: float, cluster: tuple[int, int]) -> Course:
@@ -137,10 +140,10 @@ def goodput(shown: Shown, batches: Batches, noise_scale: float, cluster: tuple[i
     return _goodput(parameters.tobytes(), batches, rounded(noise_scale), cluster)
 
 
-@lru_cache(maxsize=4_096)
+@lru_cache(maxsize=1_024)
 def _goodput(parameters: bytes, batches: Batches, noise_scale: float, cluster: tuple[int, int]) -> Course:
     node, total = cluster
-    gpus = np.arange(1, total + 1)
+    gpus = tried_gpus(total)
     alike = np.isinf(noise_scale)
     known = Known(
         np.frombuffer(parameters)[None],
@@ -148,7 +151,7 @@ def _goodput(parameters: bytes, batches: Batches, noise_scale: float, cluster: t
         np.array([1.0 if alike else noise_scale / batches.initial]),
         *(np.array([part]) for part in batches),
     )
-    return best(known, sizes_of(gpus, node), gpus).course(gpus)
+    return best(known, sizes_of(gpus, node), gpus).course(gpus, batches.largest)
 
 
 def rounded(noise_scale: float) -> float:
@@ -164,19 +167,32 @@ def rate(initial: float, batch: float, seconds: float, noise_scale: float) -> fl
 
 
 def bounded(experience: dict[str, Shown], there: Iterable[str]) -> Experience:
-    """Without the oldest applications of which no job is there, where they are too many."""
-    present, spare = set(there), len(experience) - MOST_APPLICATIONS
-    for name in [*experience] if spare > 0 else ():
-        if spare > 0 and name not in present:
-            del experience[name]
-            spare -= 1
+    """Without the oldest applications of which no job is there, where they are too many; the last ones at most."""
+    spare = len(experience) - MOST_APPLICATIONS
+    if spare <= 0:
+        return experience
+    present = set(there)
+    oldest = [name for name in experience if name not in present] + [name for name in experience if name in present]
+    for name in oldest[:spare]:
+        del experience[name]
     return experience
+
+
+def weight(experience: Experience) -> int:
+    """About how many bytes it takes in memory."""
+    return sum(SHOWN_BYTES + PLACE_BYTES * (len(one.places) + len(one.needed)) for one in experience.values())
 
 
 def pack(experience: Experience) -> list[Any]:
     """As plain lists, for JSON."""
     return [
-        [name, one.initial, one.noise_scale if np.isfinite(one.noise_scale) else None, *map(list, one[2:])]
+        [
+            name,
+            one.initial,
+            one.noise_scale if np.isfinite(one.noise_scale) else None,
+            list(one.places),
+            list(one.needed),
+        ]
         for name, one in experience.items()
     ]
 
@@ -188,8 +204,7 @@ def unpack(stored: list[Any]) -> Experience:
             initial,
             np.inf if noise is None else noise,
             tuple(Measured(*place) for place in places),
-            tuple(needed),
-            tuple(served),
+            tuple((samples, data) for samples, data in needed),
         )
-        for name, initial, noise, places, needed, served in stored
+        for name, initial, noise, places, needed in stored
     }

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from app.kinds.cluster.jobs import Floats, Integers
 
 TRIED = 32
+MOST_TRIED = 64
 TOLERANCE = 1e-8
 SMALL = 1e-8
 Times = Callable[[Integers, Floats], tuple[Floats, Floats]]
@@ -55,10 +56,25 @@ class Known(NamedTuple):
 
 
 class Course(NamedTuple):
-    """Goodput of one job on 0 to G GPUs, and the batch over all of them that it is at, [G + 1] each."""
+    """Goodput of one job by its number of GPUs, and the batch over all of them that it is at, [R] each.
 
+    Attributes:
+        gpus: numbers for which that was found, ascending, from 0; in between it is linear.
+        goodput: samples a second.
+        batch: samples of a step; 0 where no batch is legal.
+    """
+
+    gpus: Integers
     goodput: Floats
     batch: Integers
+
+    def at(self, gpus: Integers) -> Floats:
+        """Goodput on so many GPUs, of any shape."""
+        return np.interp(gpus, self.gpus, self.goodput)
+
+    def batch_at(self, gpus: int) -> int:
+        """That on the largest known number that is no more; 0: none is legal there."""
+        return int(self.batch[np.searchsorted(self.gpus, gpus, side="right") - 1])
 
 
 class Best(NamedTuple):
@@ -74,10 +90,17 @@ class Best(NamedTuple):
     atomic: Integers
     accumulated: Integers
 
-    def course(self, gpus: Integers) -> Course:
-        """Of the first job, on nothing and on ``gpus`` [R]."""
-        batch = gpus * self.atomic[0] * (self.accumulated[0] + 1)
-        return Course(np.concatenate([[0.0], self.goodput[0]]), np.concatenate([[0], batch]))
+    def course(self, gpus: Integers, largest: int) -> Course:
+        """Of the first job, on nothing and on ``gpus`` [R]; its batch is ``largest`` at most."""
+        batch = np.minimum(gpus * self.atomic[0] * (self.accumulated[0] + 1), largest)
+        batch = np.where(self.goodput[0] > 0, batch, 0)
+        return Course(*(np.concatenate([[0], part]) for part in (gpus, self.goodput[0], batch)))
+
+
+def tried_gpus(total: int) -> Integers:
+    """Numbers of GPUs for which the best batch is looked for: all up to 64, and beyond in about equal ratios, [R]."""
+    beyond = np.rint(np.geomspace(1, max(total, 1), MOST_TRIED)).astype(np.int64)
+    return np.unique(np.concatenate([np.arange(1, min(total, MOST_TRIED) + 1), beyond]))
 
 
 def best(known: Known, nodes: Integers, gpus: Integers) -> Best:

@@ -15,11 +15,10 @@ from app.kinds.cluster.allocation.neighbours import slowdowns
 from app.kinds.cluster.decisions.compiled import Compiled
 from app.kinds.cluster.live.outlook import BelievedOutlook
 from app.kinds.cluster.live.state import ClusterState
-from app.kinds.cluster.portfolio import WITHOUT_MODEL
 from app.kinds.contract.run_outcome import Ended, Judgement, in_time
 
 
-def risk(compiled: Compiled, state: ClusterState, outlook: BelievedOutlook, rule: str) -> str:
+def risk(compiled: Compiled, state: ClusterState, outlook: BelievedOutlook) -> str:
     """Which jobs can't start on the GPUs that are there, and which will end after their deadlines; empty where there
     are none.
 
@@ -27,13 +26,11 @@ def risk(compiled: Compiled, state: ClusterState, outlook: BelievedOutlook, rule
         compiled: the workload.
         state: after a decision.
         outlook: what is expected of the jobs.
-        rule: name of the rule that decided.
     """
     jobs, there, found = state.jobs, int(state.capacity.sum()), list[str]()
-    needed = jobs.asked if rule == WITHOUT_MODEL else jobs.minimum  # the other rules start jobs on fewer than they ask
-    stuck = np.flatnonzero((needed > there) & ~jobs.held.any(axis=1)).tolist()
+    stuck = np.flatnonzero((jobs.minimum > there) & ~jobs.held.any(axis=1)).tolist()
     if stuck:
-        first = f"{state.names[stuck[0]]} waits for {needed[stuck[0]]:,} GPUs of {there:,} that are there"
+        first = f"{state.names[stuck[0]]} waits for {jobs.minimum[stuck[0]]:,} GPUs of {there:,} that are there"
         found.append(f"{first}{_more(stuck)}")
     allowed = _allowed(compiled)
     late = _late(state, outlook, allowed) if allowed and state.names else []

@@ -18,9 +18,10 @@ from app.kinds.cluster.allocation.slaq import slaq
 from app.kinds.cluster.allocation.tiresias import tiresias
 from app.kinds.cluster.spec import ClusterSpec
 
-WITHOUT_MODEL = "priority"
-"""What answers while there is no domain model: it asks nothing of an outlook."""
+IN_ORDER = "priority"
+"""It asks nothing of an outlook."""
 WITH_MODEL = "soonest"
+"""What answers where no agent does."""
 AHEAD = "rollout"
 """What answers in its stead while nobody is expected to come: it looks until the end of those that are there."""
 WEIGHED = "weighed"
@@ -41,6 +42,6 @@ def rules(spec: ClusterSpec) -> dict[str, Rule]:
     ageing, patience = [queue.ageing_seconds or np.inf for queue in spec.queues], spec.patience_seconds
     weights = [queue.weight for queue in spec.queues]
     levelled = {name: in_levels(rule, ageing, patience) for name, rule in LEVELLED.items()}
-    known = {WITHOUT_MODEL: prioritised(ageing, patience), WITH_MODEL: completing(weights, ageing, patience)}
+    known = {IN_ORDER: prioritised(ageing, patience), WITH_MODEL: completing(weights, ageing, patience)}
     known[AHEAD] = rolled_out(weights, ageing, patience, spec.interval_seconds)
     return known | levelled

@@ -2385,7 +2385,7 @@ export interface components {
             turn_on?: string[];
             /**
              * Turn Off
-             * @description Servers to stop now, or once their batch has finished.
+             * @description Servers to stop now: idle ones, or such as are starting.
              * @default []
              */
             turn_off?: string[];

@@ -82,8 +82,6 @@ class Compiled:
             state.records,
             int(state.capacity.sum()),
             shown=state.experience,
-            restart_seconds=self.layout.spec.restart_seconds,
-            names=state.names,
         )
 
     def rule(self, policy: Published | None, now: datetime) -> tuple[str, Rule]:

@@ -90,7 +90,7 @@ def _answered(compiled: Compiled, one: Pending, now: datetime) -> Answered:
     state, changes = decide(compiled.layout, before, advice)
     shadow = None if one.shadow is None else _shadow(compiled, one.shadow, (before, state), outlook, now)
     told = Told(one.run, one.iteration, state, changes, name, shadow)
-    at_risk = risk(compiled, state, outlook, name)
+    at_risk = risk(compiled, state, outlook)
     return Answered(_encoded(compiled, told, now), state, risk=at_risk, quiet=not state.names)
 
 

@@ -42,8 +42,9 @@ def advance(layout: Layout, state: ClusterState, report: EncodedReport) -> Clust
     stay, new = _stay(state, report), _new(state, report)
     jobs = table.pass_time(state.jobs, report.at, report.at - state.now, layout.demotion)
     finished = _finished(state, report, stay)
-    shown = counting.ended(state._replace(jobs=jobs), finished, layout.spec.restart_seconds)
-    jobs, told = table.keep(jobs, stay), records.keep(state.records, stay)
+    told = records.trained(state.records, state.jobs, report.at - state.now)
+    shown = counting.ended(state._replace(records=told), finished)
+    jobs, told = table.keep(jobs, stay), records.keep(told, stay)
     learned = learning.keep(state.learning, stay)
     names = [name for name, stays in zip(state.names, stay, strict=True) if stays]
     if new:
@@ -63,7 +64,7 @@ def advance(layout: Layout, state: ClusterState, report: EncodedReport) -> Clust
         report.at, tuple(names), jobs, capacity, told, learned, shown, counting.off(state, finished, report.at)
     )
     steps = {at: report.progressed[place] for place, at in positions.items()}
-    return counting.measured(after, state, steps, layout.spec.restart_seconds) if steps else after
+    return counting.measured(after, state, steps) if steps else after
 
 
 def _finished(state: ClusterState, report: EncodedReport, stay: Sequence[bool]) -> list[int]:

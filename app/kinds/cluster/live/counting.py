@@ -23,50 +23,37 @@ MOST_OFF = 256
 """Predictions that are compared with what came."""
 
 
-def key(application: str, job: str) -> str:
-    """Under what a job's experience stands: its application, or itself."""
-    return application or f"\n{job}"
-
-
-def trained(jobs: Jobs, restart_seconds: float) -> Floats:
-    """Seconds for which jobs have trained: all for which they held GPUs but those of restarts, [J]."""
-    return np.asarray(np.maximum(jobs.running - jobs.restarts * restart_seconds + jobs.restarting, 0.0), np.float64)
-
-
-def done(records: Records, jobs: Jobs, restart_seconds: float) -> Floats:
+def done(records: Records) -> Floats:
     """Samples that jobs have trained on by now, at the rate that they reported last; NaN: none was reported, [J]."""
-    return np.asarray(records.done + records.rate * (trained(jobs, restart_seconds) - records.counted), np.float64)
+    return np.asarray(records.done + records.rate * records.uncounted, np.float64)
 
 
-def measured(
-    after: ClusterState, before: ClusterState, steps: Mapping[int, EncodedProgressed], restart_seconds: float
-) -> ClusterState:
-    """The state with the steps counted that a report tells of, by position of their jobs."""
+def measured(after: ClusterState, before: ClusterState, steps: Mapping[int, EncodedProgressed]) -> ClusterState:
+    """The state with the steps counted that a report tells of, by position of their jobs.
+
+    Steps without a batch, or of a job that names no application, tell nothing of others, and aren't counted.
+    """
     told, jobs, shown = after.records, after.jobs, dict(after.experience)
-    seconds, was = trained(jobs, restart_seconds), dict(zip(before.names, before.records.iteration, strict=True))
+    was = dict(zip(before.names, before.records.iteration.tolist(), strict=True))
     for at, one in steps.items():
-        now, own = one.iteration, key(told.application[at], after.names[at])
-        gpus = one.gpus or int(jobs.gpus[at])
-        if one.seconds is not None and gpus:
-            known = _known(shown, own, told, at, gpus)
+        now, own, gpus, batch = one.iteration, told.application[at], one.gpus or int(jobs.gpus[at]), int(told.batch[at])
+        if one.seconds is not None and gpus and batch and own:
+            known = _known(shown, own, told, at)
             noise = told.noise_scale[at] if np.isfinite(told.noise_scale[at]) else known.noise_scale
-            batch = float(told.batch[at] or gpus)
-            told.rate[at] = experience.rate(known.initial, batch, one.seconds, noise)
-            told.done[at] += told.rate[at] * max(float(seconds[at] - told.counted[at]), 0.0)
-            told.counted[at] = seconds[at]
-            if not one.beside:
-                shown[own] = experience.measured(known, _step(one, told, jobs, at, known))
+            told.rate[at] = experience.rate(known.initial, float(batch), one.seconds, noise)
+            told.done[at] += told.rate[at] * told.uncounted[at]
+            told.uncounted[at] = 0.0
+            shown[own] = known if one.beside else experience.measured(known, _step(one, told, jobs, at, known))
         last = was.get(after.names[at], 0.0)
         if now < last:  # back at a checkpoint
             told.done[at] = told.done_then[at] * now / last
         if now != last:
             told.done_then[at] = told.done[at]
-    there = {key(*pair) for pair in zip(told.application.tolist(), after.names, strict=True)}
-    return after._replace(experience=experience.bounded(shown, there))
+    return after._replace(experience=experience.bounded(shown, told.application.tolist()))
 
 
-def _known(shown: Mapping[str, Shown], own: str, told: Records, at: int, gpus: int) -> Shown:
-    known = shown.get(own) or Shown(int(told.batch_initial[at] or told.batch[at] or gpus))
+def _known(shown: Mapping[str, Shown], own: str, told: Records, at: int) -> Shown:
+    known = shown.get(own) or Shown(int(told.batch_initial[at] or told.batch[at]))
     if np.isinf(known.noise_scale) and np.isfinite(told.noise_scale[at]):
         known = known._replace(noise_scale=float(told.noise_scale[at]))
     return known
@@ -77,7 +64,7 @@ def _step(one: EncodedProgressed, told: Records, jobs: Jobs, at: int, known: Sho
     gpus, seconds = one.gpus or int(jobs.gpus[at]), one.seconds or 0.0
     held = jobs.held[at]
     nodes = one.nodes or (int((held > 0).sum()) if held.sum() == gpus else -(-gpus // max(int(held.max()), 1)))
-    local, most = -(-int(told.batch[at] or gpus) // gpus), int(told.gpu_batch_maximum[at])
+    local, most = -(-int(told.batch[at]) // gpus), int(told.gpu_batch_maximum[at])
     parts = max(-(-local // most), 1) if most else 1
     step = Measured(nodes, gpus, -(-local // parts), seconds, seconds, 1)
     if one.computing is not None:
@@ -129,19 +116,13 @@ def interval(errors: Sequence[float]) -> tuple[float, float] | None:
     return math.exp(ranked[low - 1]), math.exp(ranked[high - 1])
 
 
-def ended(state: ClusterState, finished: Sequence[int], restart_seconds: float) -> experience.Experience:
-    """What a state knows after the jobs at these positions have finished."""
-    if not finished:
-        return state.experience
-    shown, told = dict(state.experience), state.records
-    samples = done(told, state.jobs, restart_seconds)
+def ended(state: ClusterState, finished: Sequence[int]) -> experience.Experience:
+    """What a state knows after the jobs at these positions have finished; of a job that was never measured nothing."""
+    shown, told, samples = dict(state.experience), state.records, done(state.records)
     for at in finished:
-        own = key(told.application[at], state.names[at])
-        if not told.application[at]:
-            shown.pop(own, None)
-            continue
-        size = told.data[at] if told.data[at] > 0 else 1.0
-        needed = float(samples[at] / size) if np.isfinite(samples[at]) else None
-        known = shown.get(own) or Shown(int(told.batch_initial[at] or 1))
-        shown[own] = experience.ended(known, needed, float(state.jobs.running[at] * state.jobs.asked[at] / size))
+        known = shown.get(told.application[at])
+        if known is not None and np.isfinite(samples[at]):
+            shown[told.application[at]] = experience.ended(
+                known, float(samples[at]), float(np.nan_to_num(told.data[at]))
+            )
     return shown

@@ -19,7 +19,13 @@ from app.kinds.cluster.live.records import Records
 
 GPU_HOUR = 3600.0
 NO_LIMIT = 10**9
-TINY = 1e-6
+TINY, LEAST = 1e-6, 0.05
+"""Of what is left: in its unit, and of an iteration."""
+
+
+def _sized(data: Floats, usual: float) -> Floats:
+    """Sizes of data over the usual one; 1 where either isn't known, [n]."""
+    return np.where((data > 0) & (usual > 0), data / usual, 1.0)
 
 
 class BelievedOutlook:
@@ -40,7 +46,6 @@ class BelievedOutlook:
         records: what was reported of them, [J].
         gpus: all there are, G.
         shown: what jobs have shown in the run.
-        restart_seconds: what a change of nodes costs a job.
 
     Attributes:
         neighbours: what the jobs do to one another on shared nodes; None: nothing is known of it.
@@ -54,13 +59,10 @@ class BelievedOutlook:
         gpus: int,
         *,
         shown: Experience | None = None,
-        restart_seconds: float = 0.0,
-        names: tuple[str, ...] = (),
     ) -> None:
         self._beliefs, self._jobs, self._records, self._gpus = beliefs, jobs, records, gpus
-        self._shown, self._restart = shown or {}, restart_seconds
+        self._shown = shown or {}
         self._application = beliefs.positions(records.application)
-        self._names = names or ("",) * len(records.application)
         self.neighbours = beliefs.neighbours(records.application)
         self._batch = np.where(records.batch > 0, records.batch, np.nan).astype(np.float64)
 
@@ -119,57 +121,68 @@ class BelievedOutlook:
         return np.asarray(np.minimum(self._jobs.maximum, most), np.int64)
 
     def batches(self, at: Integers, gpus: Integers) -> list[int | None]:
-        """The best batch of jobs at positions [K] on GPUs [K]; None where it isn't the job's choice, or not known."""
-        told = []
+        """The best batch of jobs at positions [K] on GPUs [K].
+
+        None where it isn't the job's choice, or can't be known without a noise scale.
+        """
+        told = list[int | None]()
         for job, count in zip(at.tolist(), gpus.tolist(), strict=True):
-            course, chooses = self._courses[job], self._records.batch_maximum[job] > 0
-            told.append(int(course.batch[count]) or None if course is not None and chooses else None)
+            course = self._courses[job] if np.isfinite(self._noise_scale(job)) else None
+            told.append(None if course is None or not self._chooses[job] else course.batch_at(count) or None)
         return told
 
-    @cached_property
-    def _keys(self) -> list[str]:
-        """Under which experience of jobs stands."""
-        return [counting.key(*pair) for pair in zip(self._records.application.tolist(), self._names, strict=True)]
+    @property
+    def _chooses(self) -> NDArray[np.bool_]:
+        return np.asarray(self._records.batch_maximum > 0, np.bool_)
 
     @cached_property
     def _experience(self) -> list[Shown | None]:
         """What was measured of the applications of jobs."""
-        found = [self._shown.get(one) for one in self._keys]
+        found = [self._shown.get(one) for one in self._records.application.tolist()]
         return [one if one is not None and one.places else None for one in found]
 
     @cached_property
     def _courses(self) -> list[Course | None]:
         """By which jobs are counted in samples; None of the others."""
-        measured, chosen = self._beliefs.model.measured, self._records.batch_maximum > 0
-        of_model = (self._application != UNKNOWN) & (self._application < measured) & chosen
-        of_run = (self._application == UNKNOWN) & np.array([one is not None for one in self._experience], np.bool_)
-        found: list[Course | None] = [None] * len(self._names)
-        for at in np.flatnonzero(of_model | of_run).tolist():
-            found[at] = self._course(at)
+        of_model = (self._application != UNKNOWN) & (self._application < self._beliefs.model.measured) & self._chooses
+        shown = np.array([one is not None for one in self._experience], np.bool_)
+        of_run = (self._application == UNKNOWN) & shown & (self._records.batch > 0)
+        found: list[Course | None] = [None] * len(shown)
+        for at in np.flatnonzero(of_model | of_run).tolist() if self._gpus else ():
+            course = self._course(at)
+            legal = np.clip([self._jobs.minimum[at], self._jobs.maximum[at]], 1, self._gpus)
+            found[at] = course if course.at(np.arange(legal[0], legal[1] + 1)).any() else None
         return found
 
     def _course(self, at: int) -> Course:
-        """By what was measured in the run on as many GPUs as that was; of more the domain model says how it goes on."""
+        """By what was measured in the run on as many GPUs as that was; of more the domain model says how it goes on.
+
+        It is counted at the efficiency of the batch that the application's samples are counted by.
+        """
         application, shown, noise = int(self._application[at]), self._experience[at], self._noise_scale(at)
         own = None if shown is None else self._measured(at, shown, noise)
         if application == UNKNOWN and own is not None:
             return own
-        found = self._beliefs.goodput(application, self._limits(at), experience.rounded(noise))
+        found = self._beliefs.goodput(application, self._limits(at), experience.rounded(noise), self._gpus)
         if own is None or shown is None:
             return found
         most = min(shown.most, self._gpus)
-        scale = own.goodput[most] / found.goodput[most] if own.goodput[most] > 0 and found.goodput[most] > 0 else 1.0
-        few = np.arange(len(found.goodput)) <= most
-        return Course(np.where(few, own.goodput, scale * found.goodput), np.where(few, own.batch, found.batch))
+        here, there = float(own.at(np.array(most))), float(found.at(np.array(most)))
+        few, scale = found.gpus <= most, here / there if here > 0 and there > 0 else 1.0
+        goodput = np.where(few, own.goodput, scale * found.goodput)
+        return Course(found.gpus, goodput, np.where(few, own.batch, found.batch))
 
     def _measured(self, at: int, shown: Shown, noise: float) -> Course:
         cluster = max(1, int(self._beliefs.model.throughput.node[0])), self._gpus
-        if self._records.batch_maximum[at]:
-            return experience.goodput(shown, self._limits(at), noise, cluster)
-        batch = int(self._records.batch[at]) or shown.initial
-        limits = self._limits(at)._replace(initial=batch, largest=batch)
-        found = experience.goodput(shown, limits, np.inf, cluster)
-        return found._replace(goodput=found.goodput * experience.rate(shown.initial, batch, batch, noise))
+        limits, batch = self._limits(at), int(self._records.batch[at])
+        if self._chooses[at]:
+            found, worth = experience.goodput(shown, limits, noise, cluster), 1.0
+            if np.isfinite(noise):
+                worth = (shown.initial + noise) / (limits.initial + noise)
+        else:
+            found = experience.goodput(shown, limits._replace(initial=batch, largest=batch), np.inf, cluster)
+            worth = experience.rate(shown.initial, batch, batch, noise)
+        return found._replace(goodput=found.goodput * worth)
 
     def _limits(self, at: int) -> Batches:
         one = self._records
@@ -219,24 +232,39 @@ class BelievedOutlook:
     @cached_property
     def _samples_left(self) -> Floats:
         """Samples until each is finished, [J], of those that count in them."""
-        records, jobs = self._records, self._jobs
-        done = np.nan_to_num(counting.done(records, jobs, self._restart))
-        size = np.where(records.data > 0, records.data, 1.0)
+        records, found = self._records, np.zeros(len(self._application))
+        if not self._sampled.any():
+            return found
+        done = np.nan_to_num(counting.done(records))
         alone = np.array([0.0 if one is None else float(one.goodput[1] or one.goodput.max()) for one in self._courses])
-        found = np.zeros(len(done))
-        keys = np.array(self._keys, object)
-        for own in dict.fromkeys(keys[self._sampled].tolist()):
-            at = np.flatnonzero((keys == own) & self._sampled)
-            shown = self._shown.get(own)
-            totals = [*(shown.needed if shown else ()), *self._beliefs.needed(own)]
-            part = done[at] / size[at]
-            found[at] = mean_left(np.sort(totals), part, np.maximum(part, GPU_HOUR * alone[at] / size[at]))
-            found[at] = np.maximum(found[at], part.max() - part) * size[at]
-        grown = (records.iteration > 0) & (records.done_then > 0) & np.isfinite(records.iterations)
+        groups = dict[str, list[int]]()
+        for at in np.flatnonzero(self._sampled).tolist():
+            groups.setdefault(records.application[at], []).append(at)
+        for own, rows in groups.items():
+            each, shown = np.array(rows, np.int64), self._shown.get(own)
+            known = np.array([*(shown.needed if shown else ()), *self._beliefs.needed(own)]).reshape(-1, 2)
+            usual = float(np.median(known[known[:, 1] > 0, 1])) if (known[:, 1] > 0).any() else np.nan
+            totals = np.sort(known[:, 0] / _sized(known[:, 1], usual))
+            size = _sized(records.data[each], usual)
+            part = done[each] / size
+            found[each] = mean_left(totals, part, np.maximum(part, GPU_HOUR * alone[each] / size))
+            found[each] = np.maximum(found[each], part.max() - part) * size
+        return self._by_iterations(found, done)
+
+    def _by_iterations(self, left: Floats, done: Floats) -> Floats:
+        """Samples that are left, [J], where jobs tell their iterations: by what those took that are over."""
+        records = self._records
+        told = (records.iteration > 0) & np.isfinite(records.iterations)
+        rest = np.maximum(records.iterations - records.iteration, 0.0)
+        paced = [
+            0.0 if one is None else float(one.at(gpus))
+            for one, gpus in zip(self._courses, records.paced_on, strict=True)
+        ]
         with np.errstate(divide="ignore", invalid="ignore"):
-            told = records.done_then * records.iterations / records.iteration - done
-            step = records.done_then / records.iteration
-        return np.where(grown, np.maximum(told, 0.05 * step), found)
+            each = np.where(records.done_then > 0, records.done_then / records.iteration, paced / records.pace)
+            gone = np.where(records.done_then > 0, done - records.done_then, 0.0)
+            counted = np.maximum(each * rest - gone, LEAST * each)
+        return np.where(told & (each > 0), counted, left)
 
     @property
     def _slower(self) -> Floats:
@@ -261,5 +289,5 @@ class BelievedOutlook:
             for at in np.flatnonzero(self._sampled).tolist():
                 course = self._courses[at]
                 assert course is not None  # noqa: S101 - it is one of those that are counted in samples
-                seconds[at] = 1.0 / course.goodput[several[at]]
+                seconds[at] = 1.0 / course.at(several[at])
         return np.where((gpus > 0) & (gpus <= self.maximum[:, None]), seconds, np.inf)

@@ -25,7 +25,7 @@ CHANGING = (
     "rate",
     "done",
     "done_then",
-    "counted",
+    "uncounted",
 )
 
 
@@ -50,7 +50,7 @@ class Records(NamedTuple):
         rate: samples a second (``experience``) of the steps that were reported last.
         done: samples that it has trained on by then.
         done_then: the same, when its iteration was last reported to have grown.
-        counted: seconds of its training that ``done`` is of.
+        uncounted: seconds for which it has trained since.
         predicted_at, predicted: when one of the predictions of its end was made, drawn at random, and the seconds that
             were expected; NaN: none was.
         predictions: how many were made.
@@ -75,7 +75,7 @@ class Records(NamedTuple):
     rate: Floats
     done: Floats
     done_then: Floats
-    counted: Floats
+    uncounted: Floats
     predicted_at: Floats
     predicted: Floats
     predictions: Integers
@@ -110,7 +110,7 @@ def of(came: Sequence[EncodedSubmitted]) -> Records:
         rate=unknown,
         done=zeros,
         done_then=zeros,
-        counted=zeros,
+        uncounted=zeros,
         predicted_at=unknown,
         predicted=unknown,
         predictions=whole,
@@ -157,6 +157,12 @@ def _pace(before: Records, new: Records, at: Integers, jobs: Jobs) -> None:
     rows = at[measured]
     new.pace[rows], new.paced_on[rows] = gained[measured] / seconds[measured], jobs.gpus[rows]
     new.trained[at], new.restarts[at] = jobs.running[at] + jobs.restarting[at], jobs.restarts[at]
+
+
+def trained(records: Records, jobs: Jobs, seconds: float) -> Records:
+    """After ``seconds`` for which jobs had the nodes that they have; while a job restarts it doesn't train."""
+    more = np.where(jobs.held.any(axis=1), np.maximum(seconds - jobs.restarting, 0.0), 0.0)
+    return records._replace(uncounted=records.uncounted + more)
 
 
 def started(records: Records, which: NDArray[np.bool_], jobs: Jobs) -> Records:

@@ -70,6 +70,9 @@ class Submitted(Strict):
         least, most = self.gpu_batch_minimum or 1, self.gpu_batch_maximum
         if most is not None and most < least:
             raise ValueError("gpu_batch_maximum must be at least gpu_batch_minimum")
+        largest = self.batch_maximum or self.batch
+        if largest is not None and least > largest:
+            raise ValueError("gpu_batch_minimum must be at most batch_maximum, or batch")
         return self
 
 
@@ -155,6 +158,8 @@ class EncodedSubmitted(Struct, forbid_unknown_fields=True, omit_defaults=True, f
             raise ValueError("batch_maximum")
         if self.gpu_batch_maximum is not None and self.gpu_batch_maximum < (self.gpu_batch_minimum or 1):
             raise ValueError("gpu_batch_maximum")
+        if (self.gpu_batch_minimum or 1) > (self.batch_maximum or self.batch or self.gpu_batch_minimum or 1):
+            raise ValueError("gpu_batch_minimum")
 
 
 class EncodedProgressed(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True, gc=False):

@@ -52,7 +52,8 @@ def begin(layout: Layout) -> ClusterState:
 
 def weight(state: ClusterState) -> int:
     """About how many bytes a state takes in memory."""
-    return RUN_BYTES + len(state.names) * (JOB_BYTES + 8 * len(state.capacity))
+    jobs = len(state.names) * (JOB_BYTES + 8 * len(state.capacity))
+    return RUN_BYTES + jobs + experience.weight(state.experience) + 32 * len(state.off)
 
 
 def pack(state: ClusterState) -> list[Any]:

@@ -87,11 +87,23 @@ def samples(reports: Sequence[Report], interval: float) -> dict[str, float]:
             reference = initial.setdefault(of, job.get("batch") or batch)
             rate = experience.rate(reference, batch, one["seconds"], noise.get(name, first_noise.get(of, math.inf)))
             courses.setdefault(name, []).append((report["at"], rate))
-        for job in report.get("ended") or ():
-            course = courses.pop(job["job"], None)
-            if course and job.get("state", "finished") == "finished":
-                found[job["job"]] = _in_all(course, _came(*known[job["job"]]), interval, float(report["at"]))
+        for name in _finished(report, courses):
+            course = courses.pop(name)
+            if course:
+                found[name] = _in_all(course, _came(*known[name]), interval, float(report["at"]))
     return found
+
+
+def _finished(report: Report, there: dict[str, list[tuple[float, float]]]) -> list[str]:
+    """Jobs that have finished by a report, of those that are ``there``, from which the failed ones are taken."""
+    left = {job["job"]: job.get("state", "finished") for job in report.get("ended") or ()}
+    if report.get("whole"):
+        left |= dict.fromkeys(
+            there.keys() - {job["job"] for job in report.get("submitted") or ()} - left.keys(), "finished"
+        )
+    for name in [name for name, state in left.items() if state != "finished"]:
+        there.pop(name, None)
+    return [name for name, state in left.items() if state == "finished" and name in there]
 
 
 def _came(job: Report, report: Report) -> float:

@@ -113,7 +113,7 @@ class InferenceDecision(DecisionBase):
     drop: list[Drop]
     servers: dict[str, int] = Field(description="Number of servers to run per class, including those starting.")
     turn_on: list[str] = Field(default=[], description="Servers to start now; at most 4 are turned on or off at once.")
-    turn_off: list[str] = Field(default=[], description="Servers to stop now, or once their batch has finished.")
+    turn_off: list[str] = Field(default=[], description="Servers to stop now: idle ones, or such as are starting.")
     wake_at: float | None = Field(description="Latest time for the next report; null: at the next event.")
     waiting: dict[str, int] = Field(description="Waiting requests by user, after this decision.")
     quality: dict[str, float] = Field(description="Recent mean response quality by user; 1 before the first answer.")

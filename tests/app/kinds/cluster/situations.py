@@ -17,7 +17,7 @@ from app.kinds.cluster.model import ClusterModel
 def unmeasured(layout: Layout, state: ClusterState) -> BelievedOutlook:
     """What is expected of a state's jobs without a domain model, and without what was measured of them."""
     beliefs = Beliefs(ClusterModel.unfitted(layout))
-    return BelievedOutlook(beliefs, state.jobs, state.records, int(state.capacity.sum()), names=state.names)
+    return BelievedOutlook(beliefs, state.jobs, state.records, int(state.capacity.sum()))
 
 
 class Planted:

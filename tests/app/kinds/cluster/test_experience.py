@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,8 +21,10 @@ from app.kinds.cluster.live.advance import advance
 from app.kinds.cluster.live.counting import interval
 from app.kinds.cluster.live.report import EncodedReport
 from app.kinds.cluster.live.state import ClusterState, begin, pack, unpack
+from app.kinds.cluster.model import ClusterModel
 from app.kinds.cluster.samples.run import samples, steps
 from app.kinds.cluster.spec import ClusterSpec
+from app.kinds.cluster.throughput import Throughput, layout_nodes
 from app.kinds.contract.engine import Pending, Snapshot
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -40,11 +43,13 @@ def step(nodes: int, gpus: int, local: int, factor: float = 1.0) -> Measured:
 
 
 class Live:
-    """A run of ``LAYOUT`` that reports to the engine."""
+    """A run that reports to the engine, by default of ``SPEC`` and without a domain model."""
 
-    def __init__(self) -> None:
-        self.on = ENGINE.compile(Snapshot("w", SPEC.name, 1, SPEC, LAYOUT, None, None, None, None, 1))
-        self.state, self.number = begin(LAYOUT), 0
+    def __init__(self, spec: ClusterSpec = SPEC, model: ClusterModel | None = None) -> None:
+        layout = Layout(spec)
+        version = None if model is None else 1
+        self.on = ENGINE.compile(Snapshot("w", spec.name, 1, spec, layout, model, version, None, None, 1))
+        self.state, self.number = begin(layout), 0
 
     def report(self, **told: Any) -> dict[str, Any]:
         """The answer; the state is stored in between."""
@@ -78,11 +83,14 @@ def test_steps_that_were_expected_change_nothing_and_surprises_do() -> None:
 
 
 def test_noisy_steps_at_a_place_are_averaged_and_places_are_bounded() -> None:
-    shown, noise = Shown(64), np.random.default_rng(0)
+    shown, noise = experience.measured(Shown(64), step(1, 4, 32, 1.5)), np.random.default_rng(0)
     for _ in range(200):
         shown = experience.measured(shown, step(1, 4, 32, float(np.exp(noise.normal(0, 0.1)))))
     (one,) = shown.places
     assert one.seconds == pytest.approx(step(1, 4, 32).seconds, rel=0.1)
+    for _ in range(20):
+        shown = experience.measured(shown, step(1, 4, 32, 1.15))
+    assert shown.places[0].seconds == pytest.approx(step(1, 4, 32, 1.15).seconds, rel=0.03)  # they have become slower
     for number in range(200):
         shown = experience.measured(shown, step(1, 1 + number % 4, 1 + 7 * number, 1 + number / 50))
     assert len(shown.places) <= experience.MOST_PLACES
@@ -150,7 +158,7 @@ def test_lengths_are_learned_from_jobs_that_finished_and_not_from_those_that_fai
     run.report(at=0, submitted=[came(job, "x", 1, **told) for job in ("a", "b", "c")])
     run.report(at=5_030, progressed=[on(job, 1.0, gpus=1) for job in ("a", "b", "c")])
     run.report(at=10_030, ended=[{"job": "a"}, {"job": "b", "state": "failed"}])
-    (needed,) = run.state.experience["x"].needed
+    ((needed, _),) = run.state.experience["x"].needed
     assert needed == pytest.approx(100 * 10_000)  # its restart took 30 s of 10,030
     outlook = run.on.outlook(run.state)
     assert outlook.seconds_left(np.array([[1]]))[0, 0] == pytest.approx(10_000)  # c has done as much: more than any
@@ -242,8 +250,140 @@ def test_limits_of_a_batch_that_cannot_be_are_refused() -> None:
             ENGINE.decode(json.dumps({"at": 0, "submitted": [came("a", "x", 1, **told)]}).encode())
 
 
+def modelled(layout: Layout) -> ClusterModel:
+    """A domain model of ``x``, whose steps are those of ``TRUE``."""
+    node = np.array([int(layout.capacity.max()), len(layout.capacity)])
+    gpus, local = np.array([1, 2, 4, 8, 16, 32]), np.array([[8.0, 32.0, 128.0]])
+    nodes = layout_nodes(gpus, node)[:, :, None]
+    logs = np.log(step_seconds(TRUE, nodes, gpus[None, :, None], local[None]))[None, None]
+    throughput = Throughput(logs, gpus, local, np.full((1, 2), 0.1), node, np.array([32]))
+    unfitted = ClusterModel.unfitted(layout)
+    jobs = np.array([[0, 0, 4, np.nan, 3_600.0], [0, 0, 4, np.nan, 7_200.0]])  # as of a model from before
+    return replace(
+        unfitted,
+        applications=("x",),
+        throughput=throughput,
+        noise_scale=np.full((1, 10), 500.0),
+        initial=np.array([64.0]),
+        arrivals=unfitted.arrivals._replace(jobs=jobs),
+    )
+
+
+MIXED = ClusterSpec.model_validate(
+    {
+        "name": "m",
+        "kind": "cluster",
+        "nodes": [{"name": "n", "count": 2, "gpus": 8}, {"name": "k", "count": 2, "gpus": 4}],
+    }
+)
+CHOOSES = {"batch": 64, "batch_maximum": 4_096, "gpu_batch_minimum": 8, "gpu_batch_maximum": 128}
+
+
+@pytest.mark.parametrize("spec", [SPEC, MIXED])
+@pytest.mark.parametrize("known", [False, True])
+def test_nodes_that_are_lost_and_return_are_no_fault(spec: ClusterSpec, known: bool) -> None:
+    run = Live(spec, modelled(Layout(spec)) if known else None)
+    run.report(at=0, submitted=[came("a", "x", 4, **CHOOSES), came("b", "x", 1, batch=64), came("c", None, 2)])
+    gpus = {name: int(count) for name, count in zip(run.state.names, run.state.jobs.gpus, strict=True)}
+    told = [on(job, 0.5, gpus=max(gpus[job], 1), batch=128, noise_scale=200.0) for job in ("a", "b")]
+    run.report(at=60, progressed=told)
+    names = [f"{one.name}-{number}" for one in spec.nodes for number in range(one.count)]
+    run.report(at=120, nodes=[{"node": names[0], "gpus": 0}])
+    assert not run.report(at=180, nodes=[{"node": name, "gpus": 0} for name in names])["running"]
+    back = run.report(at=240, whole=True, submitted=[came("a", "x", 4, **CHOOSES), came("b", "x", 1, batch=64)])
+    assert back["running"] == 2
+
+
+def test_a_job_without_a_batch_is_as_good_as_unmeasured_and_harms_no_other() -> None:
+    run = Live()
+    run.report(at=0, submitted=[came("a", "x", 1), came("z", "x", 1)])
+    run.report(at=60, progressed=[on("a", 0.5, gpus=1)])
+    run.report(at=120, ended=[{"job": "z"}])
+    assert run.state.experience == {}
+    (change,) = run.report(at=180, submitted=[came("b", "x", 8, minimum=8)])["changes"]
+    assert change["gpus"] == 8
+
+
+def test_a_job_that_asks_for_more_gpus_than_its_batch_has_samples_runs_all_the_same() -> None:
+    run = Live()
+    run.report(at=0, submitted=[came("a", "x", 8, minimum=8, batch=4)])
+    run.report(at=60, progressed=[on("a", 0.5, gpus=8)])
+    assert run.state.jobs.gpus[0] >= 8
+
+
+def test_no_batch_is_larger_than_the_largest() -> None:
+    shown = experience.measured(Shown(10), step(1, 1, 10))
+    course = experience.goodput(shown, Batches(10, 100, 1, 64), 1e6, (4, 16))
+    assert course.batch[1:].max() == 100
+    run = Live()
+    run.report(at=0, submitted=[came("a", "x", 3, batch=10, batch_maximum=100)])
+    answer = run.report(at=60, progressed=[on("a", 0.5, gpus=3, batch=10)])
+    assert all(change["batch"] is None for change in answer["changes"])  # without a noise scale nobody knows
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_iterations_count_where_no_steps_are_told(known: bool) -> None:
+    run = Live(model=modelled(LAYOUT) if known else None)
+    run.report(
+        at=0,
+        submitted=[came("s", "x", 1, batch=64, maximum=1), came("a", "x", 1, iterations=100, maximum=1, **CHOOSES)],
+    )
+    run.report(at=30, progressed=[on("s", 0.5, gpus=1), {"job": "a", "iteration": 0}])
+    run.report(at=9_030, progressed=[{"job": "a", "iteration": 90}])
+    left = run.on.outlook(run.state).seconds_left(np.ones((2, 1), np.int64))[:, 0]
+    assert left[1] == pytest.approx(1_000, rel=0.01)
+
+
+def test_jobs_of_an_application_whose_batches_differ_are_counted_alike() -> None:
+    run = Live()
+    own = {"batch": 1_024, "batch_maximum": 1_024, "maximum": 1}
+    run.report(at=0, submitted=[came("first", "x", 1, batch=32, maximum=1), came("a", "x", 1, iterations=10, **own)])
+    run.report(at=30, progressed=[on("first", 0.5, gpus=1, noise_scale=100.0)])
+    told = on("a", 1.0, gpus=1, computing=1.0, batch=1_024, noise_scale=100.0)
+    run.report(at=530, progressed=[{**told, "iteration": 1}])
+    left = run.on.outlook(run.state).seconds_left(np.ones((2, 1), np.int64))[:, 0]
+    assert left[1] == pytest.approx(9 * 500, rel=0.02)
+
+
+def test_jobs_with_and_without_a_size_of_data_are_counted_alike() -> None:
+    run = Live()
+    told = {"batch": 100, "maximum": 1}
+    run.report(at=0, submitted=[came("a", "x", 1, **told), came("b", "x", 1, data=150.0, **told)])
+    run.report(at=5_030, progressed=[on("a", 1.0, gpus=1), on("b", 1.0, gpus=1)])
+    run.report(at=10_030, ended=[{"job": "a"}, {"job": "b"}])
+    run.report(at=10_060, submitted=[came("c", "x", 1, data=150.0, **told), came("d", "x", 1, data=300.0, **told)])
+    left = run.on.outlook(run.state).seconds_left(np.ones((2, 1), np.int64))[:, 0]
+    np.testing.assert_allclose(left, [10_000, 20_000])
+
+
+def test_restarts_that_are_cut_short_take_no_more_than_they_took() -> None:
+    run = Live()
+    run.report(at=0, submitted=[came("a", "x", 1, batch=100)])
+    run.report(at=20, nodes=[{"node": "n-0", "gpus": 0}])
+    run.report(at=40, nodes=[{"node": "n-1", "gpus": 0}])
+    run.report(at=1_040, progressed=[on("a", 1.0, gpus=1)])
+    assert run.state.records.done[0] == pytest.approx(100 * (1_000 - 30))
+
+
+def test_a_whole_report_ends_jobs_in_a_run_and_in_its_log_alike() -> None:
+    told = {"batch": 100, "maximum": 1}
+    reports = [
+        {"at": 0, "submitted": [came("a", "x", 1, **told), came("b", "x", 1, **told)]},
+        {"at": 60, "progressed": [on("a", 1.0, gpus=1), on("b", 1.0, gpus=1)]},
+        {"at": 120, "whole": True, "submitted": [came("b", "x", 1, **told)]},
+    ]
+    assert list(samples(reports, 60.0)) == ["a"]
+    run = Live()
+    for report in reports:
+        run.report(**report)
+    assert len(run.state.experience["x"].needed) == 1
+
+
 def test_what_is_known_is_bounded() -> None:
-    many = {f"x{number}": Shown(1) for number in range(2 * experience.MOST_APPLICATIONS)}
-    left = experience.bounded(dict(many), ["x3"])
-    assert len(left) == experience.MOST_APPLICATIONS
-    assert "x3" in left
+    run = Live()
+    for number in range(experience.MOST_APPLICATIONS + 40):
+        at, job = 120.0 * number, f"j{number}"
+        run.report(at=at, submitted=[came(job, f"x{number}", 1, batch=8)])
+        run.report(at=at + 60, progressed=[on(job, 0.5, gpus=1)])
+        run.report(at=at + 90, ended=[{"job": job}])
+    assert len(run.state.experience) == experience.MOST_APPLICATIONS

@@ -116,7 +116,7 @@ def test_servers_that_have_been_slow_are_expected_to_be() -> None:
     assert factor[1] == pytest.approx(2.0 ** (8 / (8 + 1 / 9)))
     assert factor[2] == pytest.approx(1 / factor[1])
     one = state(made, 20.0, on=2)
-    several = State(*(np.repeat(part, count, axis=0) for part in one))
+    several = one._replace(**{name: np.repeat(part, count, axis=0) for name, part in one._asdict().items()})
     counts = ExpectedReturn().wanted(paced(projector), several)[:, 0]
     assert counts[1] > counts[0] > counts[2]
     assert paced(projector._replace(recent=None)).seconds is SECONDS

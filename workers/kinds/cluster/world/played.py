@@ -153,7 +153,7 @@ class PlayedSource:
             rate=unknown,
             done=unknown,
             done_then=unknown,
-            counted=unknown,
+            uncounted=unknown,
             predicted_at=unknown,
             predicted=unknown,
             predictions=none,

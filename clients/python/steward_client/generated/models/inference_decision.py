@@ -74,7 +74,7 @@ class InferenceDecision:
     turn_on: list[str] | Unset = UNSET
     """ Servers to start now; at most 4 are turned on or off at once. """
     turn_off: list[str] | Unset = UNSET
-    """ Servers to stop now, or once their batch has finished. """
+    """ Servers to stop now: idle ones, or such as are starting. """
     expected: InferenceDecisionExpectedType0 | None | Unset = UNSET
     """ Expected seconds per batch, by server class, variant and size, for clients that decide by themselves: in the
     first decision of a carried run, if there is a domain model. """
