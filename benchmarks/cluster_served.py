@@ -136,7 +136,7 @@ class _Served(ClusterSimulator):
 
 
 class Fixed(_Served):
-    """See ``_Served``: batches are as submitted, and nothing is told of jobs."""
+    """Jobs whose batches are as submitted, and of which nothing is told."""
 
     def __init__(self, applications: dict[str, Application], log: Sequence[Submission], service: Service) -> None:
         super().__init__(applications, log, goodput)
@@ -144,7 +144,7 @@ class Fixed(_Served):
 
 
 class Choosing(_Served, AdaptiveSimulator):
-    """See ``_Served``: jobs choose their batches, and report what they measure."""
+    """Jobs that choose their batches, and report what they measure."""
 
     def __init__(
         self, applications: dict[str, Application], log: Sequence[Submission], service: Service, told: Told

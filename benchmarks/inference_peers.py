@@ -146,7 +146,7 @@ class EarliestDeadline:
     name = "earliest_deadline"
 
     def start(self, projector: Projector, state: State, legal: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """See ``Dispatcher``."""
+        """Starts by least slack, [B]."""
         quality, seconds = projector.layout.quality, seconds_of(projector, state)[:, None]
         slack = (quality.full_until - state.oldest)[:, :, None, None]  # [B, U, 1, 1]
         due = np.where(state.waiting > 0, -slack[:, :, 0, 0], -np.inf)[:, :, None, None]
@@ -169,7 +169,7 @@ class Concurrency:
         self._p90 = float(np.exp(NORMAL_80 * spread))
 
     def wanted(self, projector: Projector, state: State) -> NDArray[np.int64]:
-        """See ``Scaler``; servers of one class."""
+        """Servers of the only class, [B, 1]."""
         assert projector.seconds is not None  # noqa: S101 - peers are played with a domain model
         seconds = projector.seconds[0, self.variant, 0] * self._p90
         return np.ceil(state.rate.sum(axis=1) * seconds / self.target).astype(np.int64)[:, None]

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from app.kinds.cluster.allocation.neighbours import Neighbours
 from app.kinds.cluster.arrivals import APPLICATION, DATA, DURATION, GPUS, HOUR_SECONDS, HOURS, QUEUE, SAMPLES
-from app.kinds.cluster.experience import Batches
-from app.kinds.cluster.goodput import Course, Limits, best_by, tried_gpus
+from app.kinds.cluster.goodput import Batches, Course, course
 from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.lengths import Lengths
 from app.kinds.cluster.model import ClusterModel
@@ -108,10 +107,7 @@ class Beliefs:
         if key not in self._best:
             if len(self._best) > MOST_ROWS:
                 self._best.clear()
-            gpus = tried_gpus(total)
-            limits = Limits(*(np.array([part]) for part in batches))
-            found = best_by(lambda *at: self._times(application, *at), limits, noise_scale, gpus)
-            self._best[key] = found.course(gpus, batches.largest)
+            self._best[key] = course(lambda *at: self._times(application, *at), batches, noise_scale, total)
         return self._best[key]
 
     def _times(self, application: int, gpus: Integers, local: Floats) -> tuple[Floats, Floats]:
@@ -179,7 +175,7 @@ class Beliefs:
         return float(self.coming_at(np.array([second_of_day]))[0])
 
     def coming_at(self, second_of_day: Floats) -> Floats:
-        """See ``coming``: from each of some times on."""
+        """GPUs that are expected to be asked for within an hour, from each of some times of day on, UTC."""
         course = np.append(self._asked, self._asked[0])
         return np.interp(second_of_day / HOUR_SECONDS % HOURS, np.arange(HOURS + 1), course)
 

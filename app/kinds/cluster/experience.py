@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.kinds.cluster.goodput import Course, Known, best, efficiency, step_seconds, tried_gpus
-from app.kinds.cluster.jobs import Floats
-from app.kinds.cluster.profile import SURPRISE, fit, sizes_of
+from app.kinds.cluster.goodput import Batches, Course, course, efficiency, step_seconds
+from app.kinds.cluster.jobs import Floats, Integers
+from app.kinds.cluster.profile import SURPRISE, fit, foreseen, sizes_of
 
 MOST_APPLICATIONS, MOST_PLACES, MOST_TOTALS = 256, 48, 64
 REMEMBERED = 8
@@ -22,15 +22,6 @@ REMEMBERED = 8
 SHOWN_BYTES, PLACE_BYTES = 600, 200
 OCTAVES = 8
 """Noise scales that differ by less than an eighth of a doubling count as the same."""
-
-
-class Batches(NamedTuple):
-    """Samples of a step that a job may have over all its GPUs, and on each at once."""
-
-    initial: int
-    largest: int
-    least_local: int
-    most_local: int
 
 
 class Measured(NamedTuple):
@@ -100,12 +91,10 @@ def _key(one: Measured) -> tuple[int, int, int]:
 
 
 def _expected(shown: Shown, step: Measured) -> bool:
-    """Whether it is what was expected: by others that say something of the same parameters."""
-    kind = (step.nodes > 1, step.gpus > 1, step.gpus > 2)
-    if not any((one.nodes > 1, one.gpus > 1, one.gpus > 2) == kind for one in shown.places):
+    """Whether it is what was expected of it, by steps that were measured before."""
+    if shown.parameters is None:
         return False
-    computing, seconds = times(shown, step)
-    return bool(abs(np.log(seconds / step.seconds)) < SURPRISE and abs(np.log(computing / step.computing)) < SURPRISE)
+    return foreseen(shown.parameters, [one[:3] for one in shown.places], step[:3], step[3:5])
 
 
 def times(shown: Shown, step: Measured) -> tuple[float, float]:
@@ -143,15 +132,13 @@ def goodput(shown: Shown, batches: Batches, noise_scale: float, cluster: tuple[i
 @lru_cache(maxsize=1_024)
 def _goodput(parameters: bytes, batches: Batches, noise_scale: float, cluster: tuple[int, int]) -> Course:
     node, total = cluster
-    gpus = tried_gpus(total)
-    alike = np.isinf(noise_scale)
-    known = Known(
-        np.frombuffer(parameters)[None],
-        np.array([0.0 if alike else 1.0]),
-        np.array([1.0 if alike else noise_scale / batches.initial]),
-        *(np.array([part]) for part in batches),
-    )
-    return best(known, sizes_of(gpus, node), gpus).course(gpus, batches.largest)
+    throughput = np.frombuffer(parameters)
+
+    def times(gpus: Integers, local: Floats) -> tuple[Floats, Floats]:
+        whole = step_seconds(throughput, sizes_of(gpus, node), gpus, local)
+        return throughput[0] + throughput[1] * local, whole
+
+    return course(times, batches, noise_scale, total)
 
 
 def rounded(noise_scale: float) -> float:
@@ -198,7 +185,7 @@ def pack(experience: Experience) -> list[Any]:
 
 
 def unpack(stored: list[Any]) -> Experience:
-    """What ``pack`` gave, through JSON."""
+    """The experience whose ``pack`` went through JSON."""
     return {
         name: Shown(
             initial,

@@ -22,6 +22,15 @@ Times = Callable[[Integers, Floats], tuple[Floats, Floats]]
 """Seconds of computing and of a whole step, by GPUs and samples that a GPU does at once."""
 
 
+class Batches(NamedTuple):
+    """Samples of a step that one job may have over all its GPUs, and on each at once."""
+
+    initial: int
+    largest: int
+    least_local: int
+    most_local: int
+
+
 class Limits(NamedTuple):
     """Of the batches of J jobs, [J] each: over all GPUs, and what a GPU can do at once."""
 
@@ -90,12 +99,6 @@ class Best(NamedTuple):
     atomic: Integers
     accumulated: Integers
 
-    def course(self, gpus: Integers, largest: int) -> Course:
-        """Of the first job, on nothing and on ``gpus`` [R]; its batch is ``largest`` at most."""
-        batch = np.minimum(gpus * self.atomic[0] * (self.accumulated[0] + 1), largest)
-        batch = np.where(self.goodput[0] > 0, batch, 0)
-        return Course(*(np.concatenate([[0], part]) for part in (gpus, self.goodput[0], batch)))
-
 
 def tried_gpus(total: int) -> Integers:
     """Numbers of GPUs for which the best batch is looked for: all up to 64, and beyond in about equal ratios, [R]."""
@@ -111,20 +114,24 @@ def best(known: Known, nodes: Integers, gpus: Integers) -> Best:
     return _chosen(tried, goodput_at(known, nodes, gpus, tried.atomic, tried.accumulated))
 
 
-def best_by(times: Times, limits: Limits, noise_scale: float, gpus: Integers) -> Best:
-    """The best batch of one job on ``gpus`` [R], by what its steps take, [1, R].
+def course(times: Times, batches: Batches, noise_scale: float, total: int) -> Course:
+    """The best batch of one job on each number of GPUs, by what its steps take.
 
     Args:
         times: seconds of computing and of the whole step, by GPUs [R, 1] and samples that a GPU does at once [R, K].
-        limits: of its batch, [1] each.
+        batches: that it may have.
         noise_scale: of its gradient, in samples; infinite where it isn't known: all samples are worth the same.
-        gpus: numbers of them.
+        total: GPUs that there are.
     """
-    tried = _tried(limits, np.atleast_2d(gpus)[:, :, None])
+    gpus = tried_gpus(total)
+    tried = _tried(Limits(*(np.array([part]) for part in batches)), gpus[None, :, None])
     computing, whole = times(gpus[:, None], tried.atomic[0])
-    total = gpus[:, None] * tried.atomic[0] * (tried.accumulated[0] + 1)
-    worth = efficiency(float(limits.initial[0]), total, noise_scale)
-    return _chosen(tried, (total / (tried.accumulated[0] * computing + whole) * worth)[None])
+    samples = gpus[:, None] * tried.atomic[0] * (tried.accumulated[0] + 1)
+    worth = efficiency(float(batches.initial), samples, noise_scale)
+    best_of = _chosen(tried, (samples / (tried.accumulated[0] * computing + whole) * worth)[None])
+    found = best_of.goodput[0]
+    batch = np.minimum(gpus * best_of.atomic[0] * (best_of.accumulated[0] + 1), batches.largest)
+    return Course(*(np.concatenate([[0], part]) for part in (gpus, found, np.where(found > 0, batch, 0))))
 
 
 def efficiency(initial: float, batch: Floats, noise_scale: float) -> Floats:

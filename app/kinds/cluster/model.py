@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from app.kinds.cluster import arrivals, interference
 from app.kinds.cluster.arrivals import Arrivals
+from app.kinds.cluster.goodput import efficiency
 from app.kinds.cluster.interference import Interference
 from app.kinds.cluster.jobs import Floats
 from app.kinds.cluster.layout import Layout
@@ -101,7 +102,8 @@ class ClusterModel:
             part: of the job's run that is done, 0 to 1.
         """
         scale = self.noise_scale[application, min(int(part * self.noise_scale.shape[1]), self.noise_scale.shape[1] - 1)]
-        return float((self.initial[application] + scale) / (batch + scale))
+        known = bool(np.isfinite(scale))
+        return float(efficiency(self.initial[application], np.array(batch), scale)) if known else np.nan
 
     def check(self, layout: Layout) -> None:
         """Make sure that it is of a layout.

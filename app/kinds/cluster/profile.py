@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from app.kinds.cluster.goodput import step_seconds
@@ -43,7 +45,7 @@ class Profile:
             return False
         self._seen[place] = times
         self.most = max(self.most, place[1])
-        if self._expected(place, times):
+        if self.parameters is not None and foreseen(self.parameters, self._fitted, place, times):
             return False
         self._fitted[place] = times
         key = tuple(self._fitted.items())
@@ -52,12 +54,14 @@ class Profile:
         self.parameters = self._fits[key]
         return True
 
-    def _expected(self, place: Place, times: Times) -> bool:
-        if self.parameters is None or not any(_like(place) == _like(other) for other in self._fitted):
-            return False
-        computing = self.parameters[0] + self.parameters[1] * place[2]
-        whole = float(step_seconds(self.parameters, *(np.array(float(part)) for part in place)))
-        return bool(abs(np.log(whole / times[0])) < SURPRISE and abs(np.log(computing / times[1])) < SURPRISE)
+
+def foreseen(parameters: Floats, known: Iterable[Place], place: Place, times: Times) -> bool:
+    """Whether a measurement is what was expected, by others that say something of the same parameters."""
+    if not any(_like(place) == _like(other) for other in known):
+        return False
+    computing = parameters[0] + parameters[1] * place[2]
+    whole = float(step_seconds(parameters, *(np.array(float(part)) for part in place)))
+    return bool(abs(np.log(whole / times[0])) < SURPRISE and abs(np.log(computing / times[1])) < SURPRISE)
 
 
 def _like(place: Place) -> tuple[bool, bool, bool]:

@@ -131,7 +131,7 @@ class Compiled:
         wanted = deadlines(self._members, state, self.layout.spec.weights.deadlines) if self._members else None
         power = self.layout.spec.data_power
         factor = outlook.worth(power) if power else None
-        advice = Advice(rule, outlook, deadlines=wanted, neighbours=outlook.neighbours, factor=factor)
+        advice = Advice(rule, outlook, deadlines=wanted, factor=factor)
         if self.layout.spec.convergence is None:
             return advice
         told, most = notes(before.learning, state.learning), lowered(before.learning, state.learning)

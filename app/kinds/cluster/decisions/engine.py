@@ -74,7 +74,7 @@ class ClusterEngine(DecidedInRuns):
         return msgspec.Raw(msgspec.json.encode(pack(state)))
 
     def restore(self, stored: list[Any]) -> ClusterState:
-        """See ``serialise``."""
+        """The state whose ``serialise`` was stored."""
         return unpack(stored)
 
     def weight(self, state: ClusterState) -> int:

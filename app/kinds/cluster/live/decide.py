@@ -65,7 +65,6 @@ class Advice(NamedTuple):
         notes: words on jobs that something is particular with, by position.
         ceilings: GPUs at most of jobs that have little left to gain, where that has changed, by position.
         deadlines: of the jobs; None: none has any.
-        neighbours: what jobs do to one another on shared nodes; None: nothing is known of it.
         factor: of what each job's completion time is worth, [J]; None: 1.
     """
 
@@ -74,7 +73,6 @@ class Advice(NamedTuple):
     notes: Mapping[int, str] = {}
     ceilings: Mapping[int, int] = {}
     deadlines: Deadlines | None = None
-    neighbours: Neighbours | None = None
     factor: Floats | None = None
 
 
@@ -88,26 +86,23 @@ def decide(layout: Layout, state: ClusterState, advice: Advice) -> tuple[Cluster
     left = _left(situation, held, changed)
     left[~advice.outlook.known[changed]] = np.inf
     changes = _changes(layout, state, held, changed, left)
-    notes = [advice.notes, {} if advice.neighbours is None else _beside(state.names, advice.neighbours, held, changed)]
+    beside = advice.outlook.neighbours
+    notes = [advice.notes, {} if beside is None else _beside(state.names, beside, held, changed)]
     wanted = None if advice.deadlines is None else advice.deadlines.at - state.now
+    has = held[changed].sum(axis=1)
+    said, bounds = np.isfinite(left[:, 1]) & (has > 0), counting.interval(state.off)
+    each = zip(changed.tolist(), changes, said.tolist(), left[:, 1].tolist(), strict=True)
     changes = [
-        _noted(one, at, notes, wanted)._replace(ceiling=advice.ceilings.get(at))
-        for at, one in zip(changed.tolist(), changes, strict=True)
+        _noted(one, at, notes, wanted)._replace(
+            ceiling=advice.ceilings.get(at),
+            between=(bounds[0] * seconds, bounds[1] * seconds) if bounds is not None and ends else None,
+            batch=batch,
+        )
+        for (at, one, ends, seconds), batch in zip(each, advice.outlook.batches(changed, has), strict=True)
     ]
     jobs = table.move(state.jobs, held, situation.restart_seconds)
     begun = np.asarray(held.any(axis=1) & ~state.jobs.held.any(axis=1))
     after = state._replace(jobs=jobs, records=records.started(state.records, begun, jobs))
-    has = held[changed].sum(axis=1)
-    said = np.isfinite(left[:, 1]) & (has > 0)
-    bounds = counting.interval(state.off)
-    batches = advice.outlook.batches(changed, has)
-    for row, (one, batch) in enumerate(zip(changes, batches, strict=True)):
-        between = (
-            None
-            if bounds is None or not said[row]
-            else (float(left[row, 1]) * bounds[0], float(left[row, 1]) * bounds[1])
-        )
-        changes[row] = one._replace(batch=batch, between=between)
     return counting.predicted(after, changed[said], left[said, 1]), changes
 
 
@@ -119,7 +114,7 @@ def _situation(layout: Layout, state: ClusterState, advice: Advice) -> Situation
         advice.outlook,
         layout.spec.restart_seconds,
         advice.deadlines,
-        advice.neighbours,
+        advice.outlook.neighbours,
         advice.factor,
     )
 

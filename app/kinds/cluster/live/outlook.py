@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from app.kinds.cluster import experience
 from app.kinds.cluster.allocation.neighbours import slowdowns
 from app.kinds.cluster.beliefs import UNKNOWN, Beliefs
-from app.kinds.cluster.experience import Batches, Experience, Shown
-from app.kinds.cluster.goodput import Course
+from app.kinds.cluster.experience import Experience, Shown
+from app.kinds.cluster.goodput import Batches, Course
 from app.kinds.cluster.jobs import Floats, Integers, Jobs
 from app.kinds.cluster.lengths import mean_left
 from app.kinds.cluster.live import counting
@@ -29,7 +29,7 @@ def _sized(data: Floats, usual: float) -> Floats:
 
 
 class BelievedOutlook:
-    """See ``Outlook``: J jobs.
+    """The ``Outlook`` of J jobs of a live cluster.
 
     What a job gets done is counted in samples at their efficiency (``counting``) where that can be: its batch is the
     one of the largest goodput if it chooses it, else as reported. Seconds of steps are the domain model's; of an
@@ -67,21 +67,22 @@ class BelievedOutlook:
         self._batch = np.where(records.batch > 0, records.batch, np.nan).astype(np.float64)
 
     def update_seconds(self) -> Floats:
-        """See ``Outlook``."""
+        """Seconds of a unit of what is left on 0 to G GPUs, [J, G + 1]; infinite where a job can't use so many."""
         every = np.broadcast_to(np.arange(self._gpus + 1), (len(self._application), self._gpus + 1))
         return self._seconds(every)
 
     def updates(self) -> Floats:
-        """See ``Outlook``."""
+        """What is left of each job in its unit, [J]."""
         return self._left
 
     def goodput(self, gpus: Integers) -> Floats:
-        """See ``Outlook``: in the unit of ``updates``."""
+        """Progress a second on so many GPUs, in the unit of ``updates``, [J, R] for [R]."""
         every = np.broadcast_to(gpus, (len(self._application), len(gpus)))
         return np.asarray(1.0 / self._seconds(every), np.float64)
 
     def loss_reduction(self, gpus: Integers, seconds: float) -> Floats:
-        """See ``Outlook``: as 1/(k + 1) after k iterations, which is how first-order methods converge.
+        """Part of its fall that the loss makes in ``seconds``, [J, R]: it is 1/(k + 1) after k iterations, which is how
+        first-order methods converge.
 
         Of a job that counts no iterations, k is intervals of so many seconds on the GPUs that it asked for.
         """
@@ -96,7 +97,7 @@ class BelievedOutlook:
         return np.asarray(1.0 / (done[:, None] + 1.0) - 1.0 / (after + 1.0), np.float64)
 
     def seconds_left(self, gpus: Integers) -> Floats:
-        """See ``Outlook``."""
+        """Seconds until each job is finished on so many GPUs, [J, K]; infinite where it can't be."""
         return np.asarray(self._seconds(gpus) * self._left[:, None], np.float64)
 
     def worth(self, power: float) -> Floats:

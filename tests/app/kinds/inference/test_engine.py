@@ -110,10 +110,12 @@ def test_control_is_asked_for_once_an_interval_and_servers_start() -> None:
     first = run.report(0.0)
     assert (first.servers, first.reason.code, first.wake_at) == ({"cpu": 3}, "started", 10.0)
     assert "cpu-1, cpu-2 are turned on" in first.reason.text
+    assert (first.turn_on, first.turn_off) == (["cpu-1", "cpu-2"], [])
     run.on = compiled(spec(servers=servers), {"default": agent(Scripted(control=layout.scaling(0, on=False)), layout)})
     assert run.report(5.0, servers=[{"server": "cpu-1", "state": "up"}]).servers == {"cpu": 3}
     assert sorted(run.state.servers) == [0, 1, 2]
-    assert run.report(10.0).servers == {"cpu": 1}
+    last = run.report(10.0)
+    assert (last.servers, last.turn_on, last.turn_off) == ({"cpu": 1}, [], ["cpu-2", "cpu-1"])
     assert sorted(run.state.servers) == [0]  # what is being started goes first, then idle ones
 
 
