@@ -12,6 +12,8 @@ reported but that they come and end, over Tiresias' published times.
 (σ = 1, mean 1) that nobody tells, five draws; over the rule ``goodput`` in the same simulator on the same jobs, which
 needs no lengths. What the other workloads ran before (b) is spread alike.
 
+Goals are of the means over the four workloads; rows say of each whether it alone meets them.
+
 Coverage is of the 90 % intervals of the time to completion that answers gave, averaged over jobs.
 """
 
