@@ -72,6 +72,7 @@ BENCHMARKS = (
     "cluster_neighbours",
     "cluster_speed",
     "drift_detection",
+    "drift_stories",
     "coverage",
 )
 Row = dict[str, Any]

@@ -7,6 +7,7 @@ import logging
 import threading
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -44,6 +45,18 @@ class CompiledCache:
         """The snapshot's compiled form, if it is made."""
         compiled = self._compiled.get(snapshot.workload_id)
         return compiled if compiled is not None and compiled.snapshot is snapshot else None
+
+
+def by_rule(compiled: CompiledWorkload, rule: str) -> CompiledWorkload:
+    """The same workload, decided for by a rule that its engine names; agents are left out. It may take a moment."""
+    snapshot = compiled.snapshot
+    found = snapshot.by_rule.get(rule)
+    if found is None:
+        alone = replace(
+            snapshot, rule=rule, agent_version=None, artifact=None, problem="", policies={}, shadow=None, by_rule={}
+        )
+        found = snapshot.by_rule.setdefault(rule, KINDS[snapshot.spec.kind].engine.compile(alone))
+    return found
 
 
 class CompiledWorkloads:

@@ -14,6 +14,7 @@ from app.audit import service as audit
 from app.database.base import new_id, utc_now
 from app.database.engine import Database
 from app.database.tables import Iteration, Run
+from app.decisions.compiled import by_rule
 from app.drift import repository as drifts
 from app.errors import Conflict, FieldError, Invalid, NotFound
 from app.http.idempotency.once import Record, no_record
@@ -55,6 +56,8 @@ def start(
     kind = KINDS[compiled.snapshot.spec.kind]
     given = kind.start.model_validate(body)
     identifier, moment = new_id(), now()
+    if given.policy is not None:
+        compiled = by_rule(compiled, _known_rule(compiled, given.policy))
     begun = kind.engine.begin(compiled, identifier, given, moment)
     snapshot, decision = compiled.snapshot, msgspec.json.decode(begun.decision)
     outcome, reason = outcomes.live(begun.risk or "")
@@ -88,6 +91,19 @@ def start(
     if kept is not None and given.shadow is None:
         kept.put(from_start(run, snapshot.name, snapshot.spec.kind))
     return started
+
+
+def _known_rule(compiled: CompiledWorkload, name: str) -> str:
+    """The name of a rule that can decide for the workload.
+
+    Raises:
+        Invalid: there is no such rule.
+    """
+    known = KINDS[compiled.snapshot.spec.kind].engine.rules(compiled)
+    if name not in known:
+        accepted = f"must be one of {', '.join(known)}" if known else "this kind has no rules to choose from"
+        raise Invalid(f"/policy: {accepted}, not {name!r}", errors=[FieldError("/policy", accepted, name)])
+    return name
 
 
 def _check_shadow(session: Session, compiled: CompiledWorkload, version: int) -> None:

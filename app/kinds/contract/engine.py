@@ -49,6 +49,8 @@ class Snapshot:
         shadow: an agent that is consulted in all runs that have no shadow of their own.
         coming: what is expected to come in the next hour, by series, where it was counted lately; see ``next_hour``.
         members: what the workloads that its spec names tell of themselves, by name.
+        rule: name of the rule that decides in place of agents and of the default rule; empty: none is named.
+        by_rule: the same workload, compiled for rules that runs have named.
     """
 
     workload_id: str
@@ -66,6 +68,8 @@ class Snapshot:
     shadow: "Shadow | None" = None
     coming: Mapping[str, Coming] = field(default_factory=dict)
     members: Mapping[str, Member] = field(default_factory=dict)
+    rule: str = ""
+    by_rule: "dict[str, CompiledWorkload]" = field(default_factory=dict, repr=False)
 
     @property
     def answering(self) -> int | None:
@@ -139,6 +143,10 @@ class DecisionEngine(Protocol):
 
     def compile(self, snapshot: Snapshot) -> CompiledWorkload:
         """Everything that a decision needs and that no report changes."""
+        ...
+
+    def rules(self, compiled: Any) -> Sequence[str]:
+        """Names of the rules that a run of this workload may be decided by; ``Snapshot.rule`` is one of them."""
         ...
 
     def begin(self, compiled: Any, run: str, start: Any, now: datetime) -> Answered:

@@ -35,6 +35,13 @@ class RunStart(BaseModel):
         description="Version of an agent to consult as a shadow: its steps are recorded with each decision, without "
         "effect.",
     )
+    policy: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=63,
+        description="Name of a rule that decides in this run in place of the promoted agent or the default rule, for "
+        "comparison; null: those.",
+    )
     token: bool = Field(
         default=False,
         description="Whether to create a token that can only report to, end and read this run; for a job that should "

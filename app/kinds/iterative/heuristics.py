@@ -29,10 +29,15 @@ LARGEST_PLAN = 2_000_000  # allocations × runs that are weighed at once
 
 @dataclass(frozen=True)
 class Heuristic:
-    """A rule behind the policy interface."""
+    """A rule behind the policy interface.
+
+    Attributes:
+        everywhere: whether it decides for runs with terms of their own, too; see ``apply``.
+    """
 
     name: str
     rule: Callable[[Situation], Choice]
+    everywhere: bool = False
 
     def act(self, situation: Situation) -> Choice:
         """Apply the rule."""
@@ -283,6 +288,10 @@ HEURISTICS: dict[str, Heuristic] = {
 }
 
 
+WITHOUT_MODEL = ("hold", "threshold", "pid")
+"""Those that ask nothing of a domain model."""
+
+
 def default_heuristic(projector: Projector) -> Heuristic:
     """What answers while no agent does: the rule that the domain model names, else model-predictive control.
 
@@ -313,7 +322,7 @@ def apply(rule: Heuristic, situation: Situation) -> Choice:
     The rule's choices beside them count as convincing: it does not say what it expects of them.
     """
     choice = rule.act(situation)
-    if rule.name == MODEL_PREDICTIVE:
+    if rule.name == MODEL_PREDICTIVE or rule.everywhere:
         return choice
     required = own_terms(situation.projector, situation.state)
     if not required.any():

@@ -65,13 +65,16 @@ class Compiled:
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self.layout: NumberedLayout = snapshot.layout
-        self.heuristic = self.layout.baselines[0]
+        known = {rule.name: rule for rule in self.layout.baselines}
+        self.heuristic = known[snapshot.rule] if snapshot.rule else self.layout.baselines[0]
         self.responder = self._responder()
 
     def _responder(self) -> Responder:
         snapshot, answers = self.snapshot, f"{self.heuristic.name} answers"
         if snapshot.artifact is not None:
             return Responder(snapshot.artifact.policy, "agent")
+        if snapshot.rule:
+            return Responder(self.heuristic, "heuristic")
         if snapshot.problem:
             return Responder(self.heuristic, "fallback", "fallback", f"{snapshot.problem}; {answers}")
         if snapshot.model is None:
@@ -99,6 +102,10 @@ class NumberedEngine(DecidedInRuns):
     def compile(self, snapshot: Snapshot) -> Compiled:
         """The snapshot with the policy that answers."""
         return Compiled(snapshot)
+
+    def rules(self, compiled: Compiled) -> Sequence[str]:
+        """The layout's baselines."""
+        return tuple(rule.name for rule in compiled.layout.baselines)
 
     def begin(self, compiled: Compiled, run: str, start: RunStart, now: datetime) -> Answered:  # noqa: ARG002
         """The layout's initial action."""

@@ -43,6 +43,7 @@ class Run(Live[Decision]):
         features: features of the first iteration, if known.
         upcoming: features of the iterations after it, in order, as far as they are known.
         first_iteration: the first that will be reported; targets are for what is left from there.
+        policy: name of a rule that decides in this run, such as ``hold``; None: the promoted agent or the default rule.
         retry: how long the start and the end are repeated, and how pauses grow.
         wait_seconds: how long one report may wait for its answer, above 0.
         refusals: what happens to a report that the service refuses (4xx): ``raise`` raises, and the caller may
@@ -64,6 +65,7 @@ class Run(Live[Decision]):
         features: Mapping[str, float] | None = None,
         upcoming: Sequence[Mapping[str, float]] = (),
         first_iteration: int = 0,
+        policy: str | None = None,
         retry: Retry | None = None,
         wait_seconds: float = WAIT_SECONDS,
         refusals: Refusals = "raise",
@@ -82,6 +84,8 @@ class Run(Live[Decision]):
             request["upcoming"] = _announced(upcoming)
         if first_iteration:
             request["first_iteration"] = first_iteration
+        if policy is not None:
+            request["policy"] = policy
         retry = retry or Retry()
         self._outage = Outage(retry, wait_seconds)
         self._raises = refusals == "raise"

@@ -3716,6 +3716,12 @@ export interface components {
              * @default null
              */
             busy_processors?: number | null;
+            /**
+             * Wake At
+             * @description Latest time for the next report: a task starts then, unless one ends before; null: at the next event.
+             * @default null
+             */
+            wake_at?: number | null;
         };
         /**
          * QueueReason
@@ -5785,6 +5791,12 @@ export interface components {
              */
             shadow?: number | null;
             /**
+             * Policy
+             * @description Name of a rule that decides in this run in place of the promoted agent or the default rule, for comparison; null: those.
+             * @default null
+             */
+            policy?: string | null;
+            /**
              * Token
              * @description Whether to create a token that can only report to, end and read this run; for a job that should not hold a key.
              * @default false
@@ -5807,6 +5819,12 @@ export interface components {
              * @default null
              */
             shadow?: number | null;
+            /**
+             * Policy
+             * @description Name of a rule that decides in this run in place of the promoted agent or the default rule, for comparison; null: those.
+             * @default null
+             */
+            policy?: string | null;
             /**
              * Token
              * @description Whether to create a token that can only report to, end and read this run; for a job that should not hold a key.
@@ -5836,6 +5854,12 @@ export interface components {
              * @default null
              */
             shadow?: number | null;
+            /**
+             * Policy
+             * @description Name of a rule that decides in this run in place of the promoted agent or the default rule, for comparison; null: those.
+             * @default null
+             */
+            policy?: string | null;
             /**
              * Token
              * @description Whether to create a token that can only report to, end and read this run; for a job that should not hold a key.
@@ -5895,6 +5919,12 @@ export interface components {
              * @default null
              */
             shadow?: number | null;
+            /**
+             * Policy
+             * @description Name of a rule that decides in this run in place of the promoted agent or the default rule, for comparison; null: those.
+             * @default null
+             */
+            policy?: string | null;
             /**
              * Token
              * @description Whether to create a token that can only report to, end and read this run; for a job that should not hold a key.

@@ -72,10 +72,10 @@ def test_a_shadow_that_fails_is_told_and_delays_nobody(
 ) -> None:
     run, real = begin(client, agents, shadow=2), guard.decide
 
-    def failing(situation: Any, artifact: Any) -> Any:
+    def failing(situation: Any, artifact: Any, rule: Any = None) -> Any:
         if artifact is not None and artifact.policy.name == "model_predictive":
             raise FloatingPointError("overflow")
-        return real(situation, artifact)
+        return real(situation, artifact, rule)
 
     monkeypatch.setattr(guard, "decide", failing)
     told = tell(client, run, 0)

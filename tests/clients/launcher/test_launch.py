@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ import pytest
 from fastapi.testclient import TestClient
 from steward_client.launcher import followed, governed
 from steward_client.launcher.actuators import local, registry
-from steward_client.launcher.actuators.contract import Allocation, CannotSet
+from steward_client.launcher.actuators.contract import Allocation, CannotSet, Launch
 from steward_client.launcher.actuators.local import LocalProcesses
 from steward_client.launcher.limits.groups import PREFIX, parents
 from steward_client.launcher.limits.guarded import Guarded
@@ -103,6 +104,30 @@ def test_a_script_is_governed(
     decided = [20.0, *(item["decision"]["allocation"]["cpu"] for item in items)]
     assert [item["report"]["allocation"]["cpu"] for item in items] == decided[:-1]
     assert all(0.02 <= item["report"]["metrics"]["iteration_seconds"] < 60 for item in items)
+
+
+class Bounded(LocalProcesses):
+    """Where no more than 33 % of a core is given, whatever is asked for."""
+
+    def start(self, launch: Launch) -> None:
+        """Start with what there is."""
+        super().start(replace(launch, allocation={"cpu": min(launch.allocation["cpu"], 33.0)}))
+
+    def apply(self, allocation: Allocation) -> Allocation:
+        """Set what there is."""
+        return super().apply({"cpu": min(allocation["cpu"], 33.0)})
+
+
+def test_what_is_really_given_is_reported(
+    serve: Serve, client: TestClient, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "factory", lambda _: Bounded)
+    assert run(serve().url, "--deadline", "6s", "--", sys.executable, script(folder, PRINTS), "6", "0.4") == 0
+    items = iterations(client, runs(client)[0]["id"])
+    reported = [item["report"]["allocation"]["cpu"] for item in items]
+    decided = [item["decision"]["allocation"]["cpu"] for item in items]
+    assert set(reported) == {20.0, 40.0}  # the nearest of the grid to what was given
+    assert max(decided) > 40
 
 
 def test_the_outcome_is_the_services_and_costs_have_its_currency(

@@ -53,7 +53,7 @@ class Compiled:
         self._members = {name: one for name, one in snapshot.members.items() if one.known}
         model = snapshot.model or ClusterModel.unfitted(self.layout)
         self._beliefs = Beliefs(model, self._members)
-        self.heuristic = WITH_MODEL
+        self.heuristic = snapshot.rule or WITH_MODEL
         self.answerer = self._answerer()
 
     def _answerer(self) -> Answerer:
@@ -90,7 +90,7 @@ class Compiled:
         Where nobody is expected to come the heuristic looks ahead: until those that are there have ended.
         """
         if policy is None or not self.modelled:
-            name = AHEAD if self._closed(now) else self.heuristic
+            name = AHEAD if self._closed(now) and not self.snapshot.rule else self.heuristic
             return name, self.layout.rules[name]
         return WEIGHED, self.layout.weighing(policy, self.coming(self._beliefs, now.timestamp()))
 

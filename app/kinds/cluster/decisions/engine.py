@@ -43,6 +43,10 @@ class ClusterEngine(DecidedInRuns):
         """Nodes, queues, and the rule that answers."""
         return Compiled(snapshot)
 
+    def rules(self, compiled: Compiled) -> Sequence[str]:
+        """All that share GPUs among jobs."""
+        return tuple(compiled.layout.rules)
+
     def begin(self, compiled: Compiled, run: str, start: RunStart, now: datetime) -> Answered:  # noqa: ARG002
         """No job is there before the first report."""
         state = begin(compiled.layout)

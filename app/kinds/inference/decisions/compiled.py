@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -49,13 +50,20 @@ class Compiled:
         model: ServiceModel | None = snapshot.model
         self.fleet = Fleet(self.layout)
         self.watch = None if model is None else Watch(self.layout, model)
-        self._rule: Policy = WITHOUT_MODEL if model is None else BASELINES[0]
+        self._rule: Policy = self.rules.get(snapshot.rule, next(iter(self.rules.values())))
         self._offering: Policy = WITHOUT_MODEL if model is None else OFFERING
         self.projector = Projector.of(self.layout, model)
         self._durations: Durations | None = None if self.seconds is None else self.seconds.tolist()
         self.heuristic = Chooser(self.projector, self.fleet, self._rule)
         self.version = snapshot.answering
         self.responder = self._responder()
+
+    @property
+    def rules(self) -> Mapping[str, Policy]:
+        """All by name, the default one first; without a domain model the one that needs none."""
+        if self.snapshot.model is None:
+            return {WITHOUT_MODEL.name: WITHOUT_MODEL}
+        return {rule.name: rule for rule in BASELINES}
 
     def _responder(self) -> Responder:
         snapshot, roles = self.snapshot, layouts(self.layout)

@@ -29,6 +29,10 @@ class InferenceEngine(DecidedInRuns):
         """Servers, expected seconds, and who chooses."""
         return Compiled(snapshot)
 
+    def rules(self, compiled: Compiled) -> Sequence[str]:
+        """Dispatchers with scalers."""
+        return tuple(compiled.rules)
+
     def begin(self, compiled: Compiled, run: str, start: InferenceStart, now: datetime) -> Answered:
         """Nothing starts before the first report."""
         usual = None if start.carried else compiled.projector.usual  # a client that decides is told no rates

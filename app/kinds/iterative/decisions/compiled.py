@@ -1,6 +1,7 @@
 """What a workload's decisions rest on, compiled once per revision: projector, policy, and texts that recur."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from operator import le
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from app.kinds.contract.engine import Snapshot
 from app.kinds.contract.inputs import LARGEST_NUMBER
 from app.kinds.iterative.decisions.reasons import AllocationText, in_words, wording
-from app.kinds.iterative.heuristics import MODEL_PREDICTIVE, default_heuristic, own_terms
+from app.kinds.iterative.heuristics import HEURISTICS, MODEL_PREDICTIVE, default_heuristic, own_terms
 from app.kinds.iterative.model import uninformed
 from app.kinds.iterative.policies.artifact import in_force
 from app.kinds.iterative.preferences import Preferences, preferences_of
@@ -29,6 +30,7 @@ class Compiled:
     Attributes:
         artifact: the champion's policy; None when the heuristic answers in its place.
         heuristic: name of what answers without a champion, or when it fails; for single runs see ``heuristics``.
+        chosen: the rule that the snapshot names, if it names one.
         source: 'agent', 'heuristic', or 'fallback' when there is a champion that can't be loaded.
         code: of why no agent answers; empty when one does.
         preface: the same in words, by the name of the heuristic that does.
@@ -40,7 +42,8 @@ class Compiled:
         self.snapshot, self.layout = snapshot, snapshot.layout
         model = in_force(snapshot.model, self.layout.spec) if snapshot.model else uninformed(self.layout)
         self.projector = Projector(self.layout, model)
-        self.heuristic = default_heuristic(self.projector).name
+        self.chosen = replace(HEURISTICS[snapshot.rule], everywhere=True) if snapshot.rule else None
+        self.heuristic = (self.chosen or default_heuristic(self.projector)).name
         self.artifact: Artifact | None = snapshot.artifact
         self.source, self.code = self._responder()
         self.preface = lru_cache(maxsize=4)(self._preface)
@@ -59,6 +62,8 @@ class Compiled:
         snapshot = self.snapshot
         if snapshot.artifact is not None:
             return "agent", ""
+        if snapshot.rule:
+            return "heuristic", ""
         if snapshot.problem:
             return "fallback", "fallback"
         return "heuristic", "no_model" if snapshot.model is None else "no_agent"
@@ -78,7 +83,7 @@ class Compiled:
     def heuristics(self, state: State) -> list[str]:
         """Names of the heuristics that answer for B runs where no agent does."""
         own = own_terms(self.projector, state)
-        if self.heuristic == MODEL_PREDICTIVE or not own.any():
+        if self.heuristic == MODEL_PREDICTIVE or self.chosen or not own.any():
             return [self.heuristic] * len(own)
         return [MODEL_PREDICTIVE if one else self.heuristic for one in own.tolist()]
 

@@ -139,7 +139,7 @@ def _steps(compiled: Compiled, state: State, subjects: Sequence[Subject], artifa
     memory = None if artifact is None else recalled(memories, compiled.snapshot.agent_version)
     seen = view(compiled.projector, state, compiled.preferences(state))
     situation = Situation(compiled.projector, state, seen, memory)
-    decided = guard.decide(situation, artifact)
+    decided = guard.decide(situation, artifact, compiled.chosen)
     levels = step(compiled.layout, state.levels, decided.action)
     wanted = [subject.shadow for subject in subjects]
     shadows: list[Consulted | None] = [None] * len(wanted)

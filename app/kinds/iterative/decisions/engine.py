@@ -19,6 +19,7 @@ from app.kinds.iterative.decisions.given_state import GivenState, states
 from app.kinds.iterative.decisions.notices import NONE, with_codes, without_codes
 from app.kinds.iterative.decisions.report import EncodedReport, decode
 from app.kinds.iterative.decisions.start import IterationRunStart
+from app.kinds.iterative.heuristics import HEURISTICS, WITHOUT_MODEL
 from app.kinds.iterative.state import State, advance, aligned, pack, unpack
 from app.kinds.iterative.upcoming import encode_upcoming, padded
 from app.policies import memory
@@ -57,6 +58,10 @@ class IterativeEngine:
     def compile(self, snapshot: Snapshot) -> Compiled:
         """Projector, heuristic and texts that recur."""
         return Compiled(snapshot)
+
+    def rules(self, compiled: Compiled) -> Sequence[str]:
+        """All heuristics; without a domain model those that need none."""
+        return tuple(HEURISTICS if compiled.projector.table.informed else WITHOUT_MODEL)
 
     def begin(self, compiled: Compiled, run: str, start: IterationRunStart, now: datetime) -> Answered:
         """The model's initial allocation, or the spec's without a model.

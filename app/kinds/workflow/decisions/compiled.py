@@ -38,8 +38,9 @@ class Compiled:
         self.layout: Layout = snapshot.layout
         self.predictor: Predictor | None = snapshot.model
         spec = self.layout.spec
-        strategy = DEFAULT_STRATEGY if spec.strategy == AGENT else spec.strategy
-        self.shipped = shipped() if spec.strategy == AGENT else None
+        wanted = snapshot.rule or spec.strategy
+        strategy = DEFAULT_STRATEGY if wanted == AGENT else wanted
+        self.shipped = shipped() if wanted == AGENT else None
         self.heuristic = f"{strategy}+{spec.backfilling}"
         self._own = by_strategy(strategy, spec.backfilling, spec.backfill_order)
         self.heft = by_strategy("heft", spec.backfilling, spec.backfill_order)

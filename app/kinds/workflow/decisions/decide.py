@@ -139,6 +139,7 @@ def _encoded(
         decided_at=timestamp(now),
         shadow=None if subject.shadow is None else _consulted(compiled, situation, decided, subject.shadow),
         **_counted(situation, decided),
+        wake_at=min(decided.started.reserved.values(), default=None),
     )
     return msgspec.json.encode(decision)
 

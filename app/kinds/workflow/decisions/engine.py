@@ -19,6 +19,7 @@ from app.kinds.workflow.plans.search import PlanSearch
 from app.kinds.workflow.queue.advance import advance
 from app.kinds.workflow.queue.plausibility import implausible
 from app.kinds.workflow.queue.state import State, begin, pack, unpack
+from app.kinds.workflow.spec import AGENT, STRATEGIES
 
 TASK_BYTES, INPUT_BYTES, REMEMBERED_BYTES, TURN_BYTES = 500, 150, 1_000, 250
 """Of numbers, texts and what holds them, as measured."""
@@ -42,6 +43,10 @@ class WorkflowEngine(DecidedInRuns):
     def compile(self, snapshot: Snapshot) -> Compiled:
         """Nodes, run-time predictor, and who chooses."""
         return Compiled(snapshot, self.search)
+
+    def rules(self, compiled: Compiled) -> Sequence[str]:  # noqa: ARG002
+        """All strategies, and the scheduler that ships with the package, with the spec's backfilling."""
+        return (*STRATEGIES, AGENT)
 
     def begin(self, compiled: Compiled, run: str, start: RunStart, now: datetime) -> Answered:  # noqa: ARG002
         """Nothing starts before the first report."""

@@ -110,6 +110,7 @@ class EncodedQueueDecision(msgspec.Struct, frozen=True):
     waiting: int = 0
     running: int = 0
     busy_processors: int = 0
+    wake_at: float | None = None
 
 
 class Placement(BaseModel):
@@ -215,3 +216,8 @@ class QueueDecision(BaseModel):
     waiting: int | None = Field(default=None, description="Waiting tasks after this decision; null if not counted.")
     running: int | None = Field(default=None, description="Running tasks, including those that start.")
     busy_processors: int | None = Field(default=None, description="Processors used by running tasks.")
+    wake_at: float | None = Field(
+        default=None,
+        description="Latest time for the next report: a task starts then, unless one ends before; null: at the next "
+        "event.",
+    )

@@ -370,6 +370,7 @@ def _made(draft: Draft) -> State:
         weight=draft.regression.weight,
         covariance=draft.regression.covariance,
         plan=reported(state.plan, draft.report.finished, queue.row),
+        reserved=state.reserved,
     )
 
 

@@ -99,6 +99,7 @@ class State(NamedTuple):
         weight: of the regression of run times, see ``run_times.Regression``.
         covariance: of the same.
         plan: of a workflow, by which it goes on; None where none was searched for.
+        reserved: how many tasks had finished when starts were reserved, and those starts, seconds, by task.
     """
 
     now: float
@@ -112,6 +113,7 @@ class State(NamedTuple):
     weight: Floats
     covariance: Floats
     plan: QueuePlan | None = None
+    reserved: tuple[int, dict[str, float]] = (0, {})
 
 
 def begin(layout: Layout) -> State:
@@ -134,11 +136,12 @@ def pack(state: State) -> list[Any]:
         state.weight.tolist(),
         state.covariance.tolist(),
         plans.pack(state.plan),
+        list(state.reserved),
     ]
 
 
 def unpack(stored: list[Any]) -> State:
-    """The state whose ``pack`` went through JSON; earlier releases kept run times alone, no regression, no plan."""
+    """The state whose ``pack`` went through JSON; earlier releases stored less, from the regression on."""
     now, before, columns, ended, nodes, head, history, done, *more = stored
     weight, covariance = more[:2] or blank(0)[:2]
     columns = {**columns, "inputs": [tuple((name, size) for name, size in inputs) for inputs in columns["inputs"]]}
@@ -154,6 +157,7 @@ def unpack(stored: list[Any]) -> State:
         np.array(weight),
         np.array(covariance),
         plans.unpack(more[2]) if len(more) > 2 else None,
+        tuple(more[3]) if len(more) > 3 else (0, {}),
     )
 
 

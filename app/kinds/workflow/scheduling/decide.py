@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from app.kinds.workflow.queue.state import Floats, State
-from app.kinds.workflow.scheduling import dispatch, fleet, renting
+from app.kinds.workflow.scheduling import dispatch, fleet, renting, reservations
 from app.kinds.workflow.scheduling.dispatch import CONSERVATIVE, EASY, MECHANISMS, NONE, Head
 from app.kinds.workflow.scheduling.fleet import OPEN, Started, Window
 from app.kinds.workflow.scheduling.renting import Renting
@@ -71,9 +71,9 @@ def decide(situation: QueueSituation, choose: Chooser) -> Decided:
         fill = fill[np.argsort(situation.queue.submit[fill], kind="stable")]
     started = _started(situation, choice, order, fill)
     rented = renting.rent(situation, started.starts, order.tolist())
-    return Decided(
-        choice, order.tolist(), started, rented, situation.state._replace(head=_head(situation, choice, started))
-    )
+    state = situation.state
+    state = state._replace(head=_head(situation, choice, started), reserved=(state.done, dict(started.reserved)))
+    return Decided(choice, order.tolist(), started, rented, state)
 
 
 def _sorted(situation: QueueSituation, scores: Floats) -> dispatch.Indices:
@@ -90,7 +90,7 @@ def _head(situation: QueueSituation, choice: Choice, started: Started) -> tuple[
 
 def _started(situation: QueueSituation, choice: Choice, order: dispatch.Indices, fill: dispatch.Indices) -> Started:
     if choice.mechanism == CONSERVATIVE:
-        return fleet.conservative(situation, order.tolist())
+        return reserving(situation, order) if is_pool(situation) else fleet.conservative(situation, order.tolist())
     if is_pool(situation):
         return on_pool(situation, choice.mechanism, order, fill)
     head = situation.state.head
@@ -117,6 +117,28 @@ def on_pool(situation: QueueSituation, mechanism: int, order: dispatch.Indices, 
     window = OPEN if head.task < 0 else Window(int(head.task), 0, float(head.until), int(head.spare), np.inf)
     overtook = _overtook(order.tolist(), started, window) if mechanism != NONE else []
     return Started([(task, 0) for task in started], overtook, window)
+
+
+def reserving(situation: QueueSituation, order: dispatch.Indices) -> Started:
+    """Conservative backfilling on the one node that there is, which keeps what the last decision has reserved.
+
+    What fell due while nothing was reported falls due now.
+    """
+    speed, now, queue = float(situation.layout.nodes.speed[0]), situation.now, situation.queue
+    tasks, chosen = situation.tasks()._replace(expected=situation.expected / speed), np.zeros(len(order), np.int64)
+    done, before = situation.state.reserved
+    rows = ((queue.row.get(name), at) for name, at in before.items())
+    held = {row: max(at, now) for row, at in rows if row is not None and tasks.waiting[row]}
+    reserved = np.full(len(queue), np.inf)
+    reserved[list(held)] = list(held.values())
+    profile = reservations.empty_profile(len(order), len(situation.running))
+    anew = situation.state.done != done or len(held) < len(before)
+    count = reservations.reserve(now, order, anew, tasks, situation.pool(), reserved, profile, chosen)
+    started = chosen[:count].tolist()
+    waiting = [task for task in order.tolist() if tasks.waiting[task] and reserved[task] < np.inf]
+    window = Window(waiting[0], 0, float(reserved[waiting[0]]), 0, 0.0) if waiting else OPEN
+    later = {queue.names[task]: float(reserved[task]) for task in waiting}
+    return Started([(task, 0) for task in started], _overtook(order.tolist(), started, window), window, later)
 
 
 def _overtook(order: Sequence[int], started: Sequence[int], window: Window) -> list[int]:

@@ -7,17 +7,17 @@ is longer than a dozen.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from app.kinds.workflow.queue.state import STARTING, UP
+from app.kinds.workflow.scheduling import reservations
 from app.kinds.workflow.scheduling.dispatch import EASY, NONE
 from app.kinds.workflow.scheduling.placement import Calendar, earliest, grown, occupy
 from app.kinds.workflow.scheduling.situation import QueueSituation
 
-LOOKAHEAD = 100  # tasks that conservative backfilling reserves time for; those behind wait
 MOST_LOOKS = 1_500  # tasks times nodes that it looks at: on many nodes it reserves for fewer tasks
 
 
@@ -43,11 +43,13 @@ OPEN = Window(-1, -1, float("inf"), 0, 0.0)
 
 
 class Started(NamedTuple):
-    """Tasks that start now, with their nodes; which of them overtook; and what the first of the others waits for."""
+    """Tasks that start now, with their nodes; which of them overtook; what the first of the others waits for; and
+    the reserved starts, in seconds, that later decisions must keep, by task."""
 
     starts: list[tuple[int, int]]
     overtook: list[int]
     window: Window
+    reserved: Mapping[str, float] = {}
 
 
 class Allowed:
@@ -281,8 +283,9 @@ def _overtake(engine: Dispatcher, fill: Sequence[int], window: Window, *, spare:
 
 def conservative(situation: QueueSituation, order: Sequence[int]) -> Started:
     """Each task in turn gets the earliest time at which a rented node has room beside all before it; those whose time
-    is now start (Mu'alem and Feitelson 2001). Time is reserved for the first ``LOOKAHEAD`` that can't start, or for
-    fewer on many nodes; those behind them wait."""
+    is now start (Mu'alem and Feitelson 2001). Time is reserved for the first ``reservations.MOST`` that can't start, or
+    for fewer on many nodes; those behind them wait. Later decisions don't keep these reservations.
+    """
     rented = [j for j, (status, _) in situation.state.nodes.items() if status in (UP, STARTING)]
     speed = situation.layout.nodes.speed
     nodes = sorted(rented, key=lambda j: -float(speed[j]))  # the first with room now is the quickest
@@ -291,7 +294,7 @@ def conservative(situation: QueueSituation, order: Sequence[int]) -> Started:
     starts: list[tuple[int, int]] = []
     overtook: list[int] = []
     window, reserved = OPEN, 0
-    reach = max(8, min(LOOKAHEAD, MOST_LOOKS // max(len(nodes), 1)))
+    reach = max(8, min(reservations.MOST, MOST_LOOKS // max(len(nodes), 1)))
     for task in order:
         if task not in allowed:
             continue

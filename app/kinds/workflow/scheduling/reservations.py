@@ -3,7 +3,7 @@
 A task gets the earliest start at which it disturbs nobody. Whenever a task has ended, each in turn may move to an
 earlier place, the first of the order before the others; it never moves to a later one (Mu'alem and Feitelson 2001). But
 where a task runs longer than expected, reservations cannot be kept: all are made anew. Users at their limit hold
-none.
+none, nor do more than ``MOST`` tasks at a time: others wait until one of those starts.
 
 Written in what Numba compiles too. A profile says how many processors are free from each of some times to the next.
 """
@@ -17,6 +17,7 @@ from app.kinds.workflow.scheduling.dispatch import Indices, Pool, Tasks
 from app.kinds.workflow.trace import Seconds
 
 LEAST = 1.0  # seconds: a reservation of no length would hold nothing, and be overtaken for ever
+MOST = 100  # reservations at a time, so that a decision about any number of tasks takes a bounded time
 
 
 class Profile(NamedTuple):
@@ -123,22 +124,26 @@ def reserve(
     if not keep(order, tasks, profile, reserved):
         reserved[order] = np.inf
         begin(now, pool, profile)
-    count = 0
+    count, kept = 0, np.isfinite(reserved[order]).sum()
     for task in order:
+        if kept >= MOST and reserved[task] == np.inf:
+            continue
         before, need, owner = reserved[task], tasks.processors[task], tasks.user[task]
         length = max(tasks.expected[task], LEAST)
         barred = pool.room_tasks[owner] < 1 or pool.room_processors[owner] < need
         if tasks.waiting[task] and (anew or barred or before == now or before == np.inf):
             if before < np.inf:
+                kept -= 1
                 hold(profile, before, before + length, -need)
             begun = np.inf if barred else place(profile, length, need)
             reserved[task] = begun
             if begun < np.inf:
+                kept += 1
                 hold(profile, begun, begun + length, need)
             if begun == now:
                 tasks.waiting[task] = False
                 pool.room_tasks[owner] -= 1
                 pool.room_processors[owner] -= need
                 chosen[count] = task
-                count += 1
+                count, kept = count + 1, kept - 1
     return count

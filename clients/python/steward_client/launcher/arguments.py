@@ -48,6 +48,7 @@ def parser(program: str) -> argparse.ArgumentParser:
     made.add_argument(
         "--target", metavar="METRIC=VALUE", action="append", default=[], help="target for another metric; repeatable"
     )
+    made.add_argument("--policy", metavar="RULE", help="rule to follow instead of the agent or default rule: hold, …")
     made.add_argument("--resource", metavar="NAME=LEAST..MOST/STEP", action="append", default=[], help=_RESOURCE)
     made.add_argument("--iterations", metavar="N", type=int, help="with --learn: number of iterations")
     where = made.add_argument_group(
@@ -124,6 +125,7 @@ def read(program: str, arguments: Sequence[str]) -> Wishes:
         deadline=None if said.deadline is None else wishes.duration(said.deadline),
         targets=wishes.targets(said.target),
         resources=tuple(map(wishes.resource, said.resource)),
+        policy=said.policy,
         iterations=said.iterations,
         pattern=None if said.pattern is None else wishes.pattern(said.pattern),
         watch_file=said.watch_file,

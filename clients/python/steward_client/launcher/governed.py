@@ -73,6 +73,7 @@ class Governed:
             self.spec["name"],
             targets=targets(self.wishes, self.spec, gone),
             first_iteration=first,
+            policy=self.wishes.policy,
             retry=Retry(patience_seconds=PATIENCE_SECONDS),
             wait_seconds=WAIT_SECONDS,
             refusals="log",
@@ -85,6 +86,8 @@ class Governed:
             self.run.start()
             return
         asked = {"workload": self.spec["name"], "targets": targets(self.wishes, self.spec), "token": True}  # nosec B105
+        if self.wishes.policy is not None:
+            asked["policy"] = self.wishes.policy
         begun = self._service.call("POST", "/runs", asked)
         self.run.take_up(begun["id"])
         self._followed = self.watched.follow(Followed(self._service, self.run.id))

@@ -68,6 +68,7 @@ class Wishes:
         learn: whether it is registered, profiled and learned from as far as it has not been.
         deadline: seconds that the command may take; None: as the workload has it.
         targets: of other metrics.
+        policy: name of a rule that decides in place of the agent or the default rule; None: those.
         clean: whether what launchers of other machines started under this name is removed, too.
         pattern, watch_file, marks: where iterations end, where the command does not say so itself.
         restart: whether a command that ended while it was measured may be started again.
@@ -79,6 +80,7 @@ class Wishes:
     clean: bool = False
     deadline: float | None = None
     targets: tuple[tuple[str, float], ...] = ()
+    policy: str | None = None
     resources: tuple[Resource, ...] = ()
     iterations: int | None = None
     pattern: re.Pattern[str] | None = None

@@ -18,6 +18,9 @@ class ClusterStart:
     """ Name of the workload. """
     shadow: int | None | Unset = UNSET
     """ Version of an agent to consult as a shadow: its steps are recorded with each decision, without effect. """
+    policy: None | str | Unset = UNSET
+    """ Name of a rule that decides in this run in place of the promoted agent or the default rule, for comparison;
+    null: those. """
     token: bool | Unset = False
     """ Whether to create a token that can only report to, end and read this run; for a job that should not hold a
     key. """
@@ -31,6 +34,12 @@ class ClusterStart:
         else:
             shadow = self.shadow
 
+        policy: None | str | Unset
+        if isinstance(self.policy, Unset):
+            policy = UNSET
+        else:
+            policy = self.policy
+
         token = self.token
 
         field_dict: dict[str, Any] = {}
@@ -42,6 +51,8 @@ class ClusterStart:
         )
         if shadow is not UNSET:
             field_dict["shadow"] = shadow
+        if policy is not UNSET:
+            field_dict["policy"] = policy
         if token is not UNSET:
             field_dict["token"] = token
 
@@ -61,11 +72,21 @@ class ClusterStart:
 
         shadow = _parse_shadow(d.pop("shadow", UNSET))
 
+        def _parse_policy(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        policy = _parse_policy(d.pop("policy", UNSET))
+
         token = d.pop("token", UNSET)
 
         cluster_start = cls(
             workload=workload,
             shadow=shadow,
+            policy=policy,
             token=token,
         )
 

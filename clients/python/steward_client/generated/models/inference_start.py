@@ -18,6 +18,9 @@ class InferenceStart:
     """ Name of the workload. """
     shadow: int | None | Unset = UNSET
     """ Version of an agent to consult as a shadow: its steps are recorded with each decision, without effect. """
+    policy: None | str | Unset = UNSET
+    """ Name of a rule that decides in this run in place of the promoted agent or the default rule, for comparison;
+    null: those. """
     token: bool | Unset = False
     """ Whether to create a token that can only report to, end and read this run; for a job that should not hold a
     key. """
@@ -34,6 +37,12 @@ class InferenceStart:
         else:
             shadow = self.shadow
 
+        policy: None | str | Unset
+        if isinstance(self.policy, Unset):
+            policy = UNSET
+        else:
+            policy = self.policy
+
         token = self.token
 
         carried = self.carried
@@ -47,6 +56,8 @@ class InferenceStart:
         )
         if shadow is not UNSET:
             field_dict["shadow"] = shadow
+        if policy is not UNSET:
+            field_dict["policy"] = policy
         if token is not UNSET:
             field_dict["token"] = token
         if carried is not UNSET:
@@ -68,6 +79,15 @@ class InferenceStart:
 
         shadow = _parse_shadow(d.pop("shadow", UNSET))
 
+        def _parse_policy(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        policy = _parse_policy(d.pop("policy", UNSET))
+
         token = d.pop("token", UNSET)
 
         carried = d.pop("carried", UNSET)
@@ -75,6 +95,7 @@ class InferenceStart:
         inference_start = cls(
             workload=workload,
             shadow=shadow,
+            policy=policy,
             token=token,
             carried=carried,
         )

@@ -66,6 +66,8 @@ class QueueDecision:
     """ Running tasks, including those that start. """
     busy_processors: int | None | Unset = UNSET
     """ Processors used by running tasks. """
+    wake_at: float | None | Unset = UNSET
+    """ Latest time for the next report: a task starts then, unless one ends before; null: at the next event. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -151,6 +153,12 @@ class QueueDecision:
         else:
             busy_processors = self.busy_processors
 
+        wake_at: float | None | Unset
+        if isinstance(self.wake_at, Unset):
+            wake_at = UNSET
+        else:
+            wake_at = self.wake_at
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -183,6 +191,8 @@ class QueueDecision:
             field_dict["running"] = running
         if busy_processors is not UNSET:
             field_dict["busy_processors"] = busy_processors
+        if wake_at is not UNSET:
+            field_dict["wake_at"] = wake_at
 
         return field_dict
 
@@ -327,6 +337,15 @@ class QueueDecision:
 
         busy_processors = _parse_busy_processors(d.pop("busy_processors", UNSET))
 
+        def _parse_wake_at(data: object) -> float | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(float | None | Unset, data)
+
+        wake_at = _parse_wake_at(d.pop("wake_at", UNSET))
+
         queue_decision = cls(
             run=run,
             workload=workload,
@@ -349,6 +368,7 @@ class QueueDecision:
             waiting=waiting,
             running=running,
             busy_processors=busy_processors,
+            wake_at=wake_at,
         )
 
         queue_decision.additional_properties = d
