@@ -97,7 +97,8 @@ class _Served(ClusterSimulator):
     told: Told
 
     def _begin(self, service: Service, told: Told) -> None:
-        self.service, self.told, self.predicted = service, told, list[Predicted]()
+        self.service, self.told, self.predicted, self.waits = service, told, list[Predicted](), list[Predicted]()
+        self.starts = dict[str, list[float]]()
         self._names = set[str]()
 
     def _decide(self) -> None:
@@ -111,14 +112,21 @@ class _Served(ClusterSimulator):
         }
         self._names, held = names, self.jobs.held.copy()
         at = {self.log[number].name: row for row, number in enumerate(self.which)}
-        for change in self.service(report)["changes"]:
+        answer = self.service(report)
+        for change in answer["changes"]:
             held[at[change["job"]]] = self._given(change)
+        for one in answer["starts"]:
+            low, high = one["seconds_low"], one["seconds_high"]
+            bounds = None if low is None else (low, high)
+            self.waits.append(Predicted(one["job"], self.now, one["seconds"], bounds))
         assert (held.sum(axis=0) <= self.capacity).all()  # noqa: S101 - else the service gave what isn't there
         moved = np.flatnonzero((held != self.jobs.held).any(axis=1) & held.any(axis=1))
         self.jobs = table.move(self.jobs, held, self.settings.restart_seconds)
         self.started(moved)
 
     def _given(self, change: Json) -> Integers:
+        if change["code"] == "started":
+            self.starts.setdefault(change["job"], []).append(self.now)
         if change["seconds_left"] is not None:
             low, high = change["seconds_left_low"], change["seconds_left_high"]
             bounds = None if low is None else (low, high)
@@ -268,7 +276,11 @@ def published(bench: Bench, name: str) -> Iterator[Row]:
         of = f"{name} ({case}: {WORDS[case]}; ratio over resampled jobs {low:.3f}–{high:.3f})"
         yield _row(of, float(ours.mean()), f"{peer.capitalize()}, as published", float(theirs.mean()), GOALS[case])
         if case != "d":
-            yield _covered(f"{name} ({case}: {WORDS[case]})", played, log)
+            of = f"{name} ({case}: {WORDS[case]})"
+            ends = {job.name: job.time + played.completed[job.name] for job in log}
+            yield _covered(of, "ends", [(one, ends[one.job] - one.now) for one in played.predicted])
+            begun = [(one, [at for at in played.starts[one.job] if at > one.now]) for one in played.waits]
+            yield _covered(of, "starts", [(one, starts[0] - one.now) for one, starts in begun])
 
 
 def spread(bench: Bench, name: str) -> Iterator[Row]:
@@ -286,29 +298,27 @@ def spread(bench: Bench, name: str) -> Iterator[Row]:
         yield _row(of, statistics.mean(ours), "goodput rule", statistics.mean(theirs), goal)
 
 
-def _covered(name: str, played: _Served, log: Sequence[Submission]) -> Row:
-    """Share of predictions of a job's end whose interval held, averaged over jobs; and the median of said over real."""
-    ends = {job.name: job.time + played.completed[job.name] for job in log}
+def _covered(name: str, what: str, came: Sequence[tuple[Predicted, float]]) -> Row:
+    """Share of predictions whose interval held what came, averaged over jobs; and the median of said over real."""
     held, said = dict[str, list[bool]](), list[float]()
-    for one in played.predicted:
-        real = max(ends[one.job] - one.now, 1.0)
+    for one, seconds in came:
+        real = max(seconds, 1.0)
         said.append(one.seconds / real)
         if one.bounds is not None:
             held.setdefault(one.job, []).append(one.bounds[0] <= real <= one.bounds[1])
+    if not held:
+        return _told(f"{name}: {len(came)} predictions of {what}, none with an interval", 0.0, "")
     share = float(np.mean([np.mean(each) for each in held.values()]))
     every, median = float(np.mean([one for each in held.values() for one in each])), statistics.median(said)
-    text = f"{name}: ends within their 90 % intervals, by job ({len(held)} jobs; by prediction {every:.2f}; "
+    text = f"{name}: {what} within their 90 % intervals, by job ({len(held)} jobs; by prediction {every:.2f}; "
     text += f"median of said over real {median:.2f})"
     met = "met" if COVERAGE[0] <= share <= COVERAGE[1] else "missed"
-    return {
-        "name": text,
-        "value": share,
-        "unit": "of all",
-        "peer": None,
-        "peer_value": None,
-        "ratio": None,
-        "goal": f"{COVERAGE[0]:g} to {COVERAGE[1]:g}: {met}",
-    }
+    return _told(text, share, f"{COVERAGE[0]:g} to {COVERAGE[1]:g}: {met}")
+
+
+def _told(name: str, value: float, goal: str) -> Row:
+    row = {"name": name, "value": value, "unit": "of all", "peer": None, "peer_value": None}
+    return {**row, "ratio": None, "goal": goal}
 
 
 def _row(name: str, ours: float, peer: str, theirs: float, goal: float) -> Row:

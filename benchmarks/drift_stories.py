@@ -19,6 +19,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -91,7 +92,7 @@ def story(name: str) -> Row:
     with own_service() as steward, Connection(steward.url) as caller:
         steps = told(caller, begin, make, slower)
     states = " → ".join(f"{step['state']} {step['seconds']:.0f} s" for step in steps)
-    text = f"{name}: noticed after {steps[0]['reports']} reports; {states}; {steps[-1]['why']}"
+    text = f"{name}: noticed after {steps[0]['reports']} reports; {states}; {shorten(steps[-1]['why'], 120)}"
     goal = f"ends as {wanted}: {'met' if steps[-1]['state'] == wanted else 'missed'}"
     return _row(text, steps[-1]["seconds"], "s", goal)
 

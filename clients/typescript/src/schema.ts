@@ -1194,6 +1194,12 @@ export interface components {
             /** Changes */
             changes: components["schemas"]["JobChange"][];
             /**
+             * Starts
+             * @description Waiting jobs that start next, in order; at most 100, as far as their starts are known.
+             * @default []
+             */
+            starts?: components["schemas"]["JobStart"][];
+            /**
              * Running
              * @description Jobs that have GPUs.
              */
@@ -2897,6 +2903,31 @@ export interface components {
              * @description When it resumes, if it waits for its next window.
              */
             not_before: string | null;
+        };
+        /**
+         * JobStart
+         * @description Expected start of a job that waits.
+         */
+        JobStart: {
+            /** Job */
+            job: string;
+            /**
+             * Seconds
+             * @description Expected time to its start: when running jobs, as they are expected to end, have left its minimum of GPUs after what the jobs before it take.
+             */
+            seconds: number;
+            /**
+             * Seconds Low
+             * @description Lower bound: with `seconds_high` a 90 % interval, by how far off predictions for other jobs of this run were; null until 19 that waited have started.
+             * @default null
+             */
+            seconds_low?: number | null;
+            /**
+             * Seconds High
+             * @description Upper bound.
+             * @default null
+             */
+            seconds_high?: number | null;
         };
         /**
          * KeyMade

@@ -10,11 +10,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from app.kinds.cluster.decisions.compiled import Compiled
+from app.kinds.cluster.live import waiting
 from app.kinds.cluster.live.advance import advance
 from app.kinds.cluster.live.decide import Change, decide
 from app.kinds.cluster.live.outlook import BelievedOutlook
 from app.kinds.cluster.live.report import EncodedReport, decode
 from app.kinds.cluster.live.state import ClusterState, begin, pack, unpack, weight
+from app.kinds.cluster.live.waiting import ExpectedStart
 from app.kinds.cluster.outcome import risk
 from app.kinds.contract.engine import Answered, DecidedInRuns, Pending, Shadow, Snapshot
 from app.kinds.contract.kind import RunStart
@@ -24,13 +26,16 @@ logger = logging.getLogger(__name__)
 
 
 class Told(NamedTuple):
-    """What a decision says: of which run and report, what changes, by which rule, and what a shadow says to it."""
+    """What a decision says: of which run and report, what changes, by which rule, who starts next, and what a shadow
+    says to it.
+    """
 
     run: str
     reported: int | None
     state: ClusterState
     changes: Sequence[Change]
     rule: str
+    starts: Sequence[ExpectedStart] = ()
     shadow: dict[str, Any] | None = None
 
 
@@ -93,7 +98,8 @@ def _answered(compiled: Compiled, one: Pending, now: datetime) -> Answered:
     advice = compiled.advice(rule, outlook, before, one.report)
     state, changes = decide(compiled.layout, before, advice)
     shadow = None if one.shadow is None else _shadow(compiled, one.shadow, (before, state), outlook, now)
-    told = Told(one.run, one.iteration, state, changes, name, shadow)
+    state, starts = waiting.told(state, outlook, compiled.layout.spec.interval_seconds)
+    told = Told(one.run, one.iteration, state, changes, name, starts, shadow)
     at_risk = risk(compiled, state, outlook)
     return Answered(_encoded(compiled, told, now), state, risk=at_risk, quiet=not state.names)
 
@@ -137,6 +143,7 @@ def _encoded(compiled: Compiled, told: Told, now: datetime) -> bytes:
         "kind": "cluster",
         "at": state.now,
         "changes": [_change(one) for one in told.changes],
+        "starts": [_start(one) for one in told.starts],
         "running": running,
         "waiting": len(state.names) - running,
         "free": int(state.capacity.sum() - state.jobs.held.sum()),
@@ -155,6 +162,11 @@ def _change(one: Change) -> dict[str, Any]:
     times |= {"seconds_left_low": low, "seconds_left_high": high}
     limits = {"seconds_wanted": one.wanted, "ceiling": one.ceiling, "batch": one.batch}
     return {**fields, "text": one.text, "trades": one.trades, **times, **limits}
+
+
+def _start(one: ExpectedStart) -> dict[str, Any]:
+    low, high = (None, None) if one.between is None else (round(part, 1) for part in one.between)
+    return {"job": one.job, "seconds": round(one.seconds, 1), "seconds_low": low, "seconds_high": high}
 
 
 def _reason(told: Told, running: int, failure: str) -> dict[str, str]:

@@ -43,6 +43,22 @@ class JobChange(BaseModel):
     )
 
 
+class JobStart(BaseModel):
+    """Expected start of a job that waits."""
+
+    job: str
+    seconds: float = Field(
+        description="Expected time to its start: when running jobs, as they are expected to end, have left its minimum "
+        "of GPUs after what the jobs before it take."
+    )
+    seconds_low: float | None = Field(
+        default=None,
+        description="Lower bound: with `seconds_high` a 90 % interval, by how far off predictions for other jobs of "
+        "this run were; null until 19 that waited have started.",
+    )
+    seconds_high: float | None = Field(default=None, description="Upper bound.")
+
+
 class ShadowRule(BaseModel):
     """What another agent would have done; recorded, without effect."""
 
@@ -58,6 +74,9 @@ class ClusterDecision(DecisionBase):
     kind: Literal["cluster"]
     at: float = Field(description="Time of the report, in seconds since the run's start.")
     changes: list[JobChange]
+    starts: list[JobStart] = Field(
+        default=[], description="Waiting jobs that start next, in order; at most 100, as far as their starts are known."
+    )
     running: int = Field(description="Jobs that have GPUs.")
     waiting: int = Field(description="Jobs that have no GPUs.")
     free: int = Field(description="Unassigned GPUs.")

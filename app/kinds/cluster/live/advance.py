@@ -60,9 +60,8 @@ def advance(layout: Layout, state: ClusterState, report: EncodedReport) -> Clust
         at = [*positions.values()]
         told = records.progressed(told, at, [report.progressed[place] for place in positions], jobs)
         learned = learning.told(learned, at, told) if layout.spec.convergence else learned
-    after = ClusterState(
-        report.at, tuple(names), jobs, capacity, told, learned, shown, counting.off(state, finished, report.at)
-    )
+    off = counting.off(state, finished, report.at)
+    after = ClusterState(report.at, tuple(names), jobs, capacity, told, learned, shown, off, state.off_starts)
     steps = {at: report.progressed[place] for place, at in positions.items()}
     return counting.measured(after, state, steps) if steps else after
 

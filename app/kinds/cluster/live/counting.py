@@ -21,6 +21,9 @@ from app.kinds.cluster.live.state import ClusterState
 
 MOST_OFF = 256
 """Predictions that are compared with what came."""
+END = "predicted_at", "predicted", "predictions"
+START = "awaited_at", "awaited", "awaits"
+"""Columns of ``Records`` with predictions of ends, and of starts."""
 
 
 def done(records: Records) -> Floats:
@@ -76,28 +79,30 @@ def _step(one: EncodedProgressed, told: Records, jobs: Jobs, at: int, known: Sho
     return step._replace(seconds=seconds - (parts - 1) * computing, computing=computing)
 
 
-def predicted(state: ClusterState, at: Integers, seconds: Floats) -> ClusterState:
-    """The state with predictions of the ends of jobs [K], of which one a job is compared with what comes.
+def predicted(state: ClusterState, at: Integers, seconds: Floats, of: tuple[str, str, str] = END) -> ClusterState:
+    """The state with predictions of the ends or starts of jobs [K], of which one a job is compared with what comes.
 
     Each of a job's is as likely to be that one: the n-th replaces the one before in one case of n.
     """
     told = state.records
-    columns = {name: getattr(told, name).copy() for name in ("predicted_at", "predicted", "predictions")}
+    columns = {name: getattr(told, name).copy() for name in of}
+    moment, said, number = (columns[name] for name in of)
     for job, expected in zip(at.tolist(), seconds.tolist(), strict=True):
-        columns["predictions"][job] += 1
-        count = int(columns["predictions"][job])
+        number[job] += 1
+        count = int(number[job])
         if crc32(f"{state.names[job]} {count}".encode()) % count == 0:
-            columns["predicted_at"][job], columns["predicted"][job] = state.now, expected
+            moment[job], said[job] = state.now, expected
     return state._replace(records=told._replace(**columns))
 
 
-def off(state: ClusterState, finished: Sequence[int], now: float) -> tuple[float, ...]:
-    """How far predictions were off, with those of the jobs at these positions that have finished."""
-    told, found = state.records, list(state.off)
-    for at in finished:
-        took = max(now - float(told.predicted_at[at]), 1.0)
-        if np.isfinite(took) and told.predicted[at] > 0:
-            found.append(float(np.log(took / told.predicted[at])))
+def off(state: ClusterState, over: Sequence[int], now: float, of: tuple[str, str, str] = END) -> tuple[float, ...]:
+    """How far predictions were off, with those of the jobs at these positions that have finished, or start."""
+    found = list(state.off if of == END else state.off_starts)
+    moment, said = (getattr(state.records, name) for name in of[:2])
+    for at in over:
+        took = max(now - float(moment[at]), 1.0)
+        if np.isfinite(took) and said[at] > 0:
+            found.append(float(np.log(took / said[at])))
     return tuple(found[-MOST_OFF:])
 
 

@@ -15,7 +15,7 @@ from app.kinds.cluster.allocation.placement import place
 from app.kinds.cluster.allocation.situation import Rule, Situation
 from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.layout import Layout
-from app.kinds.cluster.live import counting, records
+from app.kinds.cluster.live import counting, records, waiting
 from app.kinds.cluster.live.outlook import BelievedOutlook
 from app.kinds.cluster.live.state import ClusterState
 from app.kinds.cluster.live.trades import trades
@@ -102,7 +102,7 @@ def decide(layout: Layout, state: ClusterState, advice: Advice) -> tuple[Cluster
     ]
     jobs = table.move(state.jobs, held, situation.restart_seconds)
     begun = np.asarray(held.any(axis=1) & ~state.jobs.held.any(axis=1))
-    after = state._replace(jobs=jobs, records=records.started(state.records, begun, jobs))
+    after = waiting.begun(state._replace(jobs=jobs, records=records.started(state.records, begun, jobs)), begun)
     return counting.predicted(after, changed[said], left[said, 1]), changes
 
 

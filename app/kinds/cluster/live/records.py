@@ -28,6 +28,19 @@ CHANGING = (
     "uncounted",
 )
 
+WHOLE = (
+    "batch",
+    "paced_on",
+    "restarts",
+    "batch_initial",
+    "batch_maximum",
+    "gpu_batch_minimum",
+    "gpu_batch_maximum",
+    "predictions",
+    "awaits",
+)
+"""Columns of whole numbers."""
+
 
 class Records(NamedTuple):
     """See the module; what is unknown is not a number, or 0 where it counts something, [J] each.
@@ -54,6 +67,7 @@ class Records(NamedTuple):
         predicted_at, predicted: when one of the predictions of its end was made, drawn at random, and the seconds that
             were expected; NaN: none was.
         predictions: how many were made.
+        awaited_at, awaited, awaits: the same of its next start, while it waits.
     """
 
     application: NDArray[np.object_]
@@ -79,6 +93,9 @@ class Records(NamedTuple):
     predicted_at: Floats
     predicted: Floats
     predictions: Integers
+    awaited_at: Floats
+    awaited: Floats
+    awaits: Integers
 
 
 def none() -> Records:
@@ -86,34 +103,27 @@ def none() -> Records:
     return of(())
 
 
+def untold(count: int) -> Records:
+    """Of so many jobs of which nothing was told."""
+    unknown, zeros, whole = np.full(count, UNKNOWN), np.zeros(count), np.zeros(count, np.int64)
+    given = {"application": np.full(count, "", object), "rises": np.zeros(count, np.bool_)}
+    given |= dict.fromkeys(("iteration", "trained", "done", "done_then", "uncounted"), zeros)
+    given |= dict.fromkeys(WHOLE, whole)
+    return Records(**{name: given.get(name, unknown) for name in Records._fields})
+
+
 def of(came: Sequence[EncodedSubmitted]) -> Records:
     """Of jobs that have just come."""
-    count = len(came)
-    unknown, zeros, whole = np.full(count, UNKNOWN), np.zeros(count), np.zeros(count, np.int64)
-    return Records(
+    batch = np.array([job.batch or 0 for job in came], np.int64)
+    return untold(len(came))._replace(
         application=np.array([job.application or "" for job in came], object),
-        batch=np.array([job.batch or 0 for job in came], np.int64),
         data=np.array([job.data or UNKNOWN for job in came], np.float64),
         iterations=np.array([job.iterations or UNKNOWN for job in came], np.float64),
-        iteration=zeros,
-        value=unknown,
-        rises=zeros.astype(np.bool_),
-        noise_scale=unknown,
-        pace=unknown,
-        paced_on=whole,
-        trained=zeros,
-        restarts=whole,
-        batch_initial=np.array([job.batch or 0 for job in came], np.int64),
+        batch=batch,
+        batch_initial=batch,
         batch_maximum=np.array([job.batch_maximum or 0 for job in came], np.int64),
         gpu_batch_minimum=np.array([job.gpu_batch_minimum or 0 for job in came], np.int64),
         gpu_batch_maximum=np.array([job.gpu_batch_maximum or 0 for job in came], np.int64),
-        rate=unknown,
-        done=zeros,
-        done_then=zeros,
-        uncounted=zeros,
-        predicted_at=unknown,
-        predicted=unknown,
-        predictions=whole,
     )
 
 

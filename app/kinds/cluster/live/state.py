@@ -33,6 +33,7 @@ class ClusterState(NamedTuple):
         learning: their curves, and what convergence has made of them; nothing where the spec has no convergence.
         experience: what jobs of each application have shown, those that ended included.
         off: logarithms of the seconds that jobs took until they finished over those that were expected; the last ones.
+        off_starts: the same of the seconds until jobs that waited started.
     """
 
     now: float
@@ -43,6 +44,7 @@ class ClusterState(NamedTuple):
     learning: Learning
     experience: Experience = MappingProxyType({})
     off: tuple[float, ...] = ()
+    off_starts: tuple[float, ...] = ()
 
 
 def begin(layout: Layout) -> ClusterState:
@@ -53,7 +55,7 @@ def begin(layout: Layout) -> ClusterState:
 def weight(state: ClusterState) -> int:
     """About how many bytes a state takes in memory."""
     jobs = len(state.names) * (JOB_BYTES + 8 * len(state.capacity))
-    return RUN_BYTES + jobs + experience.weight(state.experience) + 32 * len(state.off)
+    return RUN_BYTES + jobs + experience.weight(state.experience) + 32 * (len(state.off) + len(state.off_starts))
 
 
 def pack(state: ClusterState) -> list[Any]:
@@ -72,6 +74,7 @@ def pack(state: ClusterState) -> list[Any]:
         learning.pack(state.learning),
         experience.pack(state.experience),
         list(state.off),
+        list(state.off_starts),
     ]
 
 
@@ -101,6 +104,7 @@ def unpack(stored: list[Any]) -> ClusterState:
         learning.unpack(learned, len(names)),
         experience.unpack(shown[0]) if shown else {},
         tuple(shown[1]) if shown else (),
+        tuple(shown[2]) if len(shown) > 2 else (),
     )
 
 

@@ -15,7 +15,7 @@ from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.learning_curves import Ahead
 from app.kinds.cluster.live.outlook import BelievedOutlook
 from app.kinds.cluster.live.records import UNKNOWN as UNTOLD
-from app.kinds.cluster.live.records import Records
+from app.kinds.cluster.live.records import Records, untold
 from workers.kinds.cluster.simulator.kernels import THERE, UNDISTURBED, Clusters, Rules
 from workers.kinds.cluster.simulator.many import empty
 from workers.kinds.cluster.world.courses import courses, lacking
@@ -132,31 +132,13 @@ class PlayedSource:
         """Data, iterations and pace of each job, and nothing else."""
         clusters = episodes.clusters
         there = clusters.there[b, : clusters.counts[b, THERE]]
-        unknown, none = np.full(len(there), UNTOLD), np.zeros(len(there), np.int64)
-        return Records(
+        return untold(len(there))._replace(
             application=np.array([*self.applications, ""], object)[episodes.drawn.believed[b, there]],
-            batch=none,
             data=episodes.drawn.data[b, there],
-            value=unknown,
-            rises=none > 0,
-            noise_scale=unknown,
-            trained=unknown,
-            restarts=none,
             iterations=episodes.drawn.steps[b, there],
             iteration=clusters.done[b, there] - episodes.drawn.start[b, there],
             pace=episodes.pace[b, there],
             paced_on=episodes.paced_on[b, there],
-            batch_initial=none,
-            batch_maximum=none,
-            gpu_batch_minimum=none,
-            gpu_batch_maximum=none,
-            rate=unknown,
-            done=unknown,
-            done_then=unknown,
-            uncounted=unknown,
-            predicted_at=unknown,
-            predicted=unknown,
-            predictions=none,
         )
 
 

@@ -125,6 +125,7 @@ if TYPE_CHECKING:
     from .job_read_result_type_0 import JobReadResultType0
     from .job_read_state import JobReadState
     from .job_read_type import JobReadType
+    from .job_start import JobStart
     from .key_made import KeyMade
     from .key_made_scopes_item import KeyMadeScopesItem
     from .key_read import KeyRead
@@ -421,6 +422,7 @@ _MODULES = {
     "JobReadResultType0": "job_read_result_type_0",
     "JobReadState": "job_read_state",
     "JobReadType": "job_read_type",
+    "JobStart": "job_start",
     "KeyMade": "key_made",
     "KeyMadeScopesItem": "key_made_scopes_item",
     "KeyRead": "key_read",
@@ -702,6 +704,7 @@ __all__ = (
     "JobReadResultType0",
     "JobReadState",
     "JobReadType",
+    "JobStart",
     "KeyMade",
     "KeyMadeScopesItem",
     "KeyRead",

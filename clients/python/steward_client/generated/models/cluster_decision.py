@@ -19,6 +19,7 @@ from ..types import UNSET, Unset
 if TYPE_CHECKING:
     from ..models.drift_notice import DriftNotice
     from ..models.job_change import JobChange
+    from ..models.job_start import JobStart
     from ..models.reason import Reason
     from ..models.shadow_rule import ShadowRule
 
@@ -67,6 +68,8 @@ class ClusterDecision:
     """ Rule that assigned the GPUs: the heuristic's, or `weighed`, by an agent. """
     drift: list[DriftNotice] | None | Unset = UNSET
     """ Drift detected by this report; returned once. """
+    starts: list[JobStart] | Unset = UNSET
+    """ Waiting jobs that start next, in order; at most 100, as far as their starts are known. """
     shadow: None | ShadowRule | Unset = UNSET
     """ Decision of the run's shadow, if any. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
@@ -131,6 +134,13 @@ class ClusterDecision:
         else:
             drift = self.drift
 
+        starts: list[dict[str, Any]] | Unset = UNSET
+        if not isinstance(self.starts, Unset):
+            starts = []
+            for starts_item_data in self.starts:
+                starts_item = starts_item_data.to_dict()
+                starts.append(starts_item)
+
         shadow: dict[str, Any] | None | Unset
         if isinstance(self.shadow, Unset):
             shadow = UNSET
@@ -166,6 +176,8 @@ class ClusterDecision:
         )
         if drift is not UNSET:
             field_dict["drift"] = drift
+        if starts is not UNSET:
+            field_dict["starts"] = starts
         if shadow is not UNSET:
             field_dict["shadow"] = shadow
 
@@ -175,6 +187,7 @@ class ClusterDecision:
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.drift_notice import DriftNotice  # noqa: PLC0415
         from ..models.job_change import JobChange  # noqa: PLC0415
+        from ..models.job_start import JobStart  # noqa: PLC0415
         from ..models.reason import Reason  # noqa: PLC0415
         from ..models.shadow_rule import ShadowRule  # noqa: PLC0415
 
@@ -267,6 +280,15 @@ class ClusterDecision:
 
         drift = _parse_drift(d.pop("drift", UNSET))
 
+        _starts = d.pop("starts", UNSET)
+        starts: list[JobStart] | Unset = UNSET
+        if _starts is not UNSET:
+            starts = []
+            for starts_item_data in _starts:
+                starts_item = JobStart.from_dict(starts_item_data)
+
+                starts.append(starts_item)
+
         def _parse_shadow(data: object) -> None | ShadowRule | Unset:
             if data is None:
                 return data
@@ -305,6 +327,7 @@ class ClusterDecision:
             wake_at=wake_at,
             rule=rule,
             drift=drift,
+            starts=starts,
             shadow=shadow,
         )
 

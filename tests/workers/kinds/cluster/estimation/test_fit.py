@@ -97,7 +97,12 @@ class TestModel:
 
     def test_faster_gpus_were_measured_as_such(self, model: ClusterModel) -> None:
         fast = ClusterModel.from_bytes(fit(workload(SAMPLES[JSON], spec(speed=2.0)), 0).model)
-        assert_allclose(fast.throughput.log_seconds, model.throughput.log_seconds + np.log(2), atol=0.02)
+        for row in STEPS:
+            place = Place(*(np.array(value) for value in (row["gpus"], row["nodes"], row["batch"] / row["gpus"])))
+            slow, quick = (
+                float(seconds(one.throughput, one.positions[row["application"]], place)) for one in (fast, model)
+            )
+            assert slow == pytest.approx(2 * quick, rel=0.05)
 
     def test_too_few_steps_are_said(self) -> None:
         body = (

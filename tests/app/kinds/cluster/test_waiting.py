@@ -1,0 +1,65 @@
+"""When jobs that wait are said to start, and when they do."""
+
+from __future__ import annotations
+
+import heapq
+
+import numpy as np
+import pytest
+
+from app.kinds.cluster.spec import ClusterSpec
+from tests.app.kinds.cluster.test_experience import Live, came, on
+
+TWO = ClusterSpec.model_validate(
+    {"name": "lab", "kind": "cluster", "nodes": [{"name": "n", "count": 2, "gpus": 4}], "restart_seconds": 0}
+)
+
+
+def test_starts_are_told_in_order_of_queues_and_submission_as_running_jobs_end() -> None:
+    run = Live(TWO)
+    whole = {"minimum": 4, "maximum": 4, "iterations": 10}
+    run.report(at=0, submitted=[came("a", "x", 4, batch=8, **whole), came("b", "x", 4, batch=8, **whole)])
+    run.report(at=60, progressed=[{**on("a", 1.0), "iteration": 2}, {**on("b", 1.0), "iteration": 1}])
+    answer = run.report(at=120, submitted=[came(name, "x", 4, batch=8, **whole) for name in "cde"])
+    assert answer["waiting"] == 3
+    left = run.on.outlook(run.state).seconds_left(run.state.jobs.gpus[:, None])[:2, 0]
+    first, second, *rest = answer["starts"]
+    assert rest == []  # what runs leaves nothing to e that could be told
+    assert [first["job"], second["job"]] == ["c", "d"]
+    assert [first["seconds"], second["seconds"]] == pytest.approx(sorted(left), abs=0.1)
+    assert first["seconds"] < second["seconds"]
+    assert first["seconds_low"] is None
+
+
+def test_of_jobs_that_were_never_measured_no_start_is_told() -> None:
+    answer = Live(TWO).report(at=0, submitted=[came(name, None, 8, minimum=8, maximum=8) for name in "abc"])
+    assert (answer["waiting"], answer["starts"]) == (2, [])
+
+
+def test_intervals_hold_from_nineteen_starts_on() -> None:
+    random, run, said = np.random.default_rng(3), Live(TWO), dict[str, tuple[float, float, float]]()
+    within, ends, number = list[bool](), list[tuple[float, str]](), 0
+    comes = np.cumsum(random.exponential(330.0, 250)).tolist()
+    seconds = dict(zip([f"j{n}" for n in range(250)], random.lognormal(6.3, 0.5, 250).tolist(), strict=True))
+    while comes or ends:
+        now = min(comes[0] if comes else np.inf, ends[0][0] if ends else np.inf)
+        ended = [heapq.heappop(ends)[1] for _ in range(len(ends)) if ends[0][0] <= now]
+        submitted = []
+        while comes and comes[0] <= now:
+            comes.pop(0)
+            submitted.append(came(f"j{number}", "x", 4, batch=8, minimum=4, maximum=4))
+            number += 1
+        running = [on(name, 1.0) for _, name in ends]
+        answer = run.report(at=now, submitted=submitted, progressed=running, ended=[{"job": name} for name in ended])
+        for change in answer["changes"]:
+            if change["code"] == "started":
+                heapq.heappush(ends, (now + seconds[change["job"]], change["job"]))
+                moment, low, high = said.pop(change["job"], (0.0, 0.0, 0.0))
+                within += [low <= now - moment <= high] if high else []
+        for start in answer["starts"]:
+            if start["seconds_low"] is not None:
+                assert start["seconds_low"] < start["seconds_high"]
+                said.setdefault(start["job"], (now, start["seconds_low"], start["seconds_high"]))
+        assert all((start["seconds_low"] is None) == (len(run.state.off_starts) < 19) for start in answer["starts"])
+    assert len(within) > 40
+    assert 0.75 <= np.mean(within) < 1
