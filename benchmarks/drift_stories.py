@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from textwrap import shorten
 from typing import Any
 
@@ -51,10 +51,15 @@ def answered(caller: Connection, farm: Farm, slower: float) -> list[Row]:
         found = caller.call("GET", f"/workloads/{NAME}/drift")[1]["adaptations"]
         if found and found[0]["finished_at"] is not None:
             break
+    steps = found[0]["steps"] if found else [{"state": "unnoticed", "why": "nothing", "at": _now()}]
     return [
         {"state": step["state"], "why": step["why"], "seconds": datetime.fromisoformat(step["at"]).timestamp() - began}
-        for step in found[0]["steps"]
+        for step in steps
     ]
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat()
 
 
 def unlearned(caller: Connection) -> None:
@@ -72,7 +77,7 @@ def told(caller: Connection, begin: Callable[[Connection], object], make: type[F
     Farm.go(farm, caller, USUAL)
     shifted = farm.number
     steps = answered(caller, farm, slower)
-    noticed = caller.call("GET", f"/runs/{farm.run}")[1]["drift"][0]
+    noticed = [*caller.call("GET", f"/runs/{farm.run}")[1]["drift"], {"iteration": farm.number}][0]
     print(*(f"{step['seconds']:.1f} s {step['state']}: {step['why']}" for step in steps), sep="\n")
     steps[0] |= {"reports": noticed["iteration"] - shifted}
     return steps

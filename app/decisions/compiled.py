@@ -16,7 +16,7 @@ from app.kinds.registry import KINDS
 from app.workloads.snapshot import WorkloadCache
 
 logger = logging.getLogger(__name__)
-Key = tuple[str, str]
+Key = tuple[str, str, str]
 LARGEST_CACHE = 256
 
 
@@ -48,14 +48,27 @@ class CompiledCache:
 
 
 def by_rule(compiled: CompiledWorkload, rule: str) -> CompiledWorkload:
-    """The same workload, decided for by a rule that its engine names; agents are left out. It may take a moment."""
+    """The same workload, decided for by a rule; agents are left out. Compiling takes a moment, the first time.
+
+    Where the rule can't decide any more (its domain model can't be read, or it is gone), the default rule answers as a
+    fallback.
+    """
     snapshot = compiled.snapshot
     found = snapshot.by_rule.get(rule)
     if found is None:
+        engine = KINDS[snapshot.spec.kind].engine
+        there = rule in engine.rules(compiled)
         alone = replace(
-            snapshot, rule=rule, agent_version=None, artifact=None, problem="", policies={}, shadow=None, by_rule={}
+            snapshot,
+            rule=rule if there else "",
+            problem="" if there else f"rule {rule} can't decide for this workload any more",
+            agent_version=None,
+            artifact=None,
+            policies={},
+            shadow=None,
+            by_rule={},
         )
-        found = snapshot.by_rule.setdefault(rule, KINDS[snapshot.spec.kind].engine.compile(alone))
+        found = snapshot.by_rule.setdefault(rule, engine.compile(alone))
     return found
 
 
@@ -67,19 +80,21 @@ class CompiledWorkloads:
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="compile")
         self._fetching: dict[tuple[asyncio.AbstractEventLoop, Key], asyncio.Future[CompiledWorkload]] = {}
 
-    async def get(self, workload: str, tenant: str) -> CompiledWorkload:
-        """The compiled workload, at most a poll out of date.
+    async def get(self, workload: str, tenant: str, rule: str = "") -> CompiledWorkload:
+        """The compiled workload, at most a poll out of date; ``rule``: see ``by_rule``.
 
         Raises:
             NotFound: no such workload.
         """
-        compiled = self.peek(workload, tenant)
-        return compiled if compiled is not None else await self._fetched((workload, tenant))
+        compiled = self.peek(workload, tenant, rule)
+        return compiled if compiled is not None else await self._fetched((workload, tenant, rule))
 
-    def peek(self, workload: str, tenant: str) -> CompiledWorkload | None:
+    def peek(self, workload: str, tenant: str, rule: str = "") -> CompiledWorkload | None:
         """The same where it is at hand, else None."""
         snapshot = self._snapshots.peek(workload, tenant)
-        return None if snapshot is None else self._cache.peek(snapshot)
+        if snapshot is None:
+            return None
+        return snapshot.by_rule.get(rule) if rule else self._cache.peek(snapshot)
 
     async def _fetched(self, key: Key) -> CompiledWorkload:
         loop = asyncio.get_running_loop()
@@ -90,9 +105,10 @@ class CompiledWorkloads:
             fetching.add_done_callback(lambda _: self._fetching.pop((loop, key), None))
         return await asyncio.shield(fetching)
 
-    def fetch(self, workload: str, tenant: str) -> CompiledWorkload:
+    def fetch(self, workload: str, tenant: str, rule: str = "") -> CompiledWorkload:
         """The same, for a thread that may wait."""
-        return self._cache.get(self._snapshots.get(workload, tenant))
+        compiled = self._cache.get(self._snapshots.get(workload, tenant))
+        return by_rule(compiled, rule) if rule else compiled
 
     def current(self, workload: str, tenant: str) -> CompiledWorkload:
         """The workload as the database has it now, compiled, for a thread that may wait.

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from app.agents.algorithms import ONLINE
 from app.database.tables import Adaptation, Iteration, Job, Run, Workload
-from app.database.tables.run import DRIFTED
+from app.database.tables.run import DRIFTED, RULED
 from app.kinds.contract.drift import Chain
 from app.samples.repository import Cut
 
@@ -94,9 +94,16 @@ def concerned(session: Session) -> Sequence[str]:
     ).all()
 
 
-def runs(session: Session, workload_id: str, *, drifted: bool = False) -> Sequence[Run]:
-    """The newest runs that have reported; ``drifted``: that have noticed something, and go on."""
+def runs(session: Session, workload_id: str, *, drifted: bool = False, ruled: bool = True) -> Sequence[Run]:
+    """The newest runs that have reported.
+
+    Args:
+        drifted: only those that have noticed something, and go on.
+        ruled: also those that name the rule that decides for them.
+    """
     statement = select(Run).where(Run.workload_id == workload_id, Run.next_iteration > 0)
+    if not ruled:
+        statement = statement.where(~RULED)
     if drifted:
         statement = statement.where(DRIFTED, Run.state == "running")
     return session.scalars(statement.order_by(Run.created_at.desc(), Run.id.desc()).limit(MOST_RUNS)).all()

@@ -277,18 +277,16 @@ def _lost(on: Context, found: Sequence[Sequence[Mapping[str, Any]]]) -> str:
     return ""
 
 
-def _decided(on: Context) -> list[Run]:
-    """Runs that whoever answered for the workload decided for: not those that name a rule."""
-    return [run for run in repository.runs(on.session, on.workload.id) if "policy" not in run.start]
-
-
 def watched(on: Context) -> None:
     """The agent has answered for the window: it is kept, or what was before it answers again."""
     version, before = on.adaptation.agent_version, on.adaptation.predecessor
     if set(agents.rivals(on.workload).values()) != {version}:
         on.end("superseded", "another agent was promoted, or this one taken back, by hand")
         return
-    runs = [(run.id, restored(run.drift).blocks) for run in reversed(_decided(on))]
+    runs = [
+        (run.id, restored(run.drift).blocks)
+        for run in reversed(repository.runs(on.session, on.workload.id, ruled=False))
+    ]
     after, wanted = [mean for _, own in runs for mean in means(own, version)], on.response.window_reports // BLOCK
     if len(after) < wanted:
         return

@@ -11,6 +11,7 @@ from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
 from app.database.tables import Iteration, Run
+from app.database.tables.run import RULED
 from app.runs.repository import RUNNING
 
 LARGEST = 500
@@ -25,9 +26,11 @@ class Logged(NamedTuple):
 
 
 def logged(session: Session, workload_id: str, limit: int = LARGEST) -> list[Logged]:
-    """The workload's last ended runs with reports, newest first."""
+    """The workload's last ended runs with reports, newest first; not those that name the rule that decided for them:
+    what an agent would have gained over it says nothing of what answers.
+    """
     ended = select(Run.id, Run.start).where(
-        Run.workload_id == workload_id, Run.state != "running", Run.next_iteration > 0, Run.kept_from.is_(None)
+        Run.workload_id == workload_id, Run.state != "running", Run.next_iteration > 0, Run.kept_from.is_(None), ~RULED
     )
     found = []
     for run, start in session.execute(ended.order_by(Run.created_at.desc(), Run.id.desc()).limit(limit)).all():

@@ -25,7 +25,7 @@ import msgspec
 from app.database.base import utc_now
 from app.database.engine import Database
 from app.decisions import service as decisions
-from app.decisions.compiled import CompiledWorkloads, by_rule
+from app.decisions.compiled import CompiledWorkloads
 from app.decisions.shadow import Shadows
 from app.drift.detector import new_notices
 from app.drift.metering import DriftMeter
@@ -115,9 +115,12 @@ class Reporter:
                 if not _is_next(live, iteration, fresh):
                     live = None
                     continue
-                compiled = await self._compiled_for(live)
-                if iteration != live.following:
-                    continue
+                rule = live.start.get("policy", "")
+                compiled = self._compiled.peek(live.workload_id, tenant, rule)
+                if compiled is None:
+                    compiled = await self._compiled.get(live.workload_id, tenant, rule)
+                    if iteration != live.following:
+                        continue
                 item = _item(live, compiled, iteration, given)
                 if not KINDS[live.kind].engine.quick:
                     item.answered = await self._in_thread(answer_alone, item, self._clock())
@@ -130,17 +133,6 @@ class Reporter:
         finally:
             self._waiting.leave(number)
         raise Unavailable(f"other reports of run {run} keep coming in between", retry_after=1)
-
-    async def _compiled_for(self, live: Live) -> CompiledWorkload:
-        """What a run is decided with. Where that isn't at hand, it takes time, and the run may move on meanwhile."""
-        compiled = self._compiled.peek(live.workload_id, live.tenant)
-        if compiled is None:
-            compiled = await self._compiled.get(live.workload_id, live.tenant)
-        rule = live.start.get("policy")
-        if rule is None:
-            return compiled
-        found = compiled.snapshot.by_rule.get(rule)
-        return found if found is not None else await self._in_thread(by_rule, compiled, rule)
 
     def _known(self, run: str) -> Live | None:
         live = self._runs.get(run)

@@ -57,6 +57,9 @@ def start(
     given = kind.start.model_validate(body)
     identifier, moment = new_id(), now()
     if given.policy is not None:
+        if given.shadow is not None:
+            accepted = "must be null where a policy is named: shadows are compared with what answers by default"
+            raise Invalid(f"/shadow: {accepted}", errors=[FieldError("/shadow", accepted, given.shadow)])
         compiled = by_rule(compiled, _known_rule(compiled, given.policy))
     begun = kind.engine.begin(compiled, identifier, given, moment)
     snapshot, decision = compiled.snapshot, msgspec.json.decode(begun.decision)

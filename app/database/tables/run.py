@@ -57,3 +57,7 @@ class Run(IdMixin, TenantMixin, CreatedMixin, Base):
     """What the test for drifts keeps, and what it has noticed; none before the first report that tells of one."""
     drifts: Mapped[int] = mapped_column(default=0)
     """How many it has noticed."""
+
+
+RULED = Run.start["policy"].as_string().is_not(None)
+"""Of runs that name the rule that decides for them."""

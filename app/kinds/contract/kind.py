@@ -39,8 +39,8 @@ class RunStart(BaseModel):
         default=None,
         min_length=1,
         max_length=63,
-        description="Name of a rule that decides in this run in place of the promoted agent or the default rule, for "
-        "comparison; null: those.",
+        description="Name of a rule that decides from the first report on, in place of the promoted agent or the "
+        "default rule, for comparison; null: those. Not together with `shadow`.",
     )
     token: bool = Field(
         default=False,

@@ -5823,7 +5823,7 @@ export interface components {
             shadow?: number | null;
             /**
              * Policy
-             * @description Name of a rule that decides in this run in place of the promoted agent or the default rule, for comparison; null: those.
+             * @description Name of a rule that decides from the first report on, in place of the promoted agent or the default rule, for comparison; null: those. Not together with `shadow`.
              * @default null
              */
             policy?: string | null;
@@ -5852,7 +5852,7 @@ export interface components {
             shadow?: number | null;
             /**
              * Policy
-             * @description Name of a rule that decides in this run in place of the promoted agent or the default rule, for comparison; null: those.
+             * @description Name of a rule that decides from the first report on, in place of the promoted agent or the default rule, for comparison; null: those. Not together with `shadow`.
              * @default null
              */
             policy?: string | null;
@@ -5887,7 +5887,7 @@ export interface components {
             shadow?: number | null;
             /**
              * Policy
-             * @description Name of a rule that decides in this run in place of the promoted agent or the default rule, for comparison; null: those.
+             * @description Name of a rule that decides from the first report on, in place of the promoted agent or the default rule, for comparison; null: those. Not together with `shadow`.
              * @default null
              */
             policy?: string | null;
@@ -5952,7 +5952,7 @@ export interface components {
             shadow?: number | null;
             /**
              * Policy
-             * @description Name of a rule that decides in this run in place of the promoted agent or the default rule, for comparison; null: those.
+             * @description Name of a rule that decides from the first report on, in place of the promoted agent or the default rule, for comparison; null: those. Not together with `shadow`.
              * @default null
              */
             policy?: string | null;

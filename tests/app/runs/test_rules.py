@@ -6,11 +6,16 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from sqlalchemy import update
 
 from app.database.engine import Database
+from app.database.tables import DomainModel
+from app.drift import repository
 from app.kinds.registry import KINDS
 from app.main import create_app
+from app.runs.logs import logged
 from app.settings import Settings
+from app.workloads import service as workloads
 from tests.app.both import on_both
 from tests.app.domain_models.published import publish_agent, publish_model
 
@@ -46,6 +51,7 @@ def test_every_rule_decides(kind: str, client: TestClient) -> None:
             decision = told(client, run, number, report)
             assert decision["source"] == ("agent" if rule == "agent" else "heuristic"), decision["reason"]
             assert rule in ("agent", decision["policy"].removesuffix("+easy"))
+            assert decision.get("rule", rule) == rule
             assert decision["agent"] is None
         assert client.get(f"/runs/{run}").json()["start"]["policy"] == rule
 
@@ -73,3 +79,52 @@ def test_a_rule_decides_beside_the_champion(
     again = TestClient(create_app(settings, backend))  # the run outlives the process, and the champion
     assert told(again, held, 1)["policy"] == "hold"
     assert told(again, plain, 1)["policy"] == "pid"
+
+
+def test_what_contradicts_a_rule_is_refused(client: TestClient, workload: str, backend: Database) -> None:
+    publish_model(backend, workload)
+    publish_agent(backend, workload)
+    refused = client.post("/runs", json={"workload": workload, "policy": "hold", "shadow": 1})
+    assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/shadow")
+    example = KINDS["inference"].example
+    assert client.post("/workloads", json=example.spec).status_code == 201
+    body = {"workload": example.spec["name"], "carried": True, "policy": "first_come_first_served"}
+    refused = client.post("/runs", json=body)
+    assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/policy")
+
+
+def test_where_a_rule_can_decide_no_more_the_default_one_answers_and_says_so(
+    client: TestClient, workload: str, backend: Database, settings: Settings
+) -> None:
+    publish_model(backend, workload)
+    moving, holding = begun(client, workload, policy="static_best"), begun(client, workload, policy="hold")
+    assert told(client, moving, 0)["policy"] == "static_best"
+    with backend.session() as session:
+        session.execute(update(DomainModel).values(table=b"unreadable"))
+    again = TestClient(create_app(settings, backend))
+    decision = told(again, moving, 1)
+    assert (decision["source"], decision["policy"]) == ("fallback", "threshold")
+    assert "rule static_best can't decide for this workload any more" in decision["reason"]["text"]
+    assert told(again, holding, 0)["policy"] == "hold"
+
+
+def test_different_rules_share_gpus_differently(client: TestClient) -> None:
+    example = KINDS["cluster"].example
+    assert client.post("/workloads", json=example.spec).status_code == 201
+    shares = {}
+    for rule in ("fifo", "equal_share"):
+        run = begun(client, example.spec["name"], policy=rule)
+        shares[rule] = [told(client, run, n, report)["changes"] for n, report in enumerate(example.reports)]
+    assert shares["fifo"] != shares["equal_share"]
+
+
+def test_runs_by_a_rule_are_no_evidence_about_agents(client: TestClient, workload: str, backend: Database) -> None:
+    plain, ruled = begun(client, workload), begun(client, workload, policy="hold")
+    for run in (plain, ruled):
+        told(client, run, 0)
+        assert client.patch(f"/runs/{run}", json={"state": "finished"}).status_code == 200
+    with backend.session() as session:
+        row = workloads.require(session, "default", workload)
+        assert [len(one.reports) for one in logged(session, row.id)] == [1]
+        assert [run.id for run in repository.runs(session, row.id, ruled=False)] == [plain]
+        assert {run.id for run in repository.runs(session, row.id)} == {plain, ruled}

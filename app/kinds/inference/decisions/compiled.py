@@ -50,7 +50,7 @@ class Compiled:
         model: ServiceModel | None = snapshot.model
         self.fleet = Fleet(self.layout)
         self.watch = None if model is None else Watch(self.layout, model)
-        self._rule: Policy = self.rules.get(snapshot.rule, next(iter(self.rules.values())))
+        self._rule: Policy = self.rules[snapshot.rule or next(iter(self.rules))]
         self._offering: Policy = WITHOUT_MODEL if model is None else OFFERING
         self.projector = Projector.of(self.layout, model)
         self._durations: Durations | None = None if self.seconds is None else self.seconds.tolist()

@@ -34,7 +34,13 @@ class InferenceEngine(DecidedInRuns):
         return tuple(compiled.rules)
 
     def begin(self, compiled: Compiled, run: str, start: InferenceStart, now: datetime) -> Answered:
-        """Nothing starts before the first report."""
+        """Nothing starts before the first report.
+
+        Raises:
+            InvalidInput: a rule is named in a run that the client decides for.
+        """
+        if start.carried and start.policy is not None:
+            raise invalid("/policy", "must be null where carried is true: the client decides", start.policy)
         usual = None if start.carried else compiled.projector.usual  # a client that decides is told no rates
         midnight = now.timestamp() % DAY_SECONDS
         state = begin(compiled.layout, compiled.fleet, usual, carried=start.carried, midnight=midnight)

@@ -39,7 +39,7 @@ class Compiled:
         self.predictor: Predictor | None = snapshot.model
         spec = self.layout.spec
         wanted = snapshot.rule or spec.strategy
-        strategy = DEFAULT_STRATEGY if wanted == AGENT else wanted
+        strategy = self.strategy = DEFAULT_STRATEGY if wanted == AGENT else wanted
         self.shipped = shipped() if wanted == AGENT else None
         self.heuristic = f"{strategy}+{spec.backfilling}"
         self._own = by_strategy(strategy, spec.backfilling, spec.backfill_order)

@@ -139,7 +139,7 @@ def _encoded(
         decided_at=timestamp(now),
         shadow=None if subject.shadow is None else _consulted(compiled, situation, decided, subject.shadow),
         **_counted(situation, decided),
-        wake_at=min(decided.started.reserved.values(), default=None),
+        wake_at=min(decided.started.reserved.starts.values(), default=None),
     )
     return msgspec.json.encode(decision)
 
@@ -197,7 +197,7 @@ def _nothing(
         source="heuristic" if begun else "fallback",
         agent=compiled.snapshot.agent_version,
         policy=compiled.heuristic,
-        reason=EncodedQueueReason(code, text, spec.strategy, spec.backfilling),
+        reason=EncodedQueueReason(code, text, compiled.strategy, spec.backfilling),
         warnings=[EncodedWarning(*warning) for warning in subject.warnings],
         valid_for_iterations=1,
         decided_at=timestamp(now),

@@ -84,6 +84,23 @@ COLUMNS = (
 )
 
 
+class Reserved(NamedTuple):
+    """What was reserved, and by what it shows that reservations may move forward since.
+
+    Attributes:
+        done: how many tasks had finished.
+        free: processors that the decision left free.
+        starts: seconds, by task.
+    """
+
+    done: int
+    free: int
+    starts: dict[str, float]
+
+
+NOTHING_RESERVED = Reserved(0, 0, {})
+
+
 class State(NamedTuple):
     """A run between two reports.
 
@@ -99,7 +116,7 @@ class State(NamedTuple):
         weight: of the regression of run times, see ``run_times.Regression``.
         covariance: of the same.
         plan: of a workflow, by which it goes on; None where none was searched for.
-        reserved: how many tasks had finished when starts were reserved, and those starts, seconds, by task.
+        reserved: starts that tasks hold.
     """
 
     now: float
@@ -113,7 +130,7 @@ class State(NamedTuple):
     weight: Floats
     covariance: Floats
     plan: QueuePlan | None = None
-    reserved: tuple[int, dict[str, float]] = (0, {})
+    reserved: Reserved = NOTHING_RESERVED
 
 
 def begin(layout: Layout) -> State:
@@ -157,7 +174,7 @@ def unpack(stored: list[Any]) -> State:
         np.array(weight),
         np.array(covariance),
         plans.unpack(more[2]) if len(more) > 2 else None,
-        tuple(more[3]) if len(more) > 3 else (0, {}),
+        Reserved(*more[3]) if len(more) > 3 else NOTHING_RESERVED,
     )
 
 

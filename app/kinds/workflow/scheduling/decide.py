@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.kinds.workflow.queue.state import Floats, State
+from app.kinds.workflow.queue.state import Floats, Reserved, State
 from app.kinds.workflow.scheduling import dispatch, fleet, renting, reservations
 from app.kinds.workflow.scheduling.dispatch import CONSERVATIVE, EASY, MECHANISMS, NONE, Head
 from app.kinds.workflow.scheduling.fleet import OPEN, Started, Window
@@ -72,7 +72,7 @@ def decide(situation: QueueSituation, choose: Chooser) -> Decided:
     started = _started(situation, choice, order, fill)
     rented = renting.rent(situation, started.starts, order.tolist())
     state = situation.state
-    state = state._replace(head=_head(situation, choice, started), reserved=(state.done, dict(started.reserved)))
+    state = state._replace(head=_head(situation, choice, started), reserved=started.reserved)
     return Decided(choice, order.tolist(), started, rented, state)
 
 
@@ -122,23 +122,28 @@ def on_pool(situation: QueueSituation, mechanism: int, order: dispatch.Indices, 
 def reserving(situation: QueueSituation, order: dispatch.Indices) -> Started:
     """Conservative backfilling on the one node that there is, which keeps what the last decision has reserved.
 
-    What fell due while nothing was reported falls due now.
+    What fell due while nothing was reported falls due now. Reservations may move forward where a task has ended, or
+    more is free than the last decision left, or a reservation was given up.
     """
     speed, now, queue = float(situation.layout.nodes.speed[0]), situation.now, situation.queue
     tasks, chosen = situation.tasks()._replace(expected=situation.expected / speed), np.zeros(len(order), np.int64)
-    done, before = situation.state.reserved
+    done, free, before = situation.state.reserved
     rows = ((queue.row.get(name), at) for name, at in before.items())
     held = {row: max(at, now) for row, at in rows if row is not None and tasks.waiting[row]}
     reserved = np.full(len(queue), np.inf)
     reserved[list(held)] = list(held.values())
     profile = reservations.empty_profile(len(order), len(situation.running))
-    anew = situation.state.done != done or len(held) < len(before)
-    count = reservations.reserve(now, order, anew, tasks, situation.pool(), reserved, profile, chosen)
+    pool = situation.pool()
+    level = int(pool.level[0])
+    anew = situation.state.done != done or level > free or len(held) < len(before)
+    count = reservations.reserve(now, order, anew, tasks, pool, reserved, profile, chosen)
     started = chosen[:count].tolist()
     waiting = [task for task in order.tolist() if tasks.waiting[task] and reserved[task] < np.inf]
     window = Window(waiting[0], 0, float(reserved[waiting[0]]), 0, 0.0) if waiting else OPEN
     later = {queue.names[task]: float(reserved[task]) for task in waiting}
-    return Started([(task, 0) for task in started], _overtook(order.tolist(), started, window), window, later)
+    left = level - int(queue.processors[started].sum())
+    found = Reserved(situation.state.done, left, later)
+    return Started([(task, 0) for task in started], _overtook(order.tolist(), started, window), window, found)
 
 
 def _overtook(order: Sequence[int], started: Sequence[int], window: Window) -> list[int]:

@@ -7,12 +7,12 @@ is longer than a dozen.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from app.kinds.workflow.queue.state import STARTING, UP
+from app.kinds.workflow.queue.state import NOTHING_RESERVED, STARTING, UP, Reserved
 from app.kinds.workflow.scheduling import reservations
 from app.kinds.workflow.scheduling.dispatch import EASY, NONE
 from app.kinds.workflow.scheduling.placement import Calendar, earliest, grown, occupy
@@ -44,12 +44,12 @@ OPEN = Window(-1, -1, float("inf"), 0, 0.0)
 
 class Started(NamedTuple):
     """Tasks that start now, with their nodes; which of them overtook; what the first of the others waits for; and
-    the reserved starts, in seconds, that later decisions must keep, by task."""
+    what later decisions must keep."""
 
     starts: list[tuple[int, int]]
     overtook: list[int]
     window: Window
-    reserved: Mapping[str, float] = {}
+    reserved: Reserved = NOTHING_RESERVED
 
 
 class Allowed:

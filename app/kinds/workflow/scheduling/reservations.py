@@ -17,7 +17,7 @@ from app.kinds.workflow.scheduling.dispatch import Indices, Pool, Tasks
 from app.kinds.workflow.trace import Seconds
 
 LEAST = 1.0  # seconds: a reservation of no length would hold nothing, and be overtaken for ever
-MOST = 100  # reservations at a time, so that a decision about any number of tasks takes a bounded time
+MOST = 100  # reservations at a time: each that is looked for takes as long as there are reservations
 
 
 class Profile(NamedTuple):
@@ -36,7 +36,7 @@ class Profile(NamedTuple):
 
 def empty_profile(tasks: int, running: int) -> Profile:
     """Room for the reservations of so many tasks beside so many that run."""
-    points = 2 * tasks + running + 4
+    points = 3 * tasks + running + 4  # what is kept has a start and an end, and each may get another end
     return Profile(np.zeros(points), np.zeros(points, np.int64), np.zeros(1, np.int64))
 
 
@@ -124,14 +124,20 @@ def reserve(
     if not keep(order, tasks, profile, reserved):
         reserved[order] = np.inf
         begin(now, pool, profile)
-    count, kept = 0, np.isfinite(reserved[order]).sum()
-    for task in order:
-        if kept >= MOST and reserved[task] == np.inf:
-            continue
-        before, need, owner = reserved[task], tasks.processors[task], tasks.user[task]
-        length = max(tasks.expected[task], LEAST)
-        barred = pool.room_tasks[owner] < 1 or pool.room_processors[owner] < need
-        if tasks.waiting[task] and (anew or barred or before == now or before == np.inf):
+    count, kept, skipped = 0, np.isfinite(reserved[order]).sum(), 0
+    for again in (False, True):  # those that found no room among ``MOST`` come after those that have left it
+        if again and (skipped == 0 or kept >= MOST):
+            break
+        for task in order:
+            before, need, owner = reserved[task], tasks.processors[task], tasks.user[task]
+            full = kept >= MOST and before == np.inf
+            skipped += full
+            if full or not tasks.waiting[task] or (again and before < np.inf):
+                continue
+            length = max(tasks.expected[task], LEAST)
+            barred = pool.room_tasks[owner] < 1 or pool.room_processors[owner] < need
+            if not (anew or barred or before == now or before == np.inf):
+                continue
             if before < np.inf:
                 kept -= 1
                 hold(profile, before, before + length, -need)

@@ -19,8 +19,8 @@ class InferenceStart:
     shadow: int | None | Unset = UNSET
     """ Version of an agent to consult as a shadow: its steps are recorded with each decision, without effect. """
     policy: None | str | Unset = UNSET
-    """ Name of a rule that decides in this run in place of the promoted agent or the default rule, for comparison;
-    null: those. """
+    """ Name of a rule that decides from the first report on, in place of the promoted agent or the default rule,
+    for comparison; null: those. Not together with `shadow`. """
     token: bool | Unset = False
     """ Whether to create a token that can only report to, end and read this run; for a job that should not hold a
     key. """
