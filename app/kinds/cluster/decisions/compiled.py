@@ -69,10 +69,9 @@ class Compiled:
         """Whether there is a domain model of the workload's or of a member's, by which agents were trained."""
         return self.snapshot.model is not None or bool(self._members)
 
-    @property
-    def policy_name(self) -> str:
+    def policy_name(self, answerer: Answerer) -> str:
         """What answers is called."""
-        return self.heuristic if self.answerer.policy is None else self.answerer.policy.name
+        return self.heuristic if answerer.policy is None else answerer.policy.name
 
     def outlook(self, state: ClusterState) -> BelievedOutlook:
         """What is expected of a state's jobs."""

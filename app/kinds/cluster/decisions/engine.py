@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from app.kinds.cluster.decisions.compiled import Compiled
+from app.kinds.cluster.decisions.compiled import Answerer, Compiled
 from app.kinds.cluster.live import waiting
 from app.kinds.cluster.live.advance import advance
-from app.kinds.cluster.live.decide import Change, decide
+from app.kinds.cluster.live.decide import Change, decide, kept
 from app.kinds.cluster.live.outlook import BelievedOutlook
 from app.kinds.cluster.live.report import EncodedReport, decode
 from app.kinds.cluster.live.state import ClusterState, begin, pack, unpack, weight
@@ -23,6 +23,8 @@ from app.kinds.contract.kind import RunStart
 from app.kinds.contract.text import timestamp
 
 logger = logging.getLogger(__name__)
+HOLD = "hold"
+"""What decides where every rule has failed."""
 
 
 class Told(NamedTuple):
@@ -35,6 +37,7 @@ class Told(NamedTuple):
     state: ClusterState
     changes: Sequence[Change]
     rule: str
+    answerer: Answerer
     starts: Sequence[ExpectedStart] = ()
     shadow: dict[str, Any] | None = None
 
@@ -55,7 +58,8 @@ class ClusterEngine(DecidedInRuns):
     def begin(self, compiled: Compiled, run: str, start: RunStart, now: datetime) -> Answered:  # noqa: ARG002
         """No job is there before the first report."""
         state = begin(compiled.layout)
-        return Answered(_encoded(compiled, Told(run, None, state, (), compiled.heuristic), now), state, quiet=True)
+        told = Told(run, None, state, (), compiled.heuristic, compiled.answerer)
+        return Answered(_encoded(compiled, told, now), state, quiet=True)
 
     def decode(self, body: bytes) -> EncodedReport:
         """Jobs that came, went on and left, and nodes.
@@ -92,14 +96,35 @@ class ClusterEngine(DecidedInRuns):
 
 
 def _answered(compiled: Compiled, one: Pending, now: datetime) -> Answered:
+    """By who answers; where that fails, by the heuristic; where that fails too, jobs keep what they have."""
+    answerer = compiled.answerer
+    try:
+        return _decided(compiled, one, answerer, now)
+    except Exception as error:
+        logger.exception("workload %s: run %s can't be decided by %s", compiled.snapshot.name, one.run, answerer.source)
+        failure = f"{compiled.policy_name(answerer)} failed ({type(error).__name__}: {error})"
+    if answerer.policy is not None:
+        try:
+            fallen = Answerer("fallback", None, f"{failure}; {compiled.heuristic} answers")
+            return _decided(compiled, one, fallen, now)
+        except Exception as error:
+            logger.exception("workload %s: %s failed too", compiled.snapshot.name, compiled.heuristic)
+            failure += f", and {compiled.heuristic} too ({type(error).__name__}: {error})"
+    state, changes = kept(compiled.layout, one.report)
+    held = Answerer("fallback", None, f"{failure}; jobs keep what they have")
+    told = Told(one.run, one.iteration, state, changes, HOLD, held)
+    return Answered(_encoded(compiled, told, now), state, risk=None, quiet=not state.names)
+
+
+def _decided(compiled: Compiled, one: Pending, answerer: Answerer, now: datetime) -> Answered:
     before: ClusterState = compiled.judged(one.report)
     outlook = compiled.outlook(before)
-    name, rule = compiled.rule(compiled.answerer.policy, now)
+    name, rule = compiled.rule(answerer.policy, now)
     advice = compiled.advice(rule, outlook, before, one.report)
     state, changes = decide(compiled.layout, before, advice)
     shadow = None if one.shadow is None else _shadow(compiled, one.shadow, (before, state), outlook, now)
     state, starts = waiting.told(state, outlook, compiled.layout.spec.interval_seconds)
-    told = Told(one.run, one.iteration, state, changes, name, starts, shadow)
+    told = Told(one.run, one.iteration, state, changes, name, answerer, starts, shadow)
     at_risk = risk(compiled, state, outlook)
     return Answered(_encoded(compiled, told, now), state, risk=at_risk, quiet=not state.names)
 
@@ -134,10 +159,10 @@ def _encoded(compiled: Compiled, told: Told, now: datetime) -> bytes:
         "reported": told.reported,
         "iteration": 0 if told.reported is None else told.reported + 1,
         "noop": not told.changes,
-        "source": compiled.answerer.source,
+        "source": told.answerer.source,
         "agent": compiled.snapshot.agent_version,
-        "policy": compiled.policy_name,
-        "reason": _reason(told, running, compiled.answerer.failure),
+        "policy": HOLD if told.rule == HOLD else compiled.policy_name(told.answerer),
+        "reason": _reason(told, running),
         "valid_for_iterations": 1,
         "decided_at": timestamp(now),
         "kind": "cluster",
@@ -169,13 +194,15 @@ def _start(one: ExpectedStart) -> dict[str, Any]:
     return {"job": one.job, "seconds": round(one.seconds, 1), "seconds_low": low, "seconds_high": high}
 
 
-def _reason(told: Told, running: int, failure: str) -> dict[str, str]:
+def _reason(told: Told, running: int) -> dict[str, str]:
     """What changes, counted; each job has a reason of its own."""
     if told.reported is None:
         return {"code": "begun", "text": "nothing is reported yet: report what is there as iteration 0"}
     waiting = len(told.state.names) - running
     run, wait = "job runs" if running == 1 else "jobs run", "waits" if waiting == 1 else "wait"
-    there = f"{running:,} {run}, {waiting:,} {wait}, by {told.rule}" + (f"; {failure}" if failure else "")
+    there = f"{running:,} {run}, {waiting:,} {wait}, by {told.rule}" + (
+        f"; {told.answerer.failure}" if told.answerer.failure else ""
+    )
     codes = [one.code for one in told.changes]
     counts = ", ".join(f"{codes.count(code):,} {code}" for code in dict.fromkeys(codes))
     return {"code": "changed", "text": f"{counts}; {there}"} if codes else {"code": "unchanged", "text": there}

@@ -106,6 +106,16 @@ def decide(layout: Layout, state: ClusterState, advice: Advice) -> tuple[Cluster
     return counting.predicted(after, changed[said], left[said, 1]), changes
 
 
+def kept(layout: Layout, state: ClusterState) -> tuple[ClusterState, list[Change]]:
+    """The state with its jobs on the nodes that they have, but for jobs on nodes that have lost GPUs: they wait."""
+    short = state.jobs.held.sum(axis=0) > state.capacity
+    lost = np.asarray((state.jobs.held[:, short] > 0).any(axis=1))
+    held = np.where(lost[:, None], 0, state.jobs.held)
+    at = np.flatnonzero(lost)
+    changes = _changes(layout, state, held, at, np.full((len(at), 2), np.inf)) if len(at) else []
+    return state._replace(jobs=table.move(state.jobs, held, layout.spec.restart_seconds)), changes
+
+
 def _situation(layout: Layout, state: ClusterState, advice: Advice) -> Situation:
     return Situation(
         state.now,

@@ -5,7 +5,7 @@ import msgspec
 import pytest
 from pydantic import ValidationError
 
-from app.kinds.cluster.decisions.compiled import Compiled
+from app.kinds.cluster.decisions.compiled import Answerer, Compiled
 from app.kinds.cluster.decisions.engine import ClusterEngine
 from app.kinds.cluster.decisions.schemas import ClusterDecision
 from app.kinds.cluster.layout import Layout
@@ -109,3 +109,42 @@ def test_a_page_says_what_is_free_of_the_gpus_that_are_left() -> None:
     shown = Shown({}, decision, answered.state, 1, [], 1)
     free = next(fact for fact in ClusterViews().facts(on, shown) if fact.name == "free")
     assert (free.value, free.hint) == ("3 of 4 GPUs", "4 more are reported lost")
+
+
+class Failing:
+    """An agent whose policy raises."""
+
+    name = "failing"
+
+
+@pytest.mark.parametrize("everything", [False, True])
+def test_an_agent_that_fails_is_replaced_by_the_rule_and_that_by_holding(
+    everything: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = Compiled.rule
+
+    def rule(on: Compiled, policy: Any, now: datetime) -> Any:
+        if policy is not None or broken:
+            raise FloatingPointError("overflow")
+        return usual(on, policy, now)
+
+    monkeypatch.setattr(Compiled, "rule", rule)
+    on, other, broken = compiled(), compiled(), False
+    on.answerer = Answerer("agent", Failing())  # type: ignore[arg-type]
+    states = {one: ENGINE.begin(one, "r", RunStart(workload="training"), NOW).state for one in (on, other)}
+    given = {on: dict[str, dict[str, int]](), other: dict[str, dict[str, int]]()}
+    for n in range(len(REPORTS)):
+        broken = everything and n > 0
+        for one in (on, other):
+            answered = step(one, states[one], n)
+            states[one] = answered.state
+            decision = ClusterDecision.model_validate_json(answered.decision)
+            assert decision.source == ("fallback" if one is on or broken else "heuristic")
+            assert decision.policy == ("hold" if broken else one.heuristic)
+            assert ("failing failed (FloatingPointError: overflow)" in decision.reason.text) == (one is on)
+            given[one] |= {change.job: change.nodes for change in decision.changes}
+            for node, gpus in zip(one.layout.nodes, states[one].capacity.tolist(), strict=True):
+                there = states[one].jobs.held[:, one.layout.node_index[node]].sum()
+                assert there <= gpus
+    assert given[on] == given[other]
+    assert given[on]["bert"] or given[on]["yolo"]
