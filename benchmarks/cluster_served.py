@@ -307,7 +307,7 @@ def _covered(name: str, what: str, came: Sequence[tuple[Predicted, float]]) -> R
         if one.bounds is not None:
             held.setdefault(one.job, []).append(one.bounds[0] <= real <= one.bounds[1])
     if not held:
-        return _told(f"{name}: {len(came)} predictions of {what}, none with an interval", 0.0, "")
+        return _told(f"{name}: predictions of {what}, none of which had an interval", len(came), "", "predictions")
     share = float(np.mean([np.mean(each) for each in held.values()]))
     every, median = float(np.mean([one for each in held.values() for one in each])), statistics.median(said)
     text = f"{name}: {what} within their 90 % intervals, by job ({len(held)} jobs; by prediction {every:.2f}; "
@@ -316,8 +316,8 @@ def _covered(name: str, what: str, came: Sequence[tuple[Predicted, float]]) -> R
     return _told(text, share, f"{COVERAGE[0]:g} to {COVERAGE[1]:g}: {met}")
 
 
-def _told(name: str, value: float, goal: str) -> Row:
-    row = {"name": name, "value": value, "unit": "of all", "peer": None, "peer_value": None}
+def _told(name: str, value: float, goal: str, unit: str = "of all") -> Row:
+    row = {"name": name, "value": value, "unit": unit, "peer": None, "peer_value": None}
     return {**row, "ratio": None, "goal": goal}
 
 

@@ -78,8 +78,12 @@ def told(caller: Connection, begin: Callable[[Connection], object], make: type[F
     shifted = farm.number
     steps = answered(caller, farm, slower)
     noticed = [*caller.call("GET", f"/runs/{farm.run}")[1]["drift"], {"iteration": farm.number}][0]
+    before, after = (
+        next(one["expected_seconds"] for decision in some for one in decision["start"])
+        for some in (farm.decisions, reversed(farm.decisions))
+    )
     print(*(f"{step['seconds']:.1f} s {step['state']}: {step['why']}" for step in steps), sep="\n")
-    steps[0] |= {"reports": noticed["iteration"] - shifted}
+    steps[0] |= {"reports": noticed["iteration"] - shifted, "expects": f"{before:.3f} s a batch, at last {after:.3f}"}
     return steps
 
 
@@ -98,12 +102,13 @@ def story(name: str) -> Row:
         steps = told(caller, begin, make, slower)
     states = " → ".join(f"{step['state']} {step['seconds']:.0f} s" for step in steps)
     text = f"{name}: noticed after {steps[0]['reports']} reports; {states}; {shorten(steps[-1]['why'], 120)}"
+    text += f"; decisions expected {steps[0]['expects']}"
     goal = f"ends as {wanted}: {'met' if steps[-1]['state'] == wanted else 'missed'}"
     return _row(text, steps[-1]["seconds"], "s", goal)
 
 
 def quiet() -> Row:
-    """False alarms."""
+    """Notices in runs whose batches take what the domain model says."""
     random, notices = np.random.default_rng(1), 0
     with own_service() as steward, Connection(steward.url) as caller:
         unlearned(caller)
@@ -123,7 +128,7 @@ def _row(name: str, value: float, unit: str, goal: str) -> Row:
 
 
 def results(names: Sequence[str] = PARTS) -> list[Row]:
-    """A row each."""
+    """A row of each part."""
     return [quiet() if name == "quiet" else story(name) for name in names]
 
 

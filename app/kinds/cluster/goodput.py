@@ -60,7 +60,7 @@ class Known(NamedTuple):
 
     @property
     def limits(self) -> Limits:
-        """Of their batches."""
+        """The limits of their batches."""
         return Limits(*self[3:])
 
 

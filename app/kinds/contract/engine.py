@@ -206,6 +206,10 @@ class DecisionEngine(Protocol):
 class DecidedInRuns:
     """The part of an engine whose workloads are decided for in runs alone, since no query can hold their state."""
 
+    def rules(self, compiled: Any) -> Sequence[str]:  # noqa: ARG002
+        """Names of the rules that runs may name: none, where a kind says nothing else."""
+        return ()
+
     def parse_state(self, compiled: CompiledWorkload, query: Query) -> NoReturn:  # noqa: ARG002
         """No query holds a state.
 

@@ -40,7 +40,7 @@ class Heuristic:
     everywhere: bool = False
 
     def act(self, situation: Situation) -> Choice:
-        """Apply the rule."""
+        """Choose an action for each run by the rule."""
         return self.rule(situation)
 
 

@@ -104,7 +104,7 @@ class NumberedEngine(DecidedInRuns):
         return Compiled(snapshot)
 
     def rules(self, compiled: Compiled) -> Sequence[str]:
-        """The layout's baselines."""
+        """Names of the layout's baselines."""
         return tuple(rule.name for rule in compiled.layout.baselines)
 
     def begin(self, compiled: Compiled, run: str, start: RunStart, now: datetime) -> Answered:  # noqa: ARG002
@@ -212,7 +212,7 @@ class NumberedEngine(DecidedInRuns):
         return Kept(iteration, action, numbers, memory.restored(rest[0]) if rest else memory.NOTHING)
 
     def weight(self, state: Kept) -> int:
-        """See ``KEPT_BYTES``."""
+        """About how many bytes a state takes in memory."""
         return KEPT_BYTES + 32 * len(state.values) + memory.weight(state.memories)
 
 

@@ -130,6 +130,18 @@ def test_what_is_really_given_is_reported(
     assert max(decided) > 40
 
 
+def test_a_command_may_name_the_rule_that_decides(
+    serve: Serve, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    there, command = serve(), [sys.executable, script(folder, PRINTS), "6", "0.1"]
+    assert run(there.url, "--policy", "hold", "--deadline", "3s", "--", *command) == 0
+    (one,) = runs(client)
+    assert one["start"]["policy"] == "hold"
+    assert {item["decision"]["policy"] for item in iterations(client, one["id"])} == {"hold"}
+    assert run(there.url, "--policy", "nonesuch", "--", *command) == 1
+    assert "must be one of hold, threshold, pid" in capfd.readouterr().err
+
+
 def test_the_outcome_is_the_services_and_costs_have_its_currency(
     serve: Serve, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -83,7 +83,7 @@ class ClusterEngine(DecidedInRuns):
         return [_answered(compiled, one, now) for one in pending]
 
     def serialise(self, state: ClusterState) -> msgspec.Raw:
-        """Jobs and nodes."""
+        """A state as JSON, for ``restore``."""
         return msgspec.Raw(msgspec.json.encode(pack(state)))
 
     def restore(self, stored: list[Any]) -> ClusterState:

@@ -99,7 +99,7 @@ class Records(NamedTuple):
 
 
 def none() -> Records:
-    """Of no job."""
+    """Records of a cluster without jobs."""
     return of(())
 
 

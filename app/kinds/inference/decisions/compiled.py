@@ -104,5 +104,5 @@ class Compiled:
         return dict(zip(self.layout.servers, rows, strict=True))
 
     def ledger(self, state: RunState) -> Ledger:
-        """A run's book."""
+        """The queues and servers of a run's state, to be advanced."""
         return Ledger(self.layout, self.fleet, self._durations, state)

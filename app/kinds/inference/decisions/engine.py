@@ -30,7 +30,7 @@ class InferenceEngine(DecidedInRuns):
         return Compiled(snapshot)
 
     def rules(self, compiled: Compiled) -> Sequence[str]:
-        """Dispatchers with scalers."""
+        """Names of dispatchers, each with its scaler; without a domain model the one that needs none."""
         return tuple(compiled.rules)
 
     def begin(self, compiled: Compiled, run: str, start: InferenceStart, now: datetime) -> Answered:
@@ -66,11 +66,11 @@ class InferenceEngine(DecidedInRuns):
         return answer(compiled, pending, now)
 
     def serialise(self, state: RunState) -> msgspec.Raw:
-        """Queues and servers."""
+        """A state as JSON, for ``restore``."""
         return msgspec.Raw(msgspec.json.encode(pack(state)))
 
     def restore(self, stored: list[Any]) -> RunState:
-        """See ``serialise``."""
+        """The state whose ``serialise`` was stored."""
         return unpack(stored)
 
     def weight(self, state: RunState) -> int:

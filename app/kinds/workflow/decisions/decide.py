@@ -67,7 +67,7 @@ def answer(compiled: Compiled, state: State, subject: Subject, now: datetime) ->
 
 
 def _answering(compiled: Compiled, decided: Decided, plan: Planned | None) -> tuple[str, str]:
-    """Source and policy."""
+    """Source and policy of a decision, as it names them."""
     if plan is None:
         return compiled.source, compiled.agent.policy.name if compiled.agent else compiled.heuristic
     if decided.choice.strategy == PLAN:

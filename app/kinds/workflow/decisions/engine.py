@@ -81,7 +81,7 @@ class WorkflowEngine(DecidedInRuns):
         return msgspec.Raw(msgspec.json.encode(pack(state)))
 
     def restore(self, stored: list[Any]) -> State:
-        """The queue."""
+        """The state whose ``serialise`` was stored."""
         return unpack(stored)
 
     def weight(self, state: State) -> int:

@@ -47,7 +47,7 @@ class Queue:
         self.inputs: list[Inputs] = columns["inputs"]
 
     def __len__(self) -> int:
-        """N."""
+        """How many tasks wait or run."""
         return len(self.names)
 
     @cached_property
@@ -61,7 +61,7 @@ class Queue:
         return any(self.inputs)
 
     def columns(self) -> dict[str, Any]:
-        """As plain lists."""
+        """Its columns by name, as plain lists."""
         return {
             name: value if isinstance(value, list) else value.tolist()
             for name in COLUMNS

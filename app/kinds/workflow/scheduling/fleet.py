@@ -67,7 +67,7 @@ class Allowed:
         return task in self.waiting and self.tasks[user] > 0 and self.processors[user] >= self.need[task]
 
     def take(self, task: int) -> None:
-        """It starts."""
+        """Count a task that starts against its user's limits."""
         user = self.user[task]
         self.tasks[user] -= 1
         self.processors[user] -= self.need[task]
@@ -178,7 +178,7 @@ class Dispatcher:
         return inside or (spare and self.need[task] <= window.spare and self.memory[task] <= window.spare_memory)
 
     def start(self, task: int, node: int) -> None:
-        """A task starts."""
+        """Start a task on a node, which holds its processors and memory."""
         self.free.hold(node, self.need[task], self.memory[task])
         self.allowed.take(task)
         self.starts.append((task, node))
