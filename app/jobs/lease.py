@@ -293,7 +293,8 @@ def _bring_back(
     """Put a job back into the queue under these conditions, or end it; tells whether it will be announced."""
     family.hold_parent(session, job.id)
     values, event = _recovery(job, max_attempts, now)
-    if not repository.change(session, job.id, conditions, **values):
+    as_read = Job.cancel_requested.is_(job.cancel_requested)  # a queued job of which that is requested is never taken
+    if not repository.change(session, job.id, [*conditions, as_read], **values):
         return False
     repository.add_event(session, job.tenant, job.id, event, now)
     if values["state"] != "queued":

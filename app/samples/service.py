@@ -337,17 +337,21 @@ def add_run(
         return reports
     repository.remove_of_run(session, workload.id, run.id)
     if not cuts:
-        _add(session, workload, run.id, reports, now())
+        _add(session, workload, run.id, numbered, now())
         check_quota(session, workload.tenant)
         return reports
     begins = [*([repository.Cut(0, run.created_at)] if cuts[0].since else []), *cuts]
     for (since, at), until in zip(begins, [*(cut.since for cut in begins[1:]), math.inf], strict=True):
-        part = [report for iteration, report in numbered if since <= iteration < until]
+        part = [one for one in numbered if since <= one[0] < until]
         _add(session, workload, f"{run.id}{repository.PART}{since}", part, at)
     return reports
 
 
-def _add(session: Session, workload: Workload, name: str, reports: Sequence[dict[str, Any]], at: datetime) -> None:
-    sample = codec_of(workload).of_run(name, reports) if reports else None
+def _add(
+    session: Session, workload: Workload, name: str, numbered: Sequence[tuple[int, dict[str, Any]]], at: datetime
+) -> None:
+    if not numbered:
+        return
+    sample = codec_of(workload).of_run(name, [report for _, report in numbered], numbered[0][0])
     if sample is not None:
         repository.add(session, [row(Target(workload.tenant, workload.id), new_id(), sample, "run", at)])

@@ -122,6 +122,12 @@ class SampleCodec(Protocol):
         """An execution as answered, of the kind's own model; ``reports``: with all that it says, where that is told."""
         ...
 
-    def of_run(self, run: str, reports: Sequence[Mapping[str, Any]]) -> Sample | None:
-        """What a run reported, in order, as an execution named by it; None where that is nothing to learn from."""
+    def of_run(self, run: str, reports: Sequence[Mapping[str, Any]], first: int = 0) -> Sample | None:
+        """What a run reported, in order, as an execution named by it; None where that is nothing to learn from.
+
+        Args:
+            run: name of the execution.
+            reports: one per iteration, without gaps.
+            first: the iteration of the first report.
+        """
         ...

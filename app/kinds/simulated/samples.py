@@ -98,7 +98,7 @@ class ReportSamples:
             }
         )
 
-    def of_run(self, run: str, reports: Sequence[Mapping[str, Any]]) -> Sample | None:
+    def of_run(self, run: str, reports: Sequence[Mapping[str, Any]], first: int = 0) -> Sample | None:  # noqa: ARG002
         """One row per report."""
         return self._sample(run, 0, [self.report.model_validate(report) for report in reports]) if reports else None
 

@@ -3997,7 +3997,7 @@ export interface components {
         Report: {
             /**
              * Iteration
-             * @description Counts from 0.
+             * @description Counts from 0; an execution may begin later.
              */
             iteration: number;
             /**

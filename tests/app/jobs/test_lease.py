@@ -295,6 +295,25 @@ def test_a_cancelled_job_whose_worker_is_lost_ends_cancelled(any_database: Datab
     assert row(any_database, job_id).state == "cancelled"
 
 
+def test_a_cancel_between_a_sweepers_look_and_its_write_is_not_lost(
+    any_database: Database, job_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim(any_database, job_id)
+    found = repository.running
+
+    def cancelled_meanwhile(session: Session) -> list[Job]:
+        jobs = found(session)
+        service.cancel(any_database, "default", job_id)
+        return jobs
+
+    with monkeypatch.context() as patched:
+        patched.setattr(repository, "running", cancelled_meanwhile)
+        assert leases.sweep(any_database, SETTINGS, clock=after(50)) == []
+    assert row(any_database, job_id).state == "running"
+    assert leases.sweep(any_database, SETTINGS, clock=after(50)) == []
+    assert row(any_database, job_id).state == "cancelled"
+
+
 def test_a_job_that_is_announced_again_and_again_is_tried_no_more_often(any_database: Database, job_id: str) -> None:
     for attempt in range(3):  # each message finds an expired lease before any sweeper does
         claim(any_database, job_id, f"w{attempt}", attempt * 100)

@@ -273,6 +273,8 @@ def test_a_run_may_begin_where_others_have_been(client: TestClient, workload: st
     assert client.patch(path, json={"state": "finished"}).json()["iterations"] == 8
     (sample,) = client.get(f"/workloads/{workload}/samples").json()["items"]
     assert (sample["execution"], sample["iterations"]) == (started["id"], 1)
+    exported = client.get(f"/workloads/{workload}/samples", headers={"Accept": "text/csv"}).text
+    assert exported.splitlines()[1].startswith(f"{started['id']},7,")
 
 
 def test_a_start_under_a_key_happens_once(client: TestClient, workload: str) -> None:

@@ -188,6 +188,30 @@ def test_blocks_far_apart_are_still_taken_back(client: TestClient, workload: str
     assert "a" not in names(client, workload)
 
 
+def test_executions_that_begin_later_come_back_as_they_were_exported(client: TestClient, workload: str) -> None:
+    late = csv_of({"a": 3}).replace("a,0,", "a,40,").replace("a,1,", "a,41,").replace("a,2,", "a,42,")
+    assert counts(upload_csv(client, workload, late)) == (1, 0, 0, 3)
+    exported = client.get(f"/workloads/{workload}/samples", headers={"Accept": "text/csv"}).text
+    assert counts(upload_csv(client, workload, exported)) == (0, 1, 0, 0)
+    reports = [report(iteration=50), report(), report(iteration=52)]
+    assert counts(ndjson(client, workload, {"execution": "b", "reports": reports})) == (1, 0, 0, 3)
+    items = client.get(f"/workloads/{workload}/samples?reports=true").json()["items"]
+    assert [[one["iteration"] for one in item["reports"]] for item in items] == [[40, 41, 42], [50, 51, 52]]
+
+
+@pytest.mark.parametrize(
+    ("iterations", "field"),
+    [((88, 89, 90), "/iteration"), ((90,), "/reports/0/iteration"), ((5, 7), "/reports/1/iteration")],
+)
+def test_iterations_beyond_the_workload_and_gaps_are_refused(
+    client: TestClient, workload: str, iterations: tuple[int, ...], field: str
+) -> None:
+    reports = [report(iteration=one) for one in iterations]
+    answer = ndjson(client, workload, {"execution": "b", "reports": reports}, {"execution": "c", "reports": [report()]})
+    assert answer.json()["rejections"][0]["field"] == field
+    assert names(client, workload) == ["c"]
+
+
 def test_more_iterations_than_the_workload_has_are_refused(client: TestClient, workload: str) -> None:
     answer = upload_csv(client, workload, csv_of({"long": 91, "right": 90}))
     assert counts(answer) == (1, 0, 1, 90)

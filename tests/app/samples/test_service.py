@@ -48,7 +48,7 @@ def stored(database: Database, target: Target) -> dict[str, np.ndarray]:
         return dict(service.executions(session, workloads.require(session, TENANT, target.workload_id)))
 
 
-def finished_run(database: Database, target: Target, seconds: list[float]) -> str:
+def finished_run(database: Database, target: Target, seconds: list[float], first: int = 0) -> str:
     with database.session() as session:
         run = Run(
             tenant=TENANT,
@@ -57,12 +57,12 @@ def finished_run(database: Database, target: Target, seconds: list[float]) -> st
             start={},
             state_vector=[],
             decision={},
-            next_iteration=len(seconds),
+            next_iteration=first + len(seconds),
         )
         session.add(run)
         session.flush()
-        for i, value in enumerate(seconds):
-            told = report(metrics={"iteration_seconds": value}, allocation={"gpus": 4 + i})
+        for i, value in enumerate(seconds, start=first):
+            told = report(metrics={"iteration_seconds": value}, allocation={"gpus": 4 + i - first})
             session.add(Iteration(tenant=TENANT, run_id=run.id, iteration=i, digest="", report=told, decision={}))
         return run.id
 
@@ -76,6 +76,20 @@ def test_a_run_becomes_a_sample_once(backend: Database, target: Target) -> None:
     found = stored(backend, target)
     assert found[identifier].tolist() == [[0, 4, 10.0, 128], [1, 5, 11.5, 128]]
     assert list(found) == [identifier]
+
+
+@on_both
+def test_runs_that_begin_later_are_stored_under_their_iterations(backend: Database, target: Target) -> None:
+    runs = [finished_run(backend, target, [10.0, 11.5], first) for first in (40, 0)]
+    with backend.session() as session:
+        for identifier in runs:
+            service.add_run(session, session.get_one(Run, identifier))
+    assert [stored(backend, target)[one][:, 0].tolist() for one in runs] == [[40, 41], [0, 1]]
+    with backend.session() as session:
+        run = session.get_one(Run, runs[0])
+        service.add_run(session, run, [repository.Cut(41, run.created_at)])
+    parts = {name: rows[:, 0].tolist() for name, rows in stored(backend, target).items() if name != runs[1]}
+    assert parts == {f"{runs[0]}{repository.PART}0": [40], f"{runs[0]}{repository.PART}41": [41]}
 
 
 def test_a_run_without_reports_leaves_no_sample(backend: Database, target: Target) -> None:

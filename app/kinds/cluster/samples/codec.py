@@ -77,7 +77,7 @@ class ClusterSamples:
             arrivals=arrivals and ArrivalsRead(**{**arrivals, "of_queues": self._by_queue(arrivals["of_queues"])}),
         )
 
-    def of_run(self, run: str, reports: Sequence[Mapping[str, Any]]) -> Sample | None:
+    def of_run(self, run: str, reports: Sequence[Mapping[str, Any]], first: int = 0) -> Sample | None:  # noqa: ARG002
         """What it says of steps, learning and arrivals: see ``app.kinds.cluster.samples.run``."""
         collector = reported.collected(self.layout, reports)
         return collector.sample(run) if collector.count else None

@@ -67,7 +67,7 @@ class InferenceSamples:
             batches=batches and BatchesRead(**batches),
         )
 
-    def of_run(self, run: str, reports: Sequence[Mapping[str, Any]]) -> Sample | None:
+    def of_run(self, run: str, reports: Sequence[Mapping[str, Any]], first: int = 0) -> Sample | None:  # noqa: ARG002
         """The requests that arrived, and the batches that the run measured: see ``run_batches``."""
         requests, batches = run_requests(self.layout, reports), run_batches(self.layout, reports)
         if not requests["time"] and not batches["seconds"]:

@@ -53,7 +53,9 @@ class Checker:
     def fault(self, data: Floats) -> RowIssue | None:
         """What is wrong with an execution, [n, C] with n ≤ the spec's iterations; None when nothing is."""
         good = np.abs(data) <= LARGEST_NUMBER  # neither are infinities, nor what is no number
-        good[:, 0] &= data[:, 0] == self._count[: len(data)]
+        good[0, 0] &= data[0, 0] in self._count
+        good[1:, 0] &= data[1:, 0] == data[0, 0] + self._count[1 : len(data)]
+        good[:, 0] &= data[:, 0] < len(self._count)
         with np.errstate(invalid="ignore", over="ignore"):  # what isn't finite is refused anyway
             exact = (data[:, self._allocation] - self._minimum) / self._step
             level = np.rint(exact)
@@ -68,8 +70,10 @@ class Checker:
 
     def _issue(self, data: Floats, row: int, column: int) -> FieldIssue:
         value = plain(data[row, column])
+        if column == 0 and row and data[row, 0] == data[0, 0] + row:
+            return too_many_issue(len(self._count), value)
         if column == 0:
-            return iteration_issue(row, value)
+            return iteration_issue(plain(data[0, 0] + row) if row else None, value)
         try:
             self.layout.encode_report(*self.named(data[row]))
         except InvalidInput as error:
@@ -94,9 +98,11 @@ class Checker:
         return {"seconds": float(min(seconds, np.finfo(np.float64).max))}
 
 
-def iteration_issue(expected: int, value: Any) -> FieldIssue:
-    """An iteration number that isn't the next one."""
-    return FieldIssue(ITERATION, f"must be {expected}: iterations count from 0 without gaps, in one block", value)
+def iteration_issue(expected: int | None, value: Any) -> FieldIssue:
+    """An iteration number that isn't the next one, ``expected``; None: of the first, which may be any of the spec's."""
+    if expected is None:
+        return FieldIssue(ITERATION, "must be a whole number from 0 to less than the workload's iterations", value)
+    return FieldIssue(ITERATION, f"must be {expected}: iterations count up without gaps, in one block", value)
 
 
 def too_many_issue(iterations: int, value: Any) -> FieldIssue:

@@ -74,15 +74,15 @@ class IterationSamples:
         allocation, metrics, features = self.checker.named(values)
         return Report(iteration=int(values[0]), allocation=allocation, metrics=metrics, features=features)
 
-    def of_run(self, run: str, reports: Sequence[Mapping[str, Any]]) -> Sample | None:
-        """One row per report."""
+    def of_run(self, run: str, reports: Sequence[Mapping[str, Any]], first: int = 0) -> Sample | None:
+        """One row per report, numbered from ``first`` on."""
         if not reports:
             return None
         layout = self.checker.layout
         parts = [(layout.resources, "allocation"), (layout.metrics, "metrics"), (layout.features, "features")]
         rows = [
             [float(iteration), *(float(report[part][name]) for names, part in parts for name in names)]
-            for iteration, report in enumerate(reports)
+            for iteration, report in enumerate(reports, start=first)
         ]
         data = table(rows, self.checker.columns)
         return tabular(run, 0, data, self.checker.summary(data))

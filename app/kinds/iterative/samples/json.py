@@ -54,10 +54,10 @@ class SampleReader:
         issue = name_issue(sample.execution) or self._shape_issue(sample)
         if issue is not None:
             return Refused(sample.execution, number, issue)
-        layout = self._checker.layout
+        layout, first = self._checker.layout, _first(sample)
         rows = [
             [
-                float(index if report.iteration is None else report.iteration),
+                float(first + index),
                 *(report.allocation[name] for name in layout.resources),
                 *(report.metrics[name] for name in layout.metrics),
                 *(report.features[name] for name in layout.features),
@@ -74,14 +74,17 @@ class SampleReader:
         layout = self._checker.layout
         if not sample.reports:
             return FieldIssue("/reports", "must hold at least one report", [])
-        if len(sample.reports) > layout.iterations:
-            return too_many_issue(layout.iterations, len(sample.reports))
+        first = _first(sample)
+        if not 0 <= first < layout.iterations:
+            return _at_report(0, iteration_issue(None, first))
+        if len(sample.reports) > layout.iterations - first:
+            return too_many_issue(layout.iterations, first + len(sample.reports) - 1)
         for index, report in enumerate(sample.reports):
             issue = (
                 _names_issue("allocation", layout.resources, report.allocation)
                 or _names_issue("metrics", layout.metrics, report.metrics)
                 or _names_issue("features", layout.features, report.features)
-                or _number_issue(index, report.iteration)
+                or _number_issue(first + index, report.iteration)
             )
             if issue is not None:
                 return _at_report(index, issue)
@@ -105,8 +108,12 @@ def _names_issue(part: str, names: list[str], given: Mapping[str, float]) -> Fie
     return FieldIssue(f"/{part}/{missing}", "is missing", None)
 
 
-def _number_issue(index: int, given: int | None) -> FieldIssue | None:
-    return None if given is None or given == index else iteration_issue(index, given)
+def _first(sample: SampleBody) -> int:
+    return sample.reports[0].iteration or 0
+
+
+def _number_issue(expected: int, given: int | None) -> FieldIssue | None:
+    return None if given is None or given == expected else iteration_issue(expected, given)
 
 
 def _at_report(index: int, issue: FieldIssue) -> FieldIssue:

@@ -45,7 +45,7 @@ NDJSON_SCHEMA: dict[str, Any] = {**FILE, "description": "One sample per line, as
 class Report(BaseModel):
     """What one iteration used and measured."""
 
-    iteration: int = Field(description="Counts from 0.")
+    iteration: int = Field(description="Counts from 0; an execution may begin later.")
     allocation: dict[str, float] = Field(examples=[{"gpus": 4}])
     metrics: dict[str, float] = Field(examples=[{"iteration_seconds": 31.5}])
     features: dict[str, float] = Field(examples=[{"batch": 128}])

@@ -1,7 +1,8 @@
 """What a run was: its tasks as a trace, and where and when each ran, from its reports in order."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,50 +31,55 @@ class Log(NamedTuple):
 def from_reports(layout: Layout, reports: Sequence[Mapping[str, Any]]) -> Log | None:
     """The log of a run whose reports were all accepted, in order; None where no task has ended.
 
-    Tasks that have not ended are left out: nothing is known of their run times. Edges to them are left out too.
+    Tasks that have not ended are left out: nothing is known of their run times. Edges to them are left out too. An
+    identifier that is used again after its task has ended names another task; a parent is the task that bears its
+    identifier when the child is first reported.
     """
-    tasks_by_id: dict[str, Task] = {}
+    read = _Reading()
     for report in reports:
-        _queued(tasks_by_id, report.get("queued", ()), report["now"])
-        _running(tasks_by_id, report.get("running", ()), report["now"])
-        _finished(tasks_by_id, report.get("finished", ()))
-    ended = [task for task in tasks_by_id.values() if "end" in task]
+        read.take(report)
+    ended = [task for task in read.tasks if "end" in task]
     ended.sort(key=lambda task: task["submit"])
     return _log(layout, ended) if ended else None
 
 
-def _described(tasks_by_id: dict[str, Task], task: Mapping[str, Any], now: float) -> Task:
-    """A task as it was first described; one that ended under an identifier that is used again is told apart."""
-    if "end" in tasks_by_id.get(task["id"], ()):
-        before = tasks_by_id.pop(task["id"])
-        before["id"] = f"{before['id']}~{len(tasks_by_id)}"
-        tasks_by_id[before["id"]] = before
-    if task["id"] not in tasks_by_id:
-        begun = task.get("start")
-        submit = task.get("submit")
-        tasks_by_id[task["id"]] = {**task, "submit": (now if begun is None else begun) if submit is None else submit}
-    return tasks_by_id[task["id"]]
+class _Reading:
+    """Tasks of reports, in the order in which they were first described."""
+
+    def __init__(self) -> None:
+        self.tasks: list[Task] = []
+        self._by_id: dict[str, Task] = {}
+        """The task that an identifier names now."""
+
+    def take(self, report: Mapping[str, Any]) -> None:
+        """One more report."""
+        known, now = len(self.tasks), report["now"]
+        for told in report.get("queued", ()):
+            self._described(told, now).pop("begun", None)
+        for told in report.get("running", ()):
+            _begun(self._described(told, now), told)
+        for told in report.get("finished", ()):
+            task = self._by_id[told["id"]]
+            _begun(task, told)
+            task["end"] = told["end"]
+        for task in self.tasks[known:]:
+            task["edges"] = [(self._by_id[p], size) for p, size in _parents(task) if p in self._by_id]
+
+    def _described(self, told: Mapping[str, Any], now: float) -> Task:
+        """The task as it was first described."""
+        task = self._by_id.get(told["id"])
+        if task is None or "end" in task:
+            begun = told.get("start")
+            submit = told.get("submit")
+            task = {**told, "submit": (now if begun is None else begun) if submit is None else submit}
+            self.tasks.append(task)
+            self._by_id[told["id"]] = task
+        return task
 
 
-def _queued(tasks_by_id: dict[str, Task], tasks: Iterable[Mapping[str, Any]], now: float) -> None:
-    for task in tasks:
-        known = _described(tasks_by_id, task, now)
-        known.pop("begun", None)
-
-
-def _running(tasks_by_id: dict[str, Task], tasks: Iterable[Mapping[str, Any]], now: float) -> None:
-    for task in tasks:
-        known = _described(tasks_by_id, task, now)
-        if "begun" not in known:
-            known["begun"], known["where"] = task["start"], task["node"]
-
-
-def _finished(tasks_by_id: dict[str, Task], tasks: Iterable[Mapping[str, Any]]) -> None:
-    for task in tasks:
-        known = tasks_by_id[task["id"]]
-        if "begun" not in known:
-            known["begun"], known["where"] = task["start"], task["node"]
-        known["end"] = task["end"]
+def _begun(task: Task, told: Mapping[str, Any]) -> None:
+    if "begun" not in task:
+        task["begun"], task["where"] = told["start"], told["node"]
 
 
 def _number(value: float | None) -> float:
@@ -88,12 +94,12 @@ def _log(layout: Layout, tasks: Sequence[Task]) -> Log:
     groups = list(dict.fromkeys(task["workflow"] for task in tasks if task.get("workflow")))
     at = {name: i for i, name in enumerate(users)}
     of = {name: i for i, name in enumerate(groups)}
-    row = {task["id"]: i for i, task in enumerate(tasks)}
-    edges = [[(row[p], size) for p, size in _parents(task) if p in row] for task in tasks]
+    row = {id(task): i for i, task in enumerate(tasks)}
+    edges = [[(row[id(parent)], size) for parent, size in task["edges"] if id(parent) in row] for task in tasks]
     flat = [edge for inside in edges for edge in inside]
     memory = [task.get("memory_gb") for task in tasks]
     trace = Trace(
-        names=tuple(task["id"] for task in tasks),
+        names=_names([task["id"] for task in tasks]),
         submit=np.array([task["submit"] for task in tasks], np.float64) - origin,
         runtime=(np.array([task["end"] for task in tasks], np.float64) - start) * layout.nodes.speed[node],
         estimate=np.array([_number(task.get("estimate")) for task in tasks]),
@@ -109,6 +115,20 @@ def _log(layout: Layout, tasks: Sequence[Task]) -> Log:
         origin=origin,
     )
     return Log(trace, start - origin, node)
+
+
+def _names(identifiers: Sequence[str]) -> tuple[str, ...]:
+    """Identifiers; of those that tasks share, the later ones with a number that makes them unique."""
+    used, times, names = set(identifiers), Counter[str](), []
+    for identifier in identifiers:
+        times[identifier] += 1
+        name = identifier
+        while times[identifier] > 1 and name in used:
+            name = f"{identifier}~{times[identifier]}"
+            times[identifier] += name in used
+        used.add(name)
+        names.append(name)
+    return tuple(names)
 
 
 def _parents(task: Task) -> list[tuple[str, float]]:

@@ -72,7 +72,7 @@ class TraceSamples:
             **(execution.summary or {}),
         )
 
-    def of_run(self, run: str, reports: Sequence[Mapping[str, Any]]) -> Sample | None:
+    def of_run(self, run: str, reports: Sequence[Mapping[str, Any]], first: int = 0) -> Sample | None:  # noqa: ARG002
         """The tasks that have ended in the run."""
         log = from_reports(self.layout, reports)
         return None if log is None else kept(run, log.trace)

@@ -20,7 +20,7 @@ class Report:
     """What one iteration used and measured."""
 
     iteration: int
-    """ Counts from 0. """
+    """ Counts from 0; an execution may begin later. """
     allocation: ReportAllocation
     metrics: ReportMetrics
     features: ReportFeatures

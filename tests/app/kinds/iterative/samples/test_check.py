@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -62,11 +63,18 @@ def test_it_finds_what_the_layout_finds(measured: list[tuple[float, ...]]) -> No
 
 @given(st.lists(rows, min_size=2, max_size=5), st.data())
 def test_a_gap_is_found_where_it_is(measured: list[tuple[float, ...]], data: st.DataObject) -> None:
-    at = data.draw(st.integers(0, len(measured) - 1))
+    at = data.draw(st.integers(1, len(measured) - 1))
     numbered = table([(float(i if i < at else i + 1), *row) for i, row in enumerate(measured)], CHECKER.columns)
     fault = CHECKER.fault(numbered)
     assert fault is not None
     assert (fault.row, fault.issue.pointer, fault.issue.value) == (at, "/iteration", at + 1)
+
+
+@pytest.mark.parametrize(("first", "row"), [(0, None), (2, None), (3, 2), (5, 0), (-1, 0), (2.5, 0)])
+def test_an_execution_may_begin_at_any_iteration_of_the_workload(first: float, row: int | None) -> None:
+    data = table([(first + i, 1, 0.5, 7.0, 2.0, 0) for i in range(3)], CHECKER.columns)
+    fault = CHECKER.fault(data)
+    assert (fault and (fault.row, fault.issue.pointer)) == (None if row is None else (row, "/iteration"))
 
 
 def test_seconds_are_summed() -> None:

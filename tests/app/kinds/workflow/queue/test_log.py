@@ -81,3 +81,45 @@ def test_an_identifier_that_is_used_again_is_another_task() -> None:
     assert log is not None
     assert len(set(log.trace.names)) == 2
     assert log.trace.runtime.tolist() == [1, 3]
+
+
+def test_a_graph_that_runs_every_day_has_edges_within_its_day_alone() -> None:
+    def day(begin: float) -> list[Report]:
+        queued = [{"id": "b", "processors": 1, "parents": ["a"]}, {"id": "a", "processors": 1}]
+        return [
+            {"now": begin, "delta": True, "queued": queued},
+            {
+                "now": begin + 2,
+                "delta": True,
+                "finished": [{"id": "a", "node": "slow-0", "start": begin, "end": begin + 2}],
+            },
+            {
+                "now": begin + 5,
+                "delta": True,
+                "finished": [{"id": "b", "node": "slow-0", "start": begin + 2, "end": begin + 5}],
+            },
+        ]
+
+    log = from_reports(LAYOUT, [*day(0), *day(100), *day(200)])
+    assert log is not None
+    trace = log.trace
+    ends = dict(zip(trace.names, (log.start + trace.runtime).tolist(), strict=True))
+    assert ends == {"b": 5, "a": 2, "b~2": 105, "a~2": 102, "b~3": 205, "a~3": 202}
+    edges = {
+        name: [trace.names[p] for p in trace.parents[trace.parent_start[i] : trace.parent_start[i + 1]]]
+        for i, name in enumerate(trace.names)
+    }
+    assert edges == {"b": ["a"], "a": [], "b~2": ["a~2"], "a~2": [], "b~3": ["a~3"], "a~3": []}
+
+
+def test_a_task_that_is_named_as_another_would_be_keeps_its_name() -> None:
+    def ran(name: str, begin: float) -> Report:
+        return {"now": begin, "running": [{"id": name, "processors": 1, "node": "slow-0", "start": begin}]}
+
+    def ended(name: str, end: float) -> Report:
+        return {"now": end, "delta": True, "finished": [{"id": name, "end": end}]}
+
+    told = [("a", 0), ("a~2", 10), ("a", 20), ("a", 30)]
+    log = from_reports(LAYOUT, [one for name, at in told for one in (ran(name, at), ended(name, at + 1))])
+    assert log is not None
+    assert log.trace.names == ("a", "a~2", "a~3", "a~4")
