@@ -29,7 +29,7 @@ from app.dashboard import endpoints as dashboard
 from app.dashboard.error_page import error_page
 from app.database.engine import Database
 from app.decisions import endpoints as decisions
-from app.decisions.compiled import CompiledCache, CompiledWorkloads
+from app.decisions.compiled import CompiledWorkloads
 from app.domain_models import endpoints as domain_models
 from app.drift import endpoints as drift
 from app.drift.metering import DriftMeter
@@ -185,8 +185,10 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
     app.state.settings = settings
     app.state.staleness = Staleness.of(settings)
     app.state.database = database
-    app.state.snapshots = WorkloadCache(database, settings.policy_poll_seconds)
-    app.state.compiled_workloads = CompiledWorkloads(app.state.snapshots, CompiledCache())
+    app.state.snapshots = WorkloadCache(
+        database, settings.policy_poll_seconds, size_bytes=settings.workload_cache_bytes
+    )
+    app.state.compiled_workloads = CompiledWorkloads(app.state.snapshots)
     app.state.started_runs = StartedRuns()
     app.state.error_page = error_page
     app.state.keys = KeyRing(database, Quotas(settings.tenant_jobs, settings.tenant_executions))

@@ -120,6 +120,9 @@ class Settings(BaseSettings):
 
     pack_reports: bool = Field(True, description="Store reports packed; false while the previous release serves too.")
     policy_poll_seconds: float = Field(0.5, gt=0, description="How often the API checks for a newly promoted agent.")
+    workload_cache_bytes: int = Field(
+        256 << 20, ge=0, description="Most memory for workloads ready to decide; others are loaded for each report."
+    )
     idempotency_seconds: float = Field(86400.0, gt=0, description="How long an Idempotency-Key is remembered.")
     idempotency_claim_seconds: float = Field(60.0, gt=0, description="An unanswered key can be reused after this.")
 

@@ -27,6 +27,7 @@ DISK_FULL = "53100"
 FULL_SECONDS = 30.0
 LEAST_FREE_BYTES = 4 << 20
 AFTER_COMMIT = "steward_after_commit"
+TOUCHED = "steward_touched"
 
 commit_deadline: ContextVar[float | None] = ContextVar("commit_deadline", default=None)
 """Monotonic time after which a unit of work must not commit any more: its caller has been told that it timed out."""
@@ -58,6 +59,11 @@ def is_full(error: BaseException) -> bool:
 def after_commit(session: Session, call: Callable[[], None]) -> None:
     """Have something done once this unit of work has been committed, and only then."""
     session.info.setdefault(AFTER_COMMIT, []).append(call)
+
+
+def touch(session: Session, workload_id: str) -> None:
+    """Have the database's ``watchers`` learn, after the commit, that decisions of a workload may have changed."""
+    session.info.setdefault(TOUCHED, set()).add(workload_id)
 
 
 def normalised_url(url: str) -> URL:
@@ -120,6 +126,8 @@ class Database:
         if self.is_sqlite:
             _configure_sqlite(self.engine, settings.sqlite_busy_seconds)
         self._reading_engine = self.engine.execution_options(**{READING: True})
+        self.watchers: list[Callable[[set[str]], None]] = []
+        """Called with the ids of the workloads that a unit of work of this process has changed, after its commit."""
         self._disposed = False
         self._full_until = 0.0
         event.listen(self.engine, "checkin", self._returned)
@@ -145,6 +153,9 @@ class Database:
             except BaseException:
                 session.rollback()
                 raise
+        touched = session.info.pop(TOUCHED, None)
+        for watcher in self.watchers if touched else ():
+            watcher(touched)
         for call in session.info.pop(AFTER_COMMIT, ()):
             call()
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
-from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -17,47 +15,25 @@ from app.workloads.snapshot import WorkloadCache
 
 logger = logging.getLogger(__name__)
 Key = tuple[str, str, str]
-LARGEST_CACHE = 256
 
 
-class CompiledCache:
-    """The compiled form of each snapshot; safe to share between threads. A newer snapshot replaces the old one."""
-
-    def __init__(self, size: int = LARGEST_CACHE) -> None:
-        self._size = size
-        self._lock = threading.Lock()
-        self._compiled: OrderedDict[str, CompiledWorkload] = OrderedDict()
-
-    def get(self, snapshot: Snapshot) -> CompiledWorkload:
-        """The snapshot's compiled form, made when it isn't there yet."""
-        compiled = self._compiled.get(snapshot.workload_id)
-        if compiled is not None and compiled.snapshot is snapshot:
-            return compiled
-        compiled = KINDS[snapshot.spec.kind].engine.compile(snapshot)
-        with self._lock:
-            self._compiled[snapshot.workload_id] = compiled
-            self._compiled.move_to_end(snapshot.workload_id)
-            while len(self._compiled) > self._size:
-                self._compiled.popitem(last=False)
-        return compiled
-
-    def peek(self, snapshot: Snapshot) -> CompiledWorkload | None:
-        """The snapshot's compiled form, if it is made."""
-        compiled = self._compiled.get(snapshot.workload_id)
-        return compiled if compiled is not None and compiled.snapshot is snapshot else None
+def compiled(snapshot: Snapshot) -> CompiledWorkload:
+    """The snapshot ready to decide with, made the first time."""
+    found = snapshot.compiled.get("")
+    return found or snapshot.compiled.setdefault("", KINDS[snapshot.spec.kind].engine.compile(snapshot))
 
 
-def by_rule(compiled: CompiledWorkload, rule: str) -> CompiledWorkload:
+def by_rule(workload: CompiledWorkload, rule: str) -> CompiledWorkload:
     """The same workload, decided for by a rule; agents are left out. Compiling takes a moment, the first time.
 
     Where the rule can't decide any more (its domain model can't be read, or it is gone), the default rule answers as a
     fallback.
     """
-    snapshot = compiled.snapshot
-    found = snapshot.by_rule.get(rule)
+    snapshot = workload.snapshot
+    found = snapshot.compiled.get(rule)
     if found is None:
         engine = KINDS[snapshot.spec.kind].engine
-        there = rule in engine.rules(compiled)
+        there = rule in engine.rules(workload)
         alone = replace(
             snapshot,
             rule=rule if there else "",
@@ -66,17 +42,17 @@ def by_rule(compiled: CompiledWorkload, rule: str) -> CompiledWorkload:
             artifact=None,
             policies={},
             shadow=None,
-            by_rule={},
+            compiled={},
         )
-        found = snapshot.by_rule.setdefault(rule, engine.compile(alone))
+        found = snapshot.compiled.setdefault(rule, engine.compile(alone))
     return found
 
 
 class CompiledWorkloads:
     """What workloads are decided with, kept up to date in the background while `poll` runs."""
 
-    def __init__(self, snapshots: WorkloadCache, cache: CompiledCache) -> None:
-        self._snapshots, self._cache = snapshots, cache
+    def __init__(self, snapshots: WorkloadCache) -> None:
+        self._snapshots = snapshots
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="compile")
         self._fetching: dict[tuple[asyncio.AbstractEventLoop, Key], asyncio.Future[CompiledWorkload]] = {}
 
@@ -86,15 +62,13 @@ class CompiledWorkloads:
         Raises:
             NotFound: no such workload.
         """
-        compiled = self.peek(workload, tenant, rule)
-        return compiled if compiled is not None else await self._fetched((workload, tenant, rule))
+        found = self.peek(workload, tenant, rule)
+        return found if found is not None else await self._fetched((workload, tenant, rule))
 
     def peek(self, workload: str, tenant: str, rule: str = "") -> CompiledWorkload | None:
         """The same where it is at hand, else None."""
         snapshot = self._snapshots.peek(workload, tenant)
-        if snapshot is None:
-            return None
-        return snapshot.by_rule.get(rule) if rule else self._cache.peek(snapshot)
+        return None if snapshot is None else snapshot.compiled.get(rule)
 
     async def _fetched(self, key: Key) -> CompiledWorkload:
         loop = asyncio.get_running_loop()
@@ -107,8 +81,8 @@ class CompiledWorkloads:
 
     def fetch(self, workload: str, tenant: str, rule: str = "") -> CompiledWorkload:
         """The same, for a thread that may wait."""
-        compiled = self._cache.get(self._snapshots.get(workload, tenant))
-        return by_rule(compiled, rule) if rule else compiled
+        found = compiled(self._snapshots.get(workload, tenant))
+        return by_rule(found, rule) if rule else found
 
     def current(self, workload: str, tenant: str) -> CompiledWorkload:
         """The workload as the database has it now, compiled, for a thread that may wait.
@@ -116,7 +90,7 @@ class CompiledWorkloads:
         Raises:
             NotFound: no such workload.
         """
-        return self._cache.get(self._snapshots.current(workload, tenant))
+        return compiled(self._snapshots.current(workload, tenant))
 
     async def poll(self, seconds: float) -> None:
         """Look for changed workloads every so often, for ever."""

@@ -55,7 +55,7 @@ def start(
     """Start a live run of a workload; the first decision is the initial allocation."""
     named = WorkloadOnly.model_validate(body)
     state = request.app.state
-    compiled = state.compiled_workloads.fetch(named.workload, caller.tenant)
+    compiled = state.compiled_workloads.current(named.workload, caller.tenant)  # other processes may have changed it
 
     def token(answer: dict[str, Any]) -> dict[str, Any]:
         return {**answer, "token": keys.issue_run_token(database, caller, answer["id"])}

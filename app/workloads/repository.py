@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from sqlalchemy import delete, or_, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy import delete, event, or_, select, update
+from sqlalchemy.orm import Session, object_session
 
+from app.database.engine import touch
 from app.database.tables import Workload
 from app.http.pagination import PageRequest, Slice, json_size, paginate
 
@@ -42,12 +44,22 @@ def listed(session: Session, tenant: str, request: PageRequest) -> Slice[Workloa
 
 def remove(session: Session, workload_id: str) -> None:
     """Delete a workload; foreign keys take what hangs on it along."""
+    touch(session, workload_id)
     session.execute(delete(Workload).where(Workload.id == workload_id))
 
 
 def bump(session: Session, *workload_ids: str) -> None:
     """Tell caches that the decisions of workloads may have changed."""
+    for workload_id in workload_ids:
+        touch(session, workload_id)
     session.execute(update(Workload).where(Workload.id.in_(workload_ids)).values(revision=Workload.revision + 1))
+
+
+@event.listens_for(Workload, "after_update")
+def _updated(_mapper: Any, _connection: Any, workload: Workload) -> None:
+    session = object_session(workload)
+    if session is not None:
+        touch(session, workload.id)
 
 
 def revisions(session: Session, workload_ids: Sequence[str]) -> dict[str, int]:

@@ -2,8 +2,9 @@
 
 Other processes change workloads: a worker publishes a model, another API process promotes an agent. Each such change
 raises the workload's ``revision``, which this cache looks up at most every ``poll_seconds``; nothing else is read again
-until the number has moved. ``get`` may read the database, ``current`` always does, ``peek`` never does, and ``poll``
-looks up all cached workloads with one query, so that a background task can keep ``peek`` answering.
+until the number has moved. Changes of this process's own are seen at once. ``get`` may read the database, ``current``
+always does, ``peek`` never does, and ``poll`` looks up all cached workloads with one query, so that a background task
+can keep ``peek`` answering.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from app.domain_models import repository as domain_models
 from app.domain_models.repository import Table
 from app.drift import repository as adaptations
 from app.exogenous import observed
+from app.http.pagination import json_size
 from app.kinds.contract.engine import DEFAULT_ROLE, RolePolicy, Shadow, Snapshot
 from app.kinds.contract.inputs import IncompatibleModel
 from app.kinds.forecasting.answer import next_hour
@@ -34,9 +36,11 @@ from app.kinds.registry import KINDS, layout_of, load_artifact, read_spec
 from app.policies.base import IncompatibleArtifact
 from app.workloads import members, repository, service
 
-LARGEST_CACHE = 256
+LEAST_BYTES, FACTOR = 64 << 10, 4
+"""Memory of a workload that is ready to decide: at least, and per byte that was read for it."""
 
 logger = logging.getLogger(__name__)
+Key = tuple[str, str]
 
 
 @dataclass
@@ -45,26 +49,37 @@ class _Entry:
     checked: float
     last_used: int
     """Number of the last use; the smallest is the least recently used."""
+    keys: tuple[Key, Key]
+    """Tenant and name, tenant and id."""
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes, about."""
+        return LEAST_BYTES + FACTOR * self.snapshot.stored_bytes
 
 
 class WorkloadCache:
-    """Snapshots of the ``size`` workloads that were used last, by name or id; safe to share between threads."""
+    """Snapshots of the workloads that were used last, by name or id; safe to share between threads.
+
+    They take about ``size_bytes`` at most, but for one, which is always there.
+    """
 
     def __init__(
         self,
         database: Database,
         poll_seconds: float,
         clock: Callable[[], float] = time.monotonic,
-        size: int = LARGEST_CACHE,
+        size_bytes: int = 256 << 20,
     ) -> None:
         self._database = database
         self._poll_seconds = poll_seconds
         self._clock = clock
-        self._size = size
+        self._size_bytes = size_bytes
         self._lock = threading.Lock()
-        self._ids: dict[tuple[str, str], str] = {}
+        self._ids: dict[Key, str] = {}
         self._entries: dict[str, _Entry] = {}
         self._uses = itertools.count()
+        database.watchers.append(self._forget)
 
     def peek(self, workload: str, tenant: str = DEFAULT_TENANT) -> Snapshot | None:
         """The cached snapshot when it is fresh; never reads the database."""
@@ -123,24 +138,34 @@ class WorkloadCache:
             logger.exception("workload %s: its change can't be loaded", entry.snapshot.name)
             entry.checked = self._clock()
 
-    def invalidate(self, workload_id: str) -> None:
-        """Forget a workload, so that this process sees its own change at once."""
+    def _forget(self, workload_ids: set[str]) -> None:
+        """Drop workloads that this process has changed: what is loaded meanwhile holds the lock, and is dropped too."""
         with self._lock:
-            self._drop(workload_id)
+            for identifier in workload_ids:
+                self._drop(identifier)
 
     def _current(self, workload: str, tenant: str) -> Snapshot:
         with self._database.reading() as session:
             row = service.require(session, tenant, workload)
             entry = self._entries.get(row.id)
             if entry is None or entry.snapshot.revision != row.revision:
-                entry = _Entry(load(self._database, row), self._clock(), 0)
+                entry = self._load(row, next(self._uses))
+                self._make_room()
         entry.last_used = next(self._uses)
         entry.checked = self._clock()
-        self._ids |= {(tenant, workload): row.id, (tenant, row.name): row.id, (tenant, row.id): row.id}
-        self._entries[row.id] = entry
-        while len(self._entries) > self._size:
-            self._drop(min(self._entries, key=lambda identifier: self._entries[identifier].last_used))
         return entry.snapshot
+
+    def _make_room(self) -> None:
+        """Drop those that were used longest ago, a tenth more than is needed, so that this is seldom done."""
+        total = sum(entry.size for entry in self._entries.values())
+        if total <= self._size_bytes:
+            return
+        oldest = sorted(self._entries.items(), key=lambda item: item[1].last_used)
+        for identifier, entry in oldest[:-1]:
+            if total <= 0.9 * self._size_bytes:
+                break
+            self._drop(identifier)
+            total -= entry.size
 
     def _reload(self, identifier: str) -> None:
         with self._database.reading() as session:
@@ -149,11 +174,20 @@ class WorkloadCache:
             self._drop(identifier)
         else:
             last_used = self._entries[identifier].last_used
-            self._entries[identifier] = _Entry(load(self._database, row), self._clock(), last_used)
+            self._load(row, last_used)
+
+    def _load(self, row: Workload, last_used: int) -> _Entry:
+        keys = (row.tenant, row.name), (row.tenant, row.id)
+        entry = _Entry(load(self._database, row), self._clock(), last_used, keys)
+        self._entries[row.id] = entry
+        self._ids |= dict.fromkeys(keys, row.id)
+        return entry
 
     def _drop(self, identifier: str) -> None:
-        self._entries.pop(identifier, None)
-        self._ids = {key: known for key, known in self._ids.items() if known != identifier}
+        entry = self._entries.pop(identifier, None)
+        for key in () if entry is None else entry.keys:
+            if self._ids.get(key) == identifier:  # the name may be another workload's by now
+                del self._ids[key]
 
 
 def load(database: Database, workload: Workload) -> Snapshot:
@@ -173,6 +207,7 @@ def load(database: Database, workload: Workload) -> Snapshot:
     layout = layout_of(spec)
     policies = {role: _policy(found, layout, workload, problem) for role, found in stored.items() if found is not None}
     champion = policies.get(DEFAULT_ROLE)
+    sizes = [len(model.table) if model else 0, *(len(one.artifact) for one in (*stored.values(), tried) if one)]
     return Snapshot(
         workload_id=workload.id,
         name=workload.name,
@@ -189,6 +224,7 @@ def load(database: Database, workload: Workload) -> Snapshot:
         shadow=None if tried is None else _shadow(tried, layout, workload),
         coming=next_hour(forecasters, counted),
         members=told,
+        stored_bytes=sum(sizes) + json_size(workload.spec),
     )
 
 

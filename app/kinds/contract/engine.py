@@ -50,7 +50,8 @@ class Snapshot:
         coming: what is expected to come in the next hour, by series, where it was counted lately; see ``next_hour``.
         members: what the workloads that its spec names tell of themselves, by name.
         rule: name of the rule that decides in place of agents and of the default rule; empty: none is named.
-        by_rule: the same workload, compiled for rules that runs have named.
+        stored_bytes: what was read for it: spec, domain model and agents.
+        compiled: the same workload ready to decide, by the rule that decides; empty: agents and the default rule.
     """
 
     workload_id: str
@@ -69,7 +70,8 @@ class Snapshot:
     coming: Mapping[str, Coming] = field(default_factory=dict)
     members: Mapping[str, Member] = field(default_factory=dict)
     rule: str = ""
-    by_rule: "dict[str, CompiledWorkload]" = field(default_factory=dict, repr=False)
+    stored_bytes: int = 0
+    compiled: "dict[str, CompiledWorkload]" = field(default_factory=dict, repr=False)
 
     @property
     def answering(self) -> int | None:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from app.database.engine import Database
-from app.decisions.compiled import CompiledCache, CompiledWorkloads
+from app.decisions.compiled import CompiledWorkloads
 from app.kinds.iterative.decisions.report import EncodedReport
 from app.kinds.iterative.spec import Spec
 from app.runs import service
@@ -23,7 +23,7 @@ TENANT = "default"
 
 def compiled_workloads(database: Database) -> CompiledWorkloads:
     """A process's own view of the workloads."""
-    return CompiledWorkloads(WorkloadCache(database, 0.5), CompiledCache())
+    return CompiledWorkloads(WorkloadCache(database, 0.5))
 
 
 def reporter(database: Database) -> Reporter:

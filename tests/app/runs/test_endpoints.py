@@ -18,6 +18,7 @@ from app.workloads import service as workloads
 from tests.app.both import on_both
 from tests.app.domain_models.published import publish_agent, publish_model
 
+STATE = "iteration=1&allocation=gpus:16&metric=iteration_seconds:31.5&feature=batch:128"
 REPORT = {"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 31.5}, "features": {"batch": 128}}
 
 
@@ -294,6 +295,22 @@ def test_the_start_names_the_agent(client: TestClient, backend: Database, worklo
 
 def test_both_forms_of_a_report_have_the_same_fields() -> None:
     assert set(EncodedReport.__struct_fields__) == set(IterationReport.model_fields)
+
+
+@on_both
+def test_a_workload_registered_again_starts_runs_and_decides_by_its_new_spec_at_once(
+    client: TestClient, workload: str, spec: dict[str, Any]
+) -> None:
+    old = client.post("/runs", json={"workload": workload}).json()
+    assert client.get(f"/decision?workload={workload}&{STATE}").status_code == 200
+    assert client.delete(f"/workloads/{workload}?force=true").status_code == 204
+    spec["resources"][0]["maximum"] = 8
+    assert client.post("/workloads", json=spec).status_code == 201
+    new = client.post("/runs", json={"workload": workload})
+    assert (new.status_code, new.json()["id"] != old["id"]) == (201, True)
+    refused = client.get(f"/decision?workload={workload}&{STATE}")
+    assert refused.status_code == 422
+    assert client.put(f"/runs/{old['id']}/iterations/0", json=REPORT).status_code == 404
 
 
 @on_both

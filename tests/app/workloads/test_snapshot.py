@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from app.kinds.iterative.policies.heuristic import HeuristicPolicy
 from app.kinds.iterative.spec import Spec
 from app.kinds.registry import KINDS
 from app.workloads import service
-from app.workloads.snapshot import WorkloadCache
+from app.workloads.snapshot import LEAST_BYTES, WorkloadCache
 
 TENANT = "default"
 
@@ -43,6 +44,14 @@ def clock() -> Clock:
 @pytest.fixture
 def cache(database: Database, clock: Clock) -> WorkloadCache:
     return WorkloadCache(database, 0.5, clock)
+
+
+@pytest.fixture
+def elsewhere(database: Database) -> Iterator[Database]:
+    """The same database as another process has it."""
+    found = Database(database.url.render_as_string(hide_password=False))
+    yield found
+    found.dispose()
 
 
 @pytest.fixture
@@ -82,10 +91,10 @@ def test_what_is_unknown_is_not_found(cache: WorkloadCache) -> None:
 
 
 def test_a_change_is_seen_after_the_poll_interval_and_not_before(
-    cache: WorkloadCache, clock: Clock, database: Database, registered: Spec
+    cache: WorkloadCache, clock: Clock, elsewhere: Database, registered: Spec
 ) -> None:
     first = cache.get(registered.name)
-    version = publish_agent(database, registered, publish_model(database, registered))
+    version = publish_agent(elsewhere, registered, publish_model(elsewhere, registered))
     clock.now = 0.49
     assert cache.get(registered.name) is first
     clock.now = 0.51
@@ -111,8 +120,9 @@ def test_the_champion_is_served_with_the_model_it_was_trained_on(
 
 
 def test_a_promotion_in_any_role_is_seen(
-    cache: WorkloadCache, clock: Clock, database: Database, registered: Spec, monkeypatch: pytest.MonkeyPatch
+    cache: WorkloadCache, clock: Clock, elsewhere: Database, registered: Spec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    database = elsewhere
     monkeypatch.setattr(type(KINDS[registered.kind]), "roles", lambda _kind, _spec: (DEFAULT_ROLE, "standby"))
     model = publish_model(database, registered)
     first, second = (publish_agent(database, registered, model, promote=promote) for promote in (True, False))
@@ -147,8 +157,9 @@ def test_without_champion_the_newest_model_is_served(
 
 
 def test_poll_follows_changes_and_drops_what_is_gone(
-    cache: WorkloadCache, clock: Clock, database: Database, registered: Spec
+    cache: WorkloadCache, clock: Clock, elsewhere: Database, registered: Spec
 ) -> None:
+    database = elsewhere
     cache.poll()
     first = cache.get(registered.name)
     clock.now = 1.0
@@ -174,11 +185,46 @@ def test_a_workload_registered_anew_is_another_one(
     assert cache.get(registered.name).workload_id != first.workload_id
 
 
-def test_invalidate_shows_a_change_at_once(cache: WorkloadCache, database: Database, registered: Spec) -> None:
-    first = cache.get(registered.name)
+def test_a_change_of_this_process_is_seen_at_once(
+    cache: WorkloadCache, database: Database, registered: Spec, spec: dict[str, Any]
+) -> None:
+    service.register(database, TENANT, Spec.model_validate(spec | {"name": "other"}))
+    other = cache.get("other")
+    cache.get(registered.name)
     service.change(database, TENANT, registered.name, {"targets": {"iteration_seconds": 9.0}})
-    cache.invalidate(first.workload_id)
     assert cache.get(registered.name).spec_version == 2
+    publish_agent(database, registered, publish_model(database, registered))
+    assert cache.get(registered.name).agent_version == 1
+    assert cache.peek("other") is other
+
+
+def test_a_name_registered_again_in_this_process_is_the_new_workload_at_once(
+    cache: WorkloadCache, database: Database, registered: Spec
+) -> None:
+    first = cache.get(registered.name)
+    service.delete(database, TENANT, registered.name)
+    with pytest.raises(NotFound):
+        cache.get(registered.name)
+    with pytest.raises(NotFound):
+        cache.get(first.workload_id)
+    service.register(database, TENANT, registered)
+    assert cache.get(registered.name).workload_id != first.workload_id
+
+
+def test_a_change_that_is_rolled_back_leaves_the_cache(
+    cache: WorkloadCache, database: Database, registered: Spec
+) -> None:
+    first = cache.get(registered.name)
+
+    def fails() -> None:
+        with database.session() as session:
+            service.require(session, TENANT, registered.name).revision += 1
+            session.flush()
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fails()
+    assert cache.peek(registered.name) is first
 
 
 def test_a_broken_artifact_is_said_not_served(
@@ -204,7 +250,7 @@ def test_only_so_many_workloads_are_kept(database: Database, spec: dict[str, Any
     identifiers = {
         name: service.register(database, TENANT, Spec.model_validate(spec | {"name": name})).id for name in "abc"
     }
-    cache = WorkloadCache(database, 0.5, clock, size=2)
+    cache = WorkloadCache(database, 0.5, clock, size_bytes=int(2.5 * LEAST_BYTES))
     for name in ("a", identifiers["a"], "b", "a", "c"):
         assert cache.get(name).name in "abc"
     kept = {name: (cache.peek(name), cache.peek(identifier)) for name, identifier in identifiers.items()}

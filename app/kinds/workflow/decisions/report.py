@@ -9,10 +9,11 @@ from msgspec import Meta, Struct
 
 from app.kinds.contract.report_reading import decoded, named
 from app.kinds.fields import Amount, Number, PositiveNumber, Time
-from app.kinds.workflow.queue.report import QueueReport
+from app.kinds.workflow.queue.report import LARGEST_REPORT, MOST_PARENTS, QueueReport
 
 Id = Annotated[str, Meta(min_length=1, max_length=255)]
 Text = Annotated[str, Meta(max_length=255)]
+AtMost = Meta(max_length=LARGEST_REPORT)
 
 
 class EncodedParent(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
@@ -33,7 +34,7 @@ class EncodedQueued(Struct, forbid_unknown_fields=True, omit_defaults=True, froz
     user: Text | None = None
     deadline: Number | None = None
     workflow: Text | None = None
-    parents: tuple[Id | EncodedParent, ...] = ()
+    parents: Annotated[tuple[Id | EncodedParent, ...], Meta(max_length=MOST_PARENTS)] = ()
 
 
 class EncodedRunning(EncodedQueued, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
@@ -66,11 +67,11 @@ class EncodedQueue(Struct, forbid_unknown_fields=True, omit_defaults=True, froze
     now: Time
     kind: Literal["workflow"] = "workflow"
     delta: bool = False
-    queued: tuple[EncodedQueued, ...] = ()
-    running: tuple[EncodedRunning, ...] = ()
-    finished: tuple[EncodedFinished, ...] = ()
-    withdrawn: tuple[Id, ...] = ()
-    nodes: tuple[EncodedNode, ...] | None = None
+    queued: Annotated[tuple[EncodedQueued, ...], AtMost] = ()
+    running: Annotated[tuple[EncodedRunning, ...], AtMost] = ()
+    finished: Annotated[tuple[EncodedFinished, ...], AtMost] = ()
+    withdrawn: Annotated[tuple[Id, ...], AtMost] = ()
+    nodes: Annotated[tuple[EncodedNode, ...], AtMost] | None = None
 
 
 _decoder = msgspec.json.Decoder(EncodedQueue)

@@ -14,6 +14,7 @@ from app.kinds.fields import Finite, Moment, NonNegative, Positive, Strict
 Id = Annotated[str, Field(min_length=1, max_length=255)]
 NodeState = Literal["off", "starting", "up", "failed"]
 LARGEST_REPORT = 100_000
+MOST_PARENTS = 10_000
 
 
 class Parent(Strict):
@@ -36,7 +37,7 @@ class QueuedTask(Strict):
     user: Annotated[str, Field(max_length=255)] | None = None
     deadline: Finite | None = Field(default=None, description="time by which it should have ended")
     workflow: Annotated[str, Field(max_length=255)] | None = Field(default=None, description="workflow it belongs to")
-    parents: Annotated[tuple[Id | Parent, ...], Field(max_length=10_000)] = ()
+    parents: Annotated[tuple[Id | Parent, ...], Field(max_length=MOST_PARENTS)] = ()
 
 
 class RunningTask(QueuedTask):
