@@ -61,6 +61,13 @@ class Server(Protocol):
         ...
 
 
+NOT_DONE = "not done within {:g} s; ask again, a POST under the same Idempotency-Key, and nothing is done twice"
+UNKNOWN_END = (
+    "the database takes longer than {:g} s to commit, so that it isn't known whether this was done; "
+    "ask again, and nothing is done twice"
+)
+
+
 class Exchange:
     """One request with its answer.
 
@@ -88,7 +95,7 @@ class Exchange:
     traceparent = request_id = decision = b""
     _size = 0
     _refusal: StewardError | None = None
-    _silent = False
+    _silent = _committing = False
     _end = b""
 
     def __init__(self, app: Any, local: LoopLocal, scope: Scope, receive: Receive, send: Send, limits: Limits) -> None:
@@ -96,9 +103,13 @@ class Exchange:
         self.started = time.monotonic()
         self._receive, self._send, self._task = receive, send, asyncio.current_task()
 
+    def commit(self) -> None:
+        """What it asks for is being committed: it gets as long again, so that no answer says that it wasn't done."""
+        self._committing = True
+
     def is_overdue(self, now: float) -> bool:
         """Whether its time is over."""
-        return now > self.started + self.limits.seconds + GRACE_SECONDS
+        return now > self.started + self.limits.seconds * (2 if self._committing else 1) + GRACE_SECONDS
 
     async def receive(self) -> Message:
         """The next piece of the body, which is counted.
@@ -183,10 +194,7 @@ class Exchange:
         """Its time is over: answer so, and cancel it; an answer that has begun (a stream) is let go on."""
         if self.status or self._silent or self._task is None:
             return
-        error = Timeout(
-            f"not done within {self.limits.seconds:g} s; ask again, a POST under the same Idempotency-Key, "
-            "and nothing is done twice"
-        )
+        error = Timeout((UNKNOWN_END if self._committing else NOT_DONE).format(self.limits.seconds))
         self._silent = True
         self.reply = asyncio.get_running_loop().create_task(self.refuse(error))
         self._task.cancel()

@@ -1,8 +1,9 @@
 """How many requests a key and a tenant may make in a second: of this process, and where there is a Redis of all.
 
 Each process has a bucket that fills at the rate and holds a second's worth, for each key and tenant. What the others
-let through in the present second is told through Redis a few times a second, in the background: no request waits
-for it, and for so long each process lets through what it knows of. While Redis is away, each counts for itself.
+let through is learned through Redis a few times a second, in the background, and taken out of the bucket: no request
+waits for it, and over a few seconds all processes together let through the rate. While Redis is away, each counts for
+itself.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NoReturn, Protocol
 
 from app.errors import TooManyRequests
@@ -20,7 +21,7 @@ from app.http.caller import Caller
 SHARE_SECONDS = 0.2
 LARGEST = 50_000
 """Of keys and tenants that are kept in mind; full buckets are forgotten first."""
-KEPT_SECONDS = 5
+KEPT_SECONDS = 60
 
 logger = logging.getLogger(__name__)
 
@@ -32,21 +33,12 @@ class Rates:
         per_key: requests in a second of each key (or token); 0 for no limit.
         per_tenant: of all keys of a tenant together.
         clock: monotonic seconds.
-        wall: wall-clock seconds, which processes count by.
     """
 
-    def __init__(
-        self,
-        per_key: float,
-        per_tenant: float,
-        clock: Callable[[], float] = time.monotonic,
-        wall: Callable[[], float] = time.time,
-    ) -> None:
-        self._per_key, self._per_tenant, self._clock, self._wall = per_key, per_tenant, clock, wall
+    def __init__(self, per_key: float, per_tenant: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rates, self._clock = {"key": per_key, "tenant": per_tenant}, clock
         self._buckets: dict[str, tuple[float, float]] = {}
-        self.window = 0
-        self.own: Counter[str] = Counter()
-        self.others: dict[str, int] = {}
+        self._fresh: Counter[str] = Counter()
 
     def take(self, caller: Caller) -> None:
         """Let one request through.
@@ -54,33 +46,42 @@ class Rates:
         Raises:
             TooManyRequests: it is one too many.
         """
-        limits = [("key", caller.key or caller.name, self._per_key), ("tenant", caller.tenant, self._per_tenant)]
-        counted = [(f"{what}:{name}", what, rate) for what, name, rate in limits if rate > 0]
-        self._turn()
-        for name, what, rate in counted:
-            if self._level(name, rate) < 1 or self.own[name] + self.others.get(name, 0) >= max(rate, 1):
-                _refuse(what, rate)
+        whose = {"key": caller.key or caller.name, "tenant": caller.tenant}
+        counted = [(f"{what}:{name}", what) for what, name in whose.items() if self._rates[what] > 0]
+        for name, what in counted:
+            if self._level(name) < 1:
+                _refuse(what, self._rates[what])
         now = self._clock()
-        for name, _, rate in counted:
-            self._buckets[name] = (self._level(name, rate) - 1, now)
-            self.own[name] += 1
+        for name, _ in counted:
+            self._buckets[name] = (self._level(name) - 1, now)
+            self._fresh[name] += 1
         if len(self._buckets) > LARGEST:
             self._forget()
 
-    def _turn(self) -> None:
-        """Begin to count anew where another second has begun."""
-        window = int(self._wall())
-        if window != self.window:
-            self.window, self.own, self.others = window, Counter(), {}
+    def fresh(self) -> Counter[str]:
+        """How many were let through since this was asked for last."""
+        found, self._fresh = self._fresh, Counter()
+        return found
 
-    def _level(self, name: str, rate: float) -> float:
-        most = max(rate, 1.0)
-        level, since = self._buckets.get(name, (most, 0.0))
-        return min(most, level + (self._clock() - since) * rate)
+    def learn(self, others: Mapping[str, int]) -> None:
+        """Take out of buckets what other processes let through: up to a second's worth more than is there."""
+        now = self._clock()
+        for name, number in others.items():
+            self._buckets[name] = (max(self._level(name) - number, -self._most(name)), now)
+
+    def _rate(self, name: str) -> float:
+        return self._rates[name.partition(":")[0]]
+
+    def _most(self, name: str) -> float:
+        return max(self._rate(name), 1.0)
+
+    def _level(self, name: str) -> float:
+        level, since = self._buckets.get(name, (self._most(name), 0.0))
+        return min(self._most(name), level + (self._clock() - since) * self._rate(name))
 
     def _forget(self) -> None:
-        """Drop what has been left alone for a second: its bucket is full."""
-        before = self._clock() - 1 / min(rate for rate in (self._per_key, self._per_tenant, 1.0) if rate > 0)
+        """Drop what has been left alone until its bucket was full."""
+        before = self._clock() - 2 / min(rate for rate in (*self._rates.values(), 1.0) if rate > 0)
         self._buckets = {name: bucket for name, bucket in self._buckets.items() if bucket[1] > before}
 
 
@@ -89,10 +90,10 @@ def _refuse(what: str, rate: float) -> NoReturn:
 
 
 class Counts(Protocol):
-    """Where processes tell one another what they have let through."""
+    """Where processes learn from one another what they have let through."""
 
-    async def add(self, window: int, counts: dict[str, int]) -> dict[str, int]:
-        """Add to a window's counts; gives them, of all processes."""
+    async def add(self, counts: Mapping[str, int]) -> dict[str, int]:
+        """Add to counts; gives their totals, of all processes. Those that nobody adds to for a while begin anew."""
         ...
 
 
@@ -104,37 +105,47 @@ class RedisCounts:
 
         self._redis = Redis.from_url(url, socket_timeout=1.0, socket_connect_timeout=1.0)
 
-    async def add(self, window: int, counts: dict[str, int]) -> dict[str, int]:
-        """Add to a window's counts; gives them, of all processes."""
-        if not counts:
-            return {}
-        key = f"steward:requests:{window}"
+    async def add(self, counts: Mapping[str, int]) -> dict[str, int]:
+        """Add to counts; gives their totals, of all processes."""
         async with self._redis.pipeline(transaction=False) as pipeline:
             for name, number in counts.items():
-                pipeline.hincrby(key, name, number)
-            pipeline.expire(key, KEPT_SECONDS)
-            totals = await pipeline.execute()
-        return dict(zip(counts, (int(total) for total in totals), strict=False))
+                pipeline.incrby(f"steward:requests:{name}", number)
+                pipeline.expire(f"steward:requests:{name}", KEPT_SECONDS)
+            totals = (await pipeline.execute())[::2]
+        return dict(zip(counts, map(int, totals), strict=True))
 
     async def close(self) -> None:
         """Close the connections."""
         await self._redis.aclose()
 
 
-async def share(rates: Rates, counts: Counts, seconds: float = SHARE_SECONDS) -> None:
-    """Tell other processes what this one lets through, and hear of them, every so often, for ever."""
-    told: Counter[str] = Counter()
-    window = 0
-    while True:
-        await asyncio.sleep(seconds)
-        if rates.window != window:
-            window, told = rates.window, Counter()
-        own = Counter(rates.own)
+class Sharing:
+    """What a process has told the others, and what it knows of them."""
+
+    def __init__(self, rates: Rates, counts: Counts) -> None:
+        self._rates, self._counts = rates, counts
+        self._own: Counter[str] = Counter()
+        self._last: dict[str, int] = {}
+
+    async def once(self) -> None:
+        """Tell what was let through since the last time, and learn what the others have."""
+        self._own += self._rates.fresh()
+        if not self._own:
+            return
         try:
-            totals = await counts.add(window, {name: number - told[name] for name, number in own.items()})
+            totals = await self._counts.add(self._own)
         except Exception as error:  # noqa: BLE001 - whatever Redis' client makes of it: each counts for itself
             logger.warning("requests are counted by each process alone: %s", error)
-            continue
-        told = own
-        if rates.window == window:
-            rates.others = {name: total - told[name] for name, total in totals.items()}
+            return
+        since = {name: total - self._last[name] for name, total in totals.items() if name in self._last}
+        self._rates.learn({name: max(number - self._own[name], 0) for name, number in since.items()})
+        self._last = (self._last if len(self._last) < LARGEST else {}) | totals
+        self._own.clear()
+
+
+async def share(rates: Rates, counts: Counts, seconds: float = SHARE_SECONDS) -> None:
+    """Share what processes let through, every so often, for ever."""
+    sharing = Sharing(rates, counts)
+    while True:
+        await asyncio.sleep(seconds)
+        await sharing.once()

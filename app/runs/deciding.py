@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from enum import Enum
 
@@ -17,6 +17,7 @@ from app.drift.detector import NOTHING, Drift, Report, new_notices, observed
 from app.kinds.contract.engine import Answered, CompiledWorkload, Pending
 from app.kinds.registry import KINDS
 from app.runs.live import Live
+from app.runs.repository import Entry
 
 logger = logging.getLogger(__name__)
 UNDECIDED = Answered(b"", None)
@@ -38,8 +39,12 @@ class Item(msgspec.Struct, eq=False):
     digest: str
     encoded: bytes
     future: asyncio.Future[bytes | Verdict]
+    commit: Callable[[], None]
+    """Called when it is about to be written: from there on nobody may be answered that it wasn't."""
     answered: Answered = UNDECIDED
     drift: Drift = NOTHING
+    entry: Entry | None = None
+    """What is written, where that was made aside: by ``decide_aside``."""
 
     @property
     def risk(self) -> str:
@@ -66,7 +71,7 @@ def _group(items: Sequence[Item], now: datetime) -> Sequence[Item]:
             return [one for item in items for one in _group([item], now)]
         _fail(items[0], error)
         return []
-    return [item for item in items if _is_watched(item, now)]
+    return [item for item in items if item.entry is not None or _is_watched(item, now)]
 
 
 def _decide(waiting: Sequence[Item], now: datetime) -> None:
@@ -108,14 +113,15 @@ def _watch(item: Item, now: datetime) -> None:
         item.answered = msgspec.structs.replace(answered, decision=told)
 
 
-def answer_alone(item: Item, now: datetime) -> Answered:
-    """In a thread: the answer to one report of a kind whose answers take long; its report isn't read yet.
+def decide_aside(item: Item, now: datetime) -> None:
+    """In a thread: the answer to one report that takes long; its report isn't read yet.
 
     The state that it starts from may be outrun meanwhile, here or elsewhere; then it is never written.
 
     Raises:
-        InvalidInput: the report doesn't fit the run.
+        InvalidInput, Contradiction: the report doesn't fit the run.
     """
     engine, pending = KINDS[item.live.kind].engine, item.pending
     report = engine.read(item.compiled, pending.state, pending.iteration, pending.report)
-    return engine.answer(item.compiled, [msgspec.structs.replace(pending, report=report)], now)[0]
+    item.answered = engine.answer(item.compiled, [msgspec.structs.replace(pending, report=report)], now)[0]
+    _watch(item, now)

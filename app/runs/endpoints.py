@@ -128,7 +128,8 @@ async def put_iteration(request: Exchange) -> Answer:
     iteration = number_at("/path/iteration", request.path["iteration"])
     body = await request.body()
     reporter = request.local.get(_reporter, request.app.state)
-    return Answer(*await reporter.report(request.caller.tenant, request.path["run"], iteration, body))
+    tenant, run = request.caller.tenant, request.path["run"]
+    return Answer(*await reporter.report(tenant, run, iteration, body, request.commit))
 
 
 def _reporter(state: Any) -> Reporter:

@@ -35,7 +35,8 @@ from app.http.characters import check_names
 from app.kinds.contract.engine import CompiledWorkload, Pending
 from app.kinds.registry import KINDS
 from app.runs import repository, writing
-from app.runs.deciding import Item, Verdict, answer_alone, decided
+from app.runs.aside import Aside
+from app.runs.deciding import Item, Verdict, decide_aside, decided
 from app.runs.live import Live, LiveCache, StartedRuns, from_stored
 from app.runs.outcomes import ENDED
 from app.runs.waiting import Waiting
@@ -43,6 +44,7 @@ from app.runs.waiting import Waiting
 T = TypeVar("T")
 
 ATTEMPTS = 4
+LARGE_BYTES = 1 << 16  # of a body, beyond which reading it takes a millisecond
 SWITCH_SECONDS = 0.0002
 REST_SECONDS = 1.0  # without reports, after which the connection is given back
 CREATED, REPEATED = 201, 200
@@ -92,9 +94,15 @@ class Reporter:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="report-writer")
         self._thread.submit(int)  # starts it: where there can't be one, this fails, and no report waits for it
         self._reader = ThreadPoolExecutor(4, thread_name_prefix="report-reader")
+        self._aside = Aside()
 
-    async def report(self, tenant: str, run: str, iteration: int, body: bytes) -> tuple[int, bytes]:
+    async def report(
+        self, tenant: str, run: str, iteration: int, body: bytes, commit: Callable[[], None] = lambda: None
+    ) -> tuple[int, bytes]:
         """The decision that answers iteration ``iteration`` of a run, and 201 when it is new, 200 when it is repeated.
+
+        Args:
+            commit: called when the report is about to be written; cancelled before, it never is.
 
         Raises:
             NotFound: no such run.
@@ -109,7 +117,7 @@ class Reporter:
             for _ in range(ATTEMPTS):
                 if live is None or live.tenant != tenant:
                     live, fresh = await self._load(tenant, run), True
-                given = given or _given(live, body)
+                given = given or await self._given(number, live, body)
                 if iteration < live.following:
                     return REPEATED, await self._repeated(live, iteration, given.digest)
                 if not _is_next(live, iteration, fresh):
@@ -121,9 +129,12 @@ class Reporter:
                     compiled = await self._compiled.get(live.workload_id, tenant, rule)
                     if iteration != live.following:
                         continue
-                item = _item(live, compiled, iteration, given)
-                if not KINDS[live.kind].engine.quick:
-                    item.answered = await self._in_thread(answer_alone, item, self._clock())
+                item = _item(live, compiled, iteration, given, commit)
+                if KINDS[live.kind].engine.takes_long(compiled, live.kept, given.report):
+                    with self._waiting.away(number):
+                        await self._aside.done(tenant, self._decide_aside, item)
+                else:
+                    _read(item)
                 self._take_in(item)
                 answer = await item.future
                 if isinstance(answer, bytes):
@@ -141,6 +152,17 @@ class Reporter:
             if live is not None:
                 self._runs.put(live)
         return live
+
+    async def _given(self, number: int, live: Live, body: bytes) -> _Given:
+        if len(body) <= LARGE_BYTES:
+            return _given(live, body)
+        with self._waiting.away(number):
+            return await self._aside.done(live.tenant, _given, live, body)
+
+    def _decide_aside(self, item: Item) -> None:
+        """In a thread: all that can be done before the turn to be written comes."""
+        decide_aside(item, self._clock())
+        item.entry = writing.entry(item, pack=self._pack)
 
     async def _load(self, tenant: str, run: str) -> Live:
         live = await self._in_thread(self._read, tenant, run)
@@ -197,6 +219,8 @@ class Reporter:
         if not ready:
             self._go_on()
             return
+        for item in ready:
+            item.commit()
         self._writing = True
         self._note({item.live.id for item in ready})
         call = asyncio.get_running_loop().run_in_executor
@@ -283,18 +307,23 @@ def _given(live: Live, body: bytes) -> _Given:
     return _Given(report, encoded, hashlib.blake2b(encoded, digest_size=16).hexdigest())
 
 
-def _item(live: Live, compiled: CompiledWorkload, iteration: int, given: _Given) -> Item:
-    """A report that waits; of a kind whose answers take long it isn't read yet.
+def _item(live: Live, compiled: CompiledWorkload, iteration: int, given: _Given, commit: Callable[[], None]) -> Item:
+    """A report that waits; it isn't read yet."""
+    shadow = live.shadow or compiled.snapshot.shadow
+    pending = Pending(live.id, iteration, live.kept, given.report, live.start, shadow)
+    future: asyncio.Future[bytes | Verdict] = asyncio.get_running_loop().create_future()
+    return Item(live, compiled, pending, given.digest, given.encoded, future, commit)
+
+
+def _read(item: Item) -> None:
+    """Read its report as the engine takes it.
 
     Raises:
-        InvalidInput: it doesn't fit the run.
+        InvalidInput, Contradiction: it doesn't fit the run.
     """
-    engine, report = KINDS[live.kind].engine, given.report
-    if engine.quick:
-        report = engine.read(compiled, live.kept, iteration, report)
-    pending = Pending(live.id, iteration, live.kept, report, live.start, live.shadow or compiled.snapshot.shadow)
-    future: asyncio.Future[bytes | Verdict] = asyncio.get_running_loop().create_future()
-    return Item(live, compiled, pending, given.digest, given.encoded, future)
+    one = item.pending
+    report = KINDS[item.live.kind].engine.read(item.compiled, one.state, one.iteration, one.report)
+    item.pending = msgspec.structs.replace(one, report=report)
 
 
 def _is_next(live: Live, iteration: int, fresh: bool) -> bool:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from app.errors import Unavailable
 from app.http.batching import LARGEST_BATCH
@@ -46,6 +47,15 @@ class Waiting:
         self._number += 1
         self._since[self._number] = now
         return self._number
+
+    @contextmanager
+    def away(self, number: int) -> Iterator[None]:
+        """While it is worked on aside it holds nobody up; then it waits as if it had come just now."""
+        del self._since[number]
+        try:
+            yield
+        finally:
+            self._since[number] = self._clock()
 
     def leave(self, number: int) -> None:
         """It is answered, or given up."""

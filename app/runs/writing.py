@@ -29,7 +29,8 @@ def written(writer: Writer, ready: Sequence[Item], now: datetime, *, pack: bool)
     return faults | (_outcome(writer, entries, now) if entries else {})
 
 
-def _entry(item: Item, *, pack: bool) -> Entry:
+def entry(item: Item, *, pack: bool) -> Entry:
+    """What is written of an item that is decided."""
     live, raw = item.live, msgspec.Raw
     decision = item.answered.decision
     stored = KINDS[live.kind].engine.serialise(item.answered.state)
@@ -49,7 +50,7 @@ def _entries(ready: Sequence[Item], *, pack: bool) -> tuple[list[Entry], dict[st
     faults: dict[str, Exception | None] = {}
     for item in ready:
         try:
-            entries.append(_entry(item, pack=pack))
+            entries.append(item.entry or entry(item, pack=pack))
         except Exception as error:
             logger.exception("run %s: iteration %d can't be written", item.live.id, item.pending.iteration)
             faults[item.live.id] = error

@@ -13,6 +13,8 @@ from app.errors import BadRequest
 
 AHEAD = 4
 """Chunks that are received before they are asked for."""
+SILENT_SECONDS = 60.0
+SILENT = f"nothing of the body came for {SILENT_SECONDS:g} s; the execution that was being read isn't kept"
 GONE = "the body ended early; the execution that was being read isn't kept"
 
 
@@ -29,15 +31,19 @@ class Body:
         self._gone = False
 
     async def feed(self) -> None:
-        """Receive until the client goes, or this is cancelled."""
+        """Receive until the client goes, or sends nothing for too long, or this is cancelled."""
+        whole = False
         try:
             while not self._gone:
-                message = await self._receive()
+                message = await (self._receive() if whole else asyncio.wait_for(self._receive(), SILENT_SECONDS))
                 self._gone = message["type"] == "http.disconnect"
                 if chunk := message.get("body", b""):
                     await self._chunks.put(chunk)
                 if message["type"] == "http.request" and not message.get("more_body", False):
+                    whole = True
                     await self._chunks.put(b"")
+        except TimeoutError:
+            await self._chunks.put(BadRequest(SILENT))
         except Exception as error:  # noqa: BLE001 - raised where the body is read
             await self._chunks.put(error)
         if self._gone:

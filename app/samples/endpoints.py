@@ -15,7 +15,7 @@ from fastapi import APIRouter, FastAPI, Header, Query, Request, Response, status
 from fastapi.responses import StreamingResponse
 from pydantic import AwareDatetime
 
-from app.errors import FieldError, TooLarge, UnsupportedMedia
+from app.errors import FieldError, TooLarge, TooManyRequests, UnsupportedMedia
 from app.http.dependencies import FromDatabase, FromSettings, Tenant, WorkloadName, problems
 from app.http.idempotency.once import IdempotentUpload, Once
 from app.http.pagination import Page, Paging, page
@@ -34,8 +34,10 @@ class Executions(Page[AnyExecution | StoredExecution]):
     """A page of executions."""
 
 
-UPLOADS_AT_ONCE = 16
+UPLOADS_AT_ONCE, UPLOADS_WAITING = 4, 64
+"""Of a tenant."""
 SPOOL_BYTES = 1 << 20
+RETRY_SECONDS = 10
 
 
 def _media(formats: Mapping[str, Format | None]) -> dict[str, Any]:
@@ -89,12 +91,13 @@ async def upload(
 
     The body is streamed, whatever its size. Each execution is stored entirely or not at all: *accepted*, *duplicate*
     (already stored with the same content) or *rejected* with line, field and reason. The rows of an execution must be
-    contiguous, with iterations counting from 0 without gaps. An interrupted upload can simply be sent again.
+    contiguous, with iterations counting up without gaps. An interrupted upload can simply be sent again.
 
     Which media types are accepted depends on the workload's kind. A trace, plain or gzipped, becomes one execution; the
     response says what it lacks and what looks wrong in it.
     """
     body = Body(request.receive)
+    limiter = _limiter(request.app, tenant)
     given = service.Upload(
         media_type=_media_type(request),
         name=execution,
@@ -111,7 +114,7 @@ async def upload(
     work = functools.partial(store, given) if once.key is None else functools.partial(_once, once, store, given)
     feeding = asyncio.create_task(body.feed())
     try:
-        return await anyio.to_thread.run_sync(work, limiter=_limiter(request.app))
+        return await anyio.to_thread.run_sync(work, limiter=limiter)
     finally:
         feeding.cancel()
         body.abandon()
@@ -129,11 +132,22 @@ def _once(once: Once, store: Callable[[service.Upload], UploadRead], given: serv
         return once.run(lambda _: store(again), status=status.HTTP_201_CREATED, content=digest.hexdigest())
 
 
-def _limiter(app: FastAPI) -> anyio.CapacityLimiter:
-    """Uploads have threads of their own: however many and slow they are, other requests find theirs free."""
-    if not hasattr(app.state, "upload_limiter"):
-        app.state.upload_limiter = anyio.CapacityLimiter(UPLOADS_AT_ONCE)
-    limiter: anyio.CapacityLimiter = app.state.upload_limiter
+def _limiter(app: FastAPI, tenant: str) -> anyio.CapacityLimiter:
+    """Uploads have threads of their own, a few for each tenant: however slow they are, nobody else waits for them.
+
+    Raises:
+        TooManyRequests: too many of the tenant's wait.
+    """
+    if not hasattr(app.state, "upload_limiters"):
+        app.state.upload_limiters = {}
+    limiters: dict[str, anyio.CapacityLimiter] = app.state.upload_limiters
+    limiter = limiters.setdefault(tenant, anyio.CapacityLimiter(UPLOADS_AT_ONCE))
+    if limiter.statistics().tasks_waiting >= UPLOADS_WAITING:
+        raise TooManyRequests(
+            f"{UPLOADS_AT_ONCE} uploads of tenant {tenant} are read, {UPLOADS_WAITING} wait, and no more may; "
+            "nothing was stored, send it again",
+            retry_after=RETRY_SECONDS,
+        )
     return limiter
 
 

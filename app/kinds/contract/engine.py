@@ -135,13 +135,7 @@ class Answered(msgspec.Struct, frozen=True):
 
 
 class DecisionEngine(Protocol):
-    """How the service decides for workloads of one kind.
-
-    Attributes:
-        quick: whether an answer takes so little time that it is given on the event loop, many at once.
-    """
-
-    quick: bool
+    """How the service decides for workloads of one kind."""
 
     def compile(self, snapshot: Snapshot) -> CompiledWorkload:
         """Everything that a decision needs and that no report changes."""
@@ -173,6 +167,14 @@ class DecisionEngine(Protocol):
         Raises:
             InvalidInput: it doesn't fit the workload.
             Contradiction: it doesn't fit what the run has reported before.
+        """
+        ...
+
+    def takes_long(self, compiled: Any, state: Any, report: Any) -> bool:
+        """Whether reading a report and answering it may take more than some 10 ms: it is then done aside, in a thread.
+
+        Args:
+            report: as ``decode`` gave it.
         """
         ...
 

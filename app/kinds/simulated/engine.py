@@ -90,8 +90,6 @@ class NumberedEngine(DecidedInRuns):
         report, decision: its models.
     """
 
-    quick = True
-
     def __init__(self, kind: str, report: type[BaseModel], decision: type[BaseModel]) -> None:
         self._kind, self._report, self._fields = (
             kind,
@@ -125,6 +123,10 @@ class NumberedEngine(DecidedInRuns):
         if place is not None:
             raise invalid(place, TOO_DEEP, None)
         return self._report.model_validate_json(body, strict=True).model_dump(exclude={"kind"})
+
+    def takes_long(self, compiled: Compiled, state: Kept, report: dict[str, Any]) -> bool:  # noqa: ARG002
+        """No: a handful of numbers."""
+        return False
 
     def read(self, compiled: Compiled, state: Kept, iteration: int, report: dict[str, Any]) -> Read:  # noqa: ARG002
         """The report and its action; any state takes it, up to the workload's last iteration.

@@ -139,7 +139,7 @@ export interface paths {
          *
          *     The body is streamed, whatever its size. Each execution is stored entirely or not at all: *accepted*, *duplicate*
          *     (already stored with the same content) or *rejected* with line, field and reason. The rows of an execution must be
-         *     contiguous, with iterations counting from 0 without gaps. An interrupted upload can simply be sent again.
+         *     contiguous, with iterations counting up without gaps. An interrupted upload can simply be sent again.
          *
          *     Which media types are accepted depends on the workload's kind. A trace, plain or gzipped, becomes one execution; the
          *     response says what it lacks and what looks wrong in it.

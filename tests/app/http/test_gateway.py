@@ -18,7 +18,7 @@ from app.database.engine import Database
 from app.database.tables import Workload
 from app.errors import Conflict
 from app.http import problems
-from app.http.exchange import Exchange
+from app.http.exchange import GRACE_SECONDS, Exchange
 from app.http.fast_path import Answer, HotRoute
 from app.http.gateway import Gateway
 from app.http.metering import RequestMeter
@@ -49,6 +49,16 @@ async def hot_slow(_: Exchange) -> Answer:
     return Answer(200, b"too late")
 
 
+async def hot_committing(request: Exchange) -> Answer:
+    once, twice = (request.started + times * SETTINGS.request_timeout_seconds + GRACE_SECONDS for times in (1, 2))
+    assert request.is_overdue(once + 0.01)
+    request.commit()
+    assert not request.is_overdue(twice - 0.01)
+    assert request.is_overdue(twice + 0.01)
+    await asyncio.sleep(30)
+    return Answer(200, b"too late")
+
+
 async def hot_broken(_: Exchange) -> Answer:
     raise RuntimeError("secret detail")
 
@@ -60,6 +70,7 @@ async def hot_conflict(_: Exchange) -> Answer:
 HOT = [
     HotRoute("/hot/echo/{name}", hot_echo, "POST"),
     HotRoute("/hot/slow", hot_slow, "GET"),
+    HotRoute("/hot/committing", hot_committing, "GET"),
     HotRoute("/hot/broken", hot_broken, "GET"),
     HotRoute("/hot/conflict", hot_conflict, "GET"),
 ]
@@ -188,6 +199,12 @@ def test_a_slow_request_ends_as_503(client: TestClient, prefix: str) -> None:
     assert answer.status_code == 503
     assert answer.json()["type"] == "/problems/timeout"
     assert answer.headers["retry-after"] == "2"
+
+
+def test_what_is_being_committed_gets_as_long_again_and_is_never_said_not_to_be_done(client: TestClient) -> None:
+    assert "not done within 0.2 s" in client.get("/hot/slow").json()["detail"]
+    detail = client.get("/hot/committing").json()["detail"]
+    assert "it isn't known whether this was done; ask again" in detail
 
 
 def test_a_request_that_timed_out_writes_nothing(client: TestClient, slow: Slow, database: Database) -> None:

@@ -7,15 +7,19 @@ import gzip
 import threading
 import time
 import weakref
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
+import anyio.to_thread
+import httpx
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
 from app.database.engine import Database, DeadlinePassed, commit_deadline
-from app.errors import StewardError
+from app.errors import BadRequest, StewardError
+from app.keys import service as keys
+from app.keys.schemas import KeyRequest
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.samples.check import Checker
@@ -27,10 +31,13 @@ from app.kinds.workflow.formats.swf import read_swf
 from app.kinds.workflow.formats.wfformat import read_wfformat
 from app.kinds.workflow.formats.wfformat_writing import critical_path
 from app.kinds.workflow.trace import independent
-from app.samples import service, stream
+from app.main import create_app
+from app.samples import body, service, stream
 from app.samples.body import Body
 from app.samples.memory import returning
 from app.samples.stream import PIECE, blocks, unzipped
+from app.settings import Settings
+from app.workloads import service as workloads
 from tests.app.samples.bodies import csv_of
 from tests.batched import SPEC as EXAMPLE
 
@@ -226,3 +233,46 @@ def test_an_error_lets_go_of_what_was_read() -> None:
         returning(work)
     assert held[0]() is None
     assert caught.value.__cause__ is not None
+
+
+async def test_an_upload_that_sends_nothing_any_more_gives_its_thread_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body, "SILENT_SECONDS", 0.05)
+    messages: list[Any] = [{"type": "http.request", "body": b"execution", "more_body": True}]
+
+    async def receive() -> Any:
+        return messages.pop(0) if messages else await asyncio.sleep(60)
+
+    here = Body(receive)
+    feeding = asyncio.create_task(here.feed())
+    with pytest.raises(BadRequest, match="nothing of the body came for"):
+        await anyio.to_thread.run_sync(lambda: list(here.chunks()))
+    feeding.cancel()
+
+
+async def test_uploads_of_one_tenant_that_stand_still_keep_no_other_waiting(
+    settings: Settings, database: Database
+) -> None:
+    app, over = create_app(settings, database), asyncio.Event()
+    secrets = {}
+    for tenant in ("slow", "quick"):
+        workloads.register(database, tenant, Spec.model_validate(EXAMPLE))
+        secrets[tenant] = keys.create(database, tenant, KeyRequest(scopes=["admin"]), "test").key
+
+    async def stalled() -> AsyncIterator[bytes]:
+        yield csv_of({"a": 1}).encode()
+        await over.wait()
+
+    def of(tenant: str) -> httpx.AsyncClient:
+        headers = {"Authorization": f"Bearer {secrets[tenant]}", "Content-Type": "text/csv"}
+        transport = httpx.ASGITransport(app=app)
+        return httpx.AsyncClient(transport=transport, base_url="http://steward", timeout=60, headers=headers)
+
+    path = "/workloads/resnet18/samples"
+    async with of("slow") as slow, of("quick") as quick:
+        waits = [asyncio.create_task(slow.post(path, content=stalled())) for _ in range(20)]
+        await asyncio.sleep(0.1)
+        answer = await quick.post(path, content=csv_of({"b": 2}).encode())
+        assert (answer.status_code, answer.json()["accepted"]) == (201, 1)
+        assert not any(one.done() for one in waits)
+        over.set()
+        assert {one.status_code for one in await asyncio.gather(*waits)} == {201}

@@ -23,6 +23,7 @@ from app.kinds.contract.kind import RunStart
 from app.kinds.contract.text import timestamp
 
 logger = logging.getLogger(__name__)
+FEW_JOBS = 100  # reading their report and answering takes some 10 ms
 HOLD = "hold"
 """What decides where every rule has failed."""
 
@@ -45,8 +46,6 @@ class Told(NamedTuple):
 class ClusterEngine(DecidedInRuns):
     """A run's state is which jobs are there and what they hold; reading a report is advancing it."""
 
-    quick = True
-
     def compile(self, snapshot: Snapshot) -> Compiled:
         """Nodes, queues, and the rule that answers."""
         return Compiled(snapshot)
@@ -68,6 +67,10 @@ class ClusterEngine(DecidedInRuns):
             ValidationError, InvalidInput: it is none.
         """
         return decode(body)
+
+    def takes_long(self, compiled: Compiled, state: ClusterState, report: EncodedReport) -> bool:  # noqa: ARG002
+        """With many jobs."""
+        return len(state.names) + len(report.submitted) > FEW_JOBS
 
     def read(self, compiled: Compiled, state: ClusterState, iteration: int, report: EncodedReport) -> ClusterState:  # noqa: ARG002
         """The state after the report.

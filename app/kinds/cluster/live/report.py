@@ -13,6 +13,7 @@ from msgspec import Meta, Struct
 from pydantic import Field, model_validator
 
 from app.kinds.cluster.samples.content import LARGEST, MOST_BESIDE, SHORTEST
+from app.kinds.cluster.spec import MOST_NODES
 from app.kinds.contract.report_reading import decoded
 from app.kinds.fields import (
     Amount,
@@ -26,7 +27,8 @@ from app.kinds.fields import (
     Time,
 )
 
-LARGEST_REPORT = 10_000
+MOST_JOBS = 4_000
+"""That wait or run in a run at once, or that a list of a report names."""
 Id = Annotated[str, Field(min_length=1, max_length=255)]
 Gpus = Annotated[int, Field(ge=1, le=1_000_000)]
 Samples = Annotated[int, Field(ge=1, le=10**9)]
@@ -124,10 +126,10 @@ class ClusterReport(Strict):
         description="Whether `submitted` and `nodes` are complete: jobs not listed have left, nodes not listed have "
         "the GPUs of the spec. What is known of listed jobs is kept.",
     )
-    submitted: Annotated[tuple[Submitted, ...], Field(max_length=LARGEST_REPORT)] = ()
-    progressed: Annotated[tuple[Progressed, ...], Field(max_length=LARGEST_REPORT)] = ()
-    ended: Annotated[tuple[Ended, ...], Field(max_length=LARGEST_REPORT)] = ()
-    nodes: Annotated[tuple[NodeChange, ...], Field(max_length=LARGEST_REPORT)] = ()
+    submitted: Annotated[tuple[Submitted, ...], Field(max_length=MOST_JOBS)] = ()
+    progressed: Annotated[tuple[Progressed, ...], Field(max_length=MOST_JOBS)] = ()
+    ended: Annotated[tuple[Ended, ...], Field(max_length=MOST_JOBS)] = ()
+    nodes: Annotated[tuple[NodeChange, ...], Field(max_length=MOST_NODES)] = ()
 
 
 Text = Annotated[str, Meta(min_length=1, max_length=255)]
@@ -203,10 +205,10 @@ class EncodedReport(Struct, forbid_unknown_fields=True, omit_defaults=True, froz
     at: Time
     kind: Literal["cluster"] = "cluster"
     whole: bool = False
-    submitted: Annotated[tuple[EncodedSubmitted, ...], Meta(max_length=LARGEST_REPORT)] = ()
-    progressed: Annotated[tuple[EncodedProgressed, ...], Meta(max_length=LARGEST_REPORT)] = ()
-    ended: Annotated[tuple[EncodedEnded, ...], Meta(max_length=LARGEST_REPORT)] = ()
-    nodes: Annotated[tuple[EncodedNode, ...], Meta(max_length=LARGEST_REPORT)] = ()
+    submitted: Annotated[tuple[EncodedSubmitted, ...], Meta(max_length=MOST_JOBS)] = ()
+    progressed: Annotated[tuple[EncodedProgressed, ...], Meta(max_length=MOST_JOBS)] = ()
+    ended: Annotated[tuple[EncodedEnded, ...], Meta(max_length=MOST_JOBS)] = ()
+    nodes: Annotated[tuple[EncodedNode, ...], Meta(max_length=MOST_NODES)] = ()
 
 
 _decoder = msgspec.json.Decoder(EncodedReport)

@@ -19,11 +19,11 @@ from app.kinds.inference.queue.advance import CARRIED
 from app.kinds.inference.queue.report import EncodedReport, decode
 from app.kinds.inference.queue.state import RunState, begin, pack, unpack, weight
 
+FEW_EVENTS = 1_000  # reading them takes some 6 ms
+
 
 class InferenceEngine(DecidedInRuns):
     """A run's state is who waits and what servers do; reading a report is advancing it."""
-
-    quick = True
 
     def compile(self, snapshot: Snapshot) -> Compiled:
         """Servers, expected seconds, and who chooses."""
@@ -49,6 +49,11 @@ class InferenceEngine(DecidedInRuns):
     def decode(self, body: bytes) -> EncodedReport:
         """A batch of events."""
         return decode(body)
+
+    def takes_long(self, compiled: Compiled, state: RunState, report: EncodedReport) -> bool:  # noqa: ARG002
+        """With many events, or requests that wait."""
+        events = len(report.arrived) + len(report.finished) + len(report.servers) + len(report.started)
+        return events + sum(len(queue.at) for queue in state.queues) > FEW_EVENTS
 
     def read(self, compiled: Compiled, state: RunState, iteration: int, report: EncodedReport) -> Read:  # noqa: ARG002
         """The state after the report.

@@ -53,8 +53,6 @@ class Kept(msgspec.Struct, frozen=True):
 class IterativeEngine:
     """See ``DecisionEngine``; a run's state is ``Kept``."""
 
-    quick = True
-
     def compile(self, snapshot: Snapshot) -> Compiled:
         """Projector, heuristic and texts that recur."""
         return Compiled(snapshot)
@@ -85,6 +83,10 @@ class IterativeEngine:
     def decode(self, body: bytes) -> EncodedReport:
         """What one iteration used and measured."""
         return decode(body)
+
+    def takes_long(self, compiled: Compiled, state: object, report: EncodedReport) -> bool:  # noqa: ARG002
+        """No: the most actions that a spec may have take 2 ms."""
+        return False
 
     def read(self, compiled: Compiled, state: object, iteration: int, report: EncodedReport) -> Read:  # noqa: ARG002
         """The report in the layout's order; any state takes it, up to the workload's last iteration.

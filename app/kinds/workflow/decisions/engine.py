@@ -35,8 +35,6 @@ class Read(NamedTuple):
 class WorkflowEngine(DecidedInRuns):
     """A run's state is its queue; reading a report is advancing it."""
 
-    quick = False
-
     def __init__(self) -> None:
         self.search = PlanSearch()
 
@@ -56,6 +54,10 @@ class WorkflowEngine(DecidedInRuns):
     def decode(self, body: bytes) -> EncodedQueue:
         """A queue, whole or as what has changed."""
         return decode(body)
+
+    def takes_long(self, compiled: Compiled, state: State, report: EncodedQueue) -> bool:  # noqa: ARG002
+        """Always: plans of few tasks take long, too."""
+        return True
 
     def read(self, compiled: Compiled, state: State, iteration: int, report: Any) -> Read:  # noqa: ARG002
         """The state after the report.

@@ -9,11 +9,12 @@ from msgspec import Meta, Struct
 
 from app.kinds.contract.report_reading import decoded, named
 from app.kinds.fields import Amount, Number, PositiveNumber, Time
-from app.kinds.workflow.queue.report import LARGEST_REPORT, MOST_PARENTS, QueueReport
+from app.kinds.workflow.queue.report import MOST_PARENTS, MOST_TASKS, QueueReport
+from app.kinds.workflow.spec import MAXIMUM_NODES
 
 Id = Annotated[str, Meta(min_length=1, max_length=255)]
 Text = Annotated[str, Meta(max_length=255)]
-AtMost = Meta(max_length=LARGEST_REPORT)
+AtMost = Meta(max_length=MOST_TASKS)
 
 
 class EncodedParent(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
@@ -71,7 +72,7 @@ class EncodedQueue(Struct, forbid_unknown_fields=True, omit_defaults=True, froze
     running: Annotated[tuple[EncodedRunning, ...], AtMost] = ()
     finished: Annotated[tuple[EncodedFinished, ...], AtMost] = ()
     withdrawn: Annotated[tuple[Id, ...], AtMost] = ()
-    nodes: Annotated[tuple[EncodedNode, ...], AtMost] | None = None
+    nodes: Annotated[tuple[EncodedNode, ...], Meta(max_length=MAXIMUM_NODES)] | None = None
 
 
 _decoder = msgspec.json.Decoder(EncodedQueue)

@@ -10,7 +10,7 @@ from app.kinds.contract.inputs import Contradiction, FieldIssue, InvalidInput
 from app.kinds.workflow.formats.check import Edges, cycle_issue
 from app.kinds.workflow.layout import GIGA, Layout
 from app.kinds.workflow.plans.plan import reported
-from app.kinds.workflow.queue.report import QueuedTask, QueueReport, RunningTask
+from app.kinds.workflow.queue.report import MOST_TASKS, QueuedTask, QueueReport, RunningTask
 from app.kinds.workflow.queue.state import (
     COLUMNS,
     MOST_USERS,
@@ -117,6 +117,7 @@ def advance(layout: Layout, state: State, report: QueueReport) -> State:
     _finished(draft)
     _withdrawn(draft)
     _raise(draft)
+    _few(draft)
     _parents(draft)
     _held(draft)
     _raise(draft)
@@ -128,6 +129,14 @@ def _raise(draft: Draft) -> None:
         raise InvalidInput(draft.wrong)
     if draft.against:
         raise Contradiction(draft.against)
+
+
+def _few(draft: Draft) -> None:
+    """No more tasks at once than are decided within the time, and the answer, of a request."""
+    there = len(draft.columns["names"]) - len(draft.gone)
+    if there > MOST_TASKS and draft.new < len(draft.columns["names"]):
+        message = f"must leave at most {MOST_TASKS:,} tasks that wait or run in the queue at once"
+        raise InvalidInput([FieldIssue("/queued", message, there)])
 
 
 def _inputs(parents: Parents) -> Inputs:

@@ -10,10 +10,12 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from app.kinds.fields import Finite, Moment, NonNegative, Positive, Strict
+from app.kinds.workflow.spec import MAXIMUM_NODES
 
 Id = Annotated[str, Field(min_length=1, max_length=255)]
 NodeState = Literal["off", "starting", "up", "failed"]
-LARGEST_REPORT = 100_000
+MOST_TASKS = 15_000
+"""That wait or run in a run at once, or that a list of a report names."""
 MOST_PARENTS = 10_000
 
 
@@ -70,12 +72,12 @@ class QueueReport(Strict):
     kind: Literal["workflow"] = "workflow"
     now: Moment
     delta: bool = Field(default=False, description="whether only changes are listed")
-    queued: Annotated[tuple[QueuedTask, ...], Field(max_length=LARGEST_REPORT)] = ()
-    running: Annotated[tuple[RunningTask, ...], Field(max_length=LARGEST_REPORT)] = ()
-    finished: Annotated[tuple[FinishedTask, ...], Field(max_length=LARGEST_REPORT)] = ()
-    withdrawn: Annotated[tuple[Id, ...], Field(max_length=LARGEST_REPORT)] = Field(
+    queued: Annotated[tuple[QueuedTask, ...], Field(max_length=MOST_TASKS)] = ()
+    running: Annotated[tuple[RunningTask, ...], Field(max_length=MOST_TASKS)] = ()
+    finished: Annotated[tuple[FinishedTask, ...], Field(max_length=MOST_TASKS)] = ()
+    withdrawn: Annotated[tuple[Id, ...], Field(max_length=MOST_TASKS)] = Field(
         default=(), description="tasks removed from the queue; in a full report, tasks not listed are removed too"
     )
-    nodes: Annotated[tuple[NodeReport, ...], Field(max_length=LARGEST_REPORT)] | None = Field(
+    nodes: Annotated[tuple[NodeReport, ...], Field(max_length=MAXIMUM_NODES)] | None = Field(
         default=None, description="nodes whose state has changed; in a full report, nodes not listed are off"
     )

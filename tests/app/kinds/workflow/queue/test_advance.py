@@ -10,6 +10,7 @@ import pytest
 
 from app.kinds.contract.inputs import Contradiction, InvalidInput
 from app.kinds.workflow.layout import GIGA, Layout
+from app.kinds.workflow.queue import advance as module
 from app.kinds.workflow.queue.advance import advance
 from app.kinds.workflow.queue.report import QueueReport
 from app.kinds.workflow.queue.state import FAILED, MOST_USERS, STARTING, UP, WAITING, State, begin, pack
@@ -74,6 +75,14 @@ def test_a_task_is_what_its_report_says_and_what_is_left_out_is_unknown() -> Non
     assert (queue.estimate[2], queue.deadline[2], queue.start[1]) == (60, 99, 4)
     assert all(math.isnan(column[3]) for column in (queue.estimate, queue.deadline, queue.start))
     assert queue.inputs == [(), (), (("old", 0.0), ("waits", 7.0)), ()]
+
+
+def test_a_queue_holds_a_bounded_number_of_tasks_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_TASKS", 3)
+    more = [{"id": "one", "processors": 1}, {"id": "two", "processors": 1}]
+    assert list(refused(InvalidInput, queued=more)) == ["/queued"]
+    after(*QUEUE, delta(queued=more[:1]))
+    after(*QUEUE, delta(queued=more, withdrawn=["waits"]))
 
 
 def test_a_task_that_runs_when_it_is_first_named_was_submitted_by_its_start() -> None:

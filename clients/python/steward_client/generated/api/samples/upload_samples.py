@@ -183,7 +183,7 @@ def sync_detailed(
     *accepted*, *duplicate*
     (already stored with the same content) or *rejected* with line, field and reason. The rows of an
     execution must be
-    contiguous, with iterations counting from 0 without gaps. An interrupted upload can simply be sent
+    contiguous, with iterations counting up without gaps. An interrupted upload can simply be sent
     again.
 
     Which media types are accepted depends on the workload's kind. A trace, plain or gzipped, becomes
@@ -253,7 +253,7 @@ def sync(
     *accepted*, *duplicate*
     (already stored with the same content) or *rejected* with line, field and reason. The rows of an
     execution must be
-    contiguous, with iterations counting from 0 without gaps. An interrupted upload can simply be sent
+    contiguous, with iterations counting up without gaps. An interrupted upload can simply be sent
     again.
 
     Which media types are accepted depends on the workload's kind. A trace, plain or gzipped, becomes
@@ -318,7 +318,7 @@ async def asyncio_detailed(
     *accepted*, *duplicate*
     (already stored with the same content) or *rejected* with line, field and reason. The rows of an
     execution must be
-    contiguous, with iterations counting from 0 without gaps. An interrupted upload can simply be sent
+    contiguous, with iterations counting up without gaps. An interrupted upload can simply be sent
     again.
 
     Which media types are accepted depends on the workload's kind. A trace, plain or gzipped, becomes
@@ -386,7 +386,7 @@ async def asyncio(
     *accepted*, *duplicate*
     (already stored with the same content) or *rejected* with line, field and reason. The rows of an
     execution must be
-    contiguous, with iterations counting from 0 without gaps. An interrupted upload can simply be sent
+    contiguous, with iterations counting up without gaps. An interrupted upload can simply be sent
     again.
 
     Which media types are accepted depends on the workload's kind. A trace, plain or gzipped, becomes
