@@ -45,7 +45,8 @@ class Overdue:
             SQLAlchemyError: the database is away; of a worker that stops every child has been ended all the same.
         """
         if self._is_stopping():
-            self._stopping_since = self._stopping_since or self._clock()
+            if self._stopping_since is None:
+                self._stopping_since = self._clock()
             if self._clock() - self._stopping_since >= GRACE_SECONDS:
                 for owner, child in children().items():
                     _end(database, owner, child)
@@ -53,9 +54,10 @@ class Overdue:
         self._end_cancelled(database)
 
     def _end_cancelled(self, database: Database) -> None:
-        now, found = self._clock(), children()
         with database.reading() as session:
-            held = [one for one in lease.cancelling(session) if one.owner in found]
+            cancelling = lease.cancelling(session)
+        now, found = self._clock(), children() if cancelling else {}
+        held = [one for one in cancelling if one.owner in found]
         self._since = {(one.job_id, one.fence): self._since.get((one.job_id, one.fence), now) for one in held}
         for one in held:
             if now - self._since[one.job_id, one.fence] >= GRACE_SECONDS:

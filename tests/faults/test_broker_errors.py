@@ -49,7 +49,7 @@ def execute(client: redis.Redis, command: str) -> None:
     client.execute_command(*command.split())  # type: ignore[no-untyped-call]
 
 
-def during(fault: Fault, client: redis.Redis, look: Callable[[], None]) -> None:
+def during(fault: Fault, client: redis.Redis, look: Callable[[], object]) -> None:
     """Keep the fault up, and look on."""
     execute(client, fault.begin)
     try:
@@ -103,7 +103,7 @@ def test_a_job_under_way_is_done_once_while_its_broker_answers_errors(steward_fa
         with standalone_worker(api.data_dir, 2, broker_url=url, database_url=api.database_url, **SEEN) as worker:
             jobs = [caller.train(algorithm="tabular_q", budget=200_000)]
             wait_until(lambda: caller.job(jobs[0])["state"] == "running", 120, "the job to begin")
-            during(FAULTS["read-only"], client, lambda: caller.wait(jobs[0], RECOVERY_SECONDS) and None)
+            during(FAULTS["read-only"], client, lambda: caller.wait(jobs[0], RECOVERY_SECONDS))
             jobs.append(caller.train(**QUICK))
             are_done_once(caller, jobs)
             assert worker.poll() is None
