@@ -19,7 +19,7 @@ from app.database.engine import Database
 from app.jobs import lease
 from app.processes import children, has_ended
 
-GRACE_SECONDS = 5.0
+GRACE_SECONDS = 4.0
 ENDING_SECONDS = 5.0
 
 logger = logging.getLogger(__name__)
