@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 
@@ -73,7 +73,28 @@ def node_name() -> str:
 
 def process_name() -> str:
     """A name of this process, unique over hosts and restarts: node, process id, start time."""
-    return f"{node_name()}/{os.getpid()}/{psutil.Process().create_time():.2f}"
+    return _name(psutil.Process())
+
+
+def _name(process: psutil.Process) -> str:
+    return f"{node_name()}/{process.pid}/{process.create_time():.2f}"
+
+
+def children() -> dict[str, psutil.Process]:
+    """The processes that this one has started and that run, by name."""
+    found = dict[str, psutil.Process]()
+    for child in psutil.Process().children():
+        with suppress(psutil.NoSuchProcess):
+            found[_name(child)] = child
+    return {name: child for name, child in found.items() if not has_ended(child)}
+
+
+def has_ended(process: psutil.Process) -> bool:
+    """Whether a process does nothing any more, though who started it may not have noticed."""
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 def is_gone(name: str) -> bool:
@@ -83,8 +104,7 @@ def is_gone(name: str) -> bool:
         return False
     try:
         process = psutil.Process(int(rest))
-        ended = process.status() == psutil.STATUS_ZOMBIE
-        return ended or f"{process.create_time():.2f}" != name.rpartition("/")[2]
+        return has_ended(process) or _name(process) != name
     except psutil.NoSuchProcess:
         return True
 

@@ -248,6 +248,12 @@ def clean_environment(settings: Mapping[str, str]) -> dict[str, str]:
     return {**kept, **settings}
 
 
+def _environment(settings: Mapping[str, str]) -> dict[str, str]:
+    """Of a process under test: many start services, few have jobs; and workers must not wait for what runs beside."""
+    knobs = {"worker_warm": "false", "worker_nice": "0", "training_nice": "0", **settings}
+    return clean_environment({f"STEWARD_{name.upper()}": value for name, value in knobs.items()})
+
+
 def start_steward(data_dir: Path, *arguments: str, wait: str = "ready", **settings: str) -> StewardServer:
     """Start `steward serve` on a free port and wait for it to be 'ready', 'alive' or not at all ('').
 
@@ -255,9 +261,7 @@ def start_steward(data_dir: Path, *arguments: str, wait: str = "ready", **settin
     """
     port = free_port()
     data_dir.mkdir(parents=True, exist_ok=True)
-    # Many tests start services, few of them have jobs; and workers must not wait for the tests that run beside.
-    knobs = {"worker_warm": "false", "worker_nice": "0", "training_nice": "0", **settings}
-    environment = clean_environment({f"STEWARD_{name.upper()}": value for name, value in knobs.items()})
+    environment = _environment(settings)
     command = [sys.executable, "-m", "app.cli", "serve", "--port", str(port), "--data", str(data_dir), *arguments]
     log = data_dir / f"serve-{port}.log"
     with log.open("wb") as output:
@@ -273,3 +277,16 @@ def start_steward(data_dir: Path, *arguments: str, wait: str = "ready", **settin
         stop(process)
         raise
     return server
+
+
+@contextmanager
+def standalone_worker(data: Path, concurrency: int, **settings: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A worker that nobody starts again."""
+    environment = _environment({"data_dir": str(data), **settings})
+    command = [sys.executable, "-m", "workers", "--concurrency", str(concurrency)]
+    with (data / "worker.log").open("ab") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+    try:
+        yield process
+    finally:
+        stop(process)

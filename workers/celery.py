@@ -2,21 +2,25 @@
 
 A worker is a main process, which takes messages and keeps house (heartbeat, sweeper), and prefork children, which
 work. A child dies with the main process, the main process with who started it (`--parent`). On SIGTERM the children
-are told through shared memory: they keep a checkpoint at their next chunk and give their job back.
+are told through shared memory: they keep a checkpoint at their next chunk and give their job back; whoever does not
+come to one is ended. What the broker answers, errors included, ends no worker: it connects anew until it may consume.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import mmap
 import os
 import signal
+import sys
 import threading
+import time
 import warnings
 from importlib import import_module
 from typing import Any
 
-from celery import signals
+from celery import bootsteps, signals
 
 from app.charts.text import use_currency
 from app.processes import die_with_parent, importing, process_name
@@ -26,6 +30,11 @@ from app.telemetry import logs
 from workers.housekeeping import Housekeeper
 
 TASKS_PER_CHILD = 100
+LOST_SECONDS = 1.0
+"""For which the result of a child that was killed is waited for, before its place takes another message."""
+SETTLED_SECONDS = 2.0
+"""After which a connection that was made anew counts: one over which nothing may be consumed fails at once."""
+EXIT_STATUS = 1
 LOG_FORMAT = "%(asctime)s %(levelname)s %(processName)s %(name)s: %(message)s"
 
 logger = logging.getLogger(__name__)
@@ -36,6 +45,8 @@ celery.conf.update(
     worker_pool="workers.pool:Processes",
     worker_max_tasks_per_child=TASKS_PER_CHILD,
     worker_cancel_long_running_tasks_on_connection_loss=False,
+    worker_lost_wait=LOST_SECONDS,
+    broker_channel_error_retry=True,  # READONLY, NOREPLICAS, OOM, … are answered for a while: no reason to end
 )
 
 _stopping = mmap.mmap(-1, 1)  # anonymous and shared: the children inherit it
@@ -44,6 +55,32 @@ _stopping = mmap.mmap(-1, 1)  # anonymous and shared: the children inherit it
 def is_stopping() -> bool:
     """Whether this worker has been asked to stop."""
     return _stopping[0] != 0
+
+
+class Consumption(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no types
+    """Since when messages are taken from the broker: begins and ends with each connection that is made for it."""
+
+    requires = ("celery.worker.consumer.tasks:Tasks",)
+    since: float | None = None
+    began: bool = False
+
+    def start(self, _consumer: Any) -> None:
+        """Messages are taken from now on; of the first connection it is known that it was made with nothing before."""
+        Consumption.since = time.monotonic() if Consumption.began else -math.inf
+        Consumption.began = True
+
+    def stop(self, _consumer: Any) -> None:
+        """No more."""
+        Consumption.since = None
+
+
+celery.steps["consumer"].add(Consumption)
+
+
+def is_consuming() -> bool:
+    """Whether messages are taken from the broker, and have been for a while."""
+    since = Consumption.since
+    return since is not None and time.monotonic() - since >= SETTLED_SECONDS
 
 
 @signals.worker_shutting_down.connect
@@ -67,13 +104,13 @@ def _warm_up() -> None:
 
 
 def work(concurrency: int) -> None:
-    """Work until SIGTERM. Blocks."""
+    """Work until SIGTERM. Blocks; ends the process with a status other than 0 where it ends unasked."""
     settings = get_settings()
     logs.configure(settings, LOG_FORMAT)
     logging.getLogger("alembic").setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", message="You're running the worker with superuser privileges")
     os.nice(max(0, settings.worker_nice - os.nice(0)))
-    housekeeper = Housekeeper(settings, process_name())
+    housekeeper = Housekeeper(settings, process_name(), is_consuming, is_stopping)
     signals.worker_ready.connect(lambda **_: housekeeper.start(), weak=False)
     options = ["--without-gossip", "--without-mingle", "--without-heartbeat"]
     try:
@@ -82,3 +119,6 @@ def work(concurrency: int) -> None:
         )
     finally:
         housekeeper.stop()
+    if not is_stopping():  # Celery has told why
+        logger.error("this worker ends, though nobody has asked it to")
+        sys.exit(EXIT_STATUS)

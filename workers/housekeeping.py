@@ -1,4 +1,4 @@
-"""What a worker's main process does on a timer: that it is there, lost jobs, and what idle workers do."""
+"""What a worker's main process does on a timer: that it is there, lost jobs, jobs that do not stop, and idle work."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -19,8 +20,11 @@ from app.jobs import lease
 from app.processes import child_command, is_gone
 from app.retention import service as retention
 from app.settings import Settings
+from workers.overdue import Overdue
 
 PURGE_SECONDS = 3600.0
+LOOK_SECONDS = 1.0
+"""How often it is looked for jobs that are to stop."""
 
 logger = logging.getLogger(__name__)
 
@@ -32,14 +36,29 @@ os.register_at_fork(before=_round.acquire, after_in_parent=_round.release, after
 
 
 class Housekeeper:
-    """A thread with a heartbeat and a sweeper."""
+    """A thread with a heartbeat and a sweeper.
 
-    def __init__(self, settings: Settings, name: str) -> None:
+    Args:
+        settings: of this worker.
+        name: of this process.
+        is_consuming: whether messages are taken; a worker that takes none is not seen.
+        is_stopping: whether this worker has been asked to stop.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        name: str,
+        is_consuming: Callable[[], bool] = lambda: True,
+        is_stopping: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.settings = settings
         self.name = name
+        self._is_consuming = is_consuming
+        self._overdue = Overdue(is_stopping)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="housekeeper", daemon=True)
-        self._purge_at = self._prune_at = 0.0
+        self._purge_at = self._prune_at = self._round_at = 0.0
         self._pruning: subprocess.Popen[bytes] | None = None
         self._renewal = Renewal()
 
@@ -61,9 +80,9 @@ class Housekeeper:
         pause = min(self.settings.sweep_seconds, self.settings.heartbeat_seconds)
         while True:
             with _round:
-                self._housekeeping(database)
+                self._housekeeping(database, pause)
                 database.dispose()
-            if self._ended.wait(pause):
+            if self._ended.wait(min(pause, LOOK_SECONDS)):
                 break
         with _round:
             self._sign_off(database)
@@ -84,8 +103,12 @@ class Housekeeper:
         if retention.concerned(database, self.settings):
             self._pruning = subprocess.Popen(child_command("workers.prune"), start_new_session=True)
 
-    def _housekeeping(self, database: Database) -> None:
-        for part in (self._beat, self._sweep, drift.step, self._renewal.step, self._prune, self._purge):
+    def _housekeeping(self, database: Database, pause: float) -> None:
+        parts: list[Callable[[Database], object]] = [self._overdue.step]
+        if time.monotonic() >= self._round_at:
+            self._round_at = time.monotonic() + pause
+            parts += [self._beat, self._sweep, drift.step, self._renewal.step, self._prune, self._purge]
+        for part in parts:
             try:
                 part(database)
             except SQLAlchemyError as error:
@@ -95,6 +118,8 @@ class Housekeeper:
                 logger.exception("keeping house failed, trying again")
 
     def _beat(self, database: Database) -> None:
+        if not self._is_consuming():
+            return
         with database.session() as session:
             seen.beat(session, self.name)
 

@@ -8,6 +8,7 @@ Leases begin and end by the database's clock: what the clocks of workers and swe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -32,16 +33,22 @@ class LeaseLost(Exception):
 
 
 @dataclass(frozen=True)
-class Lease:
-    """A worker's claim on a job, with what it needs to start."""
+class Held:
+    """Who holds a job: what every write names."""
 
     job_id: str
     tenant: str
+    owner: str
+    fence: int
+
+
+@dataclass(frozen=True)
+class Lease(Held):
+    """A worker's claim on a job, with what it needs to start."""
+
     workload_id: str
     request: dict[str, Any]
     checkpoint: bytes | None
-    owner: str
-    fence: int
     attempts: int
     progress: float
     seconds: float
@@ -105,7 +112,7 @@ def _taken(session: Session, job_id: str, owner: str, settings: Settings, now: d
     return False
 
 
-def write(session: Session, lease: Lease, **values: Any) -> None:
+def write(session: Session, lease: Held, **values: Any) -> None:
     """Change the row of a job that is held; raises LeaseLost where it is not any more."""
     if not repository.change(session, lease.job_id, repository.held(lease.owner, lease.fence), **values):
         raise LeaseLost(f"job {lease.job_id}: fence {lease.fence} of {lease.owner} is not held any more")
@@ -116,7 +123,7 @@ def renewed(lease: Lease, now: datetime) -> datetime:
     return now + timedelta(seconds=lease.seconds)
 
 
-def cancel_requested(session: Session, lease: Lease) -> bool:
+def cancel_requested(session: Session, lease: Held) -> bool:
     """Whether a caller wants the job to stop."""
     job = session.get(Job, lease.job_id, populate_existing=True)
     return job is not None and job.cancel_requested
@@ -192,7 +199,7 @@ def cancel(database: Database, lease: Lease, clock: Clock = database_time) -> No
         family.settle(session, lease.job_id, now)
 
 
-def release(database: Database, lease: Lease, checkpoint: bytes | None, clock: Clock = database_time) -> None:
+def release(database: Database, lease: Held, checkpoint: bytes | None, clock: Clock = database_time) -> None:
     """Give a job back to the queue, e.g. because this worker is asked to stop. This is no failed attempt.
 
     Raises:
@@ -209,6 +216,30 @@ def release(database: Database, lease: Lease, checkpoint: bytes | None, clock: C
             family.settle(session, lease.job_id, now)
         event = {"state": "cancelled" if stopped else "queued"}
         repository.add_event(session, lease.tenant, lease.job_id, event, now)
+
+
+def cancelling(session: Session) -> list[Held]:
+    """The jobs that somebody holds though they are to stop."""
+    return _held(session, Job.cancel_requested.is_(True))
+
+
+def give_back(database: Database, owner: str, clock: Clock = database_time) -> list[str]:
+    """Take all jobs from a process that is ended on purpose: each is cancelled where that was asked for, else queued.
+
+    This is no failed attempt, and the last checkpoint stays. Gives the ids of the jobs.
+    """
+    with database.reading() as session:
+        held, taken = _held(session, Job.owner == owner), list[str]()
+    for one in held:
+        with suppress(LeaseLost):  # it has ended meanwhile
+            release(database, one, None, clock)
+            taken.append(one.job_id)
+    return taken
+
+
+def _held(session: Session, condition: ColumnElement[bool]) -> list[Held]:
+    found = select(Job.id, Job.tenant, Job.owner, Job.fence).where(Job.state == "running", condition)
+    return [Held(job, tenant, owner or "", fence) for job, tenant, owner, fence in session.execute(found)]
 
 
 def rest(

@@ -148,7 +148,7 @@ def listed(
 
 
 def cancel(database: Database, tenant: str, job_id: str) -> JobRead:
-    """Cancel a job: at once while it waits; a running one stops at its next chunk. Asking twice changes nothing.
+    """Cancel a job: at once while it waits, within 10 s while it runs. Asking twice changes nothing.
 
     Raises:
         Conflict: it has succeeded or failed already.

@@ -613,7 +613,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel a job
-         * @description Cancel a job: at once if it waits, at its next chunk if it runs. Repeating changes nothing.
+         * @description Cancel a job: at once if it waits, within 10 s if it runs. Repeating changes nothing.
          */
         post: operations["cancel_job"];
         delete?: never;

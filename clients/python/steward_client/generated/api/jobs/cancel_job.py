@@ -93,7 +93,7 @@ def sync_detailed(
 ) -> Response[JobRead | Problem]:
     """Cancel a job
 
-     Cancel a job: at once if it waits, at its next chunk if it runs. Repeating changes nothing.
+     Cancel a job: at once if it waits, within 10 s if it runs. Repeating changes nothing.
 
     Args:
         id (str): The job's id.
@@ -124,7 +124,7 @@ def sync(
 ) -> JobRead | Problem | None:
     """Cancel a job
 
-     Cancel a job: at once if it waits, at its next chunk if it runs. Repeating changes nothing.
+     Cancel a job: at once if it waits, within 10 s if it runs. Repeating changes nothing.
 
     Args:
         id (str): The job's id.
@@ -150,7 +150,7 @@ async def asyncio_detailed(
 ) -> Response[JobRead | Problem]:
     """Cancel a job
 
-     Cancel a job: at once if it waits, at its next chunk if it runs. Repeating changes nothing.
+     Cancel a job: at once if it waits, within 10 s if it runs. Repeating changes nothing.
 
     Args:
         id (str): The job's id.
@@ -179,7 +179,7 @@ async def asyncio(
 ) -> JobRead | Problem | None:
     """Cancel a job
 
-     Cancel a job: at once if it waits, at its next chunk if it runs. Repeating changes nothing.
+     Cancel a job: at once if it waits, within 10 s if it runs. Repeating changes nothing.
 
     Args:
         id (str): The job's id.
