@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from app.kinds.contract.inputs import Contradiction, InvalidInput
+from app.kinds.contract.inputs import MOST_ERRORS, Contradiction, InvalidInput
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,10 @@ class FieldError:
 
 
 class StewardError(Exception):
-    """Base of all errors that a caller is told about; `detail` names the field, its value and what is accepted."""
+    """Base of all errors that a caller is told about; `detail` names the field, its value and what is accepted.
+
+    Of many offending fields the first ``MOST_ERRORS`` are told.
+    """
 
     status: ClassVar[int] = 500
     type: ClassVar[str] = "/problems/internal"
@@ -43,7 +46,7 @@ class StewardError(Exception):
     ) -> None:
         super().__init__(detail)
         self.detail = detail
-        self.errors = tuple(errors)
+        self.errors = tuple(errors[:MOST_ERRORS])
         self.retry_after = retry_after
         self.headers = dict(headers or {})
 

@@ -160,11 +160,17 @@ class Settings(BaseSettings):
     def _transport(self) -> Settings:
         if (self.tls_certificate is None) != (self.tls_key is None):
             raise ValueError("STEWARD_TLS_CERTIFICATE and STEWARD_TLS_KEY go together")
-        for address in (self.oidc_issuer, self.oidc_keys_url):
+        for name in ("oidc_issuer", "oidc_keys_url"):
+            address = getattr(self, name)
             if address and not is_confidential(address):
-                raise ValueError(f"an identity provider is asked over https alone, not at {address!r}")
+                said = "an identity provider is asked over https alone"
+                raise ValueError(f"STEWARD_{name.upper()}={address!r}: {said}; begin it with https://")
         for proxy in self.trusted_proxies:
-            ip_network(proxy, strict=False)
+            try:
+                ip_network(proxy, strict=False)
+            except ValueError as error:
+                said = "STEWARD_TRUSTED_PROXIES lists addresses or networks"
+                raise ValueError(f"{said}: {error}") from error
         return self
 
     @property

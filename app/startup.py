@@ -47,8 +47,11 @@ def load_settings(**options: Any) -> Settings:
 def _refusal(issue: dict[str, Any], given: dict[str, Any]) -> str:
     from app.settings import Settings
 
+    told = str(issue["msg"]).removeprefix("Value error, ")
+    if not issue["loc"]:  # of several settings, which the message names
+        return told
     name = str(issue["loc"][0])
-    value, message = issue["input"], issue["msg"][0].lower() + issue["msg"][1:]
+    value, message = issue["input"], told[0].lower() + told[1:]
     description = Settings.model_fields[name].description or ""
     return f"{variable(name, given)}={value!r}: {message} ({description.rstrip('.')})"
 

@@ -18,7 +18,7 @@ def doctor(
 ) -> None:
     """Diagnose problems and suggest fixes.
 
-    Checks settings, disk, database, broker, workers and API.
+    Checks settings, disk, database, broker, identity provider, workers and API.
 
     Creates nothing and shows no secrets; the service need not be running.
 

@@ -13,6 +13,7 @@ from app.keys.cookie import LONGEST, NAME
 from app.keys.ring import KeyRing
 
 router = APIRouter(include_in_schema=False)
+MOST_FIELDS = 4
 WRONG = "This is no key of this service, or it was revoked or has expired."
 
 
@@ -30,13 +31,21 @@ def _asked(request: Request) -> bool:
 @router.post("/ui/sign-in")
 async def sign_in(request: Request) -> Response:
     """Keep the key that was typed in, if it is one."""
-    given = parse_qs((await request.body()).decode("utf-8", "replace"), max_num_fields=4).get("key", [""])[0].strip()
+    given = _key((await request.body()).decode("utf-8", "replace"))
     if len(given) > LONGEST // 2 or not await _is_valid(request.app.state.keys, given):
         return page("sign_in.html", status=403, section="", wrong=WRONG, asked=True, signed_in=False)
     answer = RedirectResponse("/", status_code=303)
     secure = request.url.scheme == "https"
     answer.set_cookie(NAME, given, httponly=True, samesite="strict", secure=secure, path="/")
     return answer
+
+
+def _key(body: str) -> str:
+    """What the form says; nothing where it has more fields than ours."""
+    try:
+        return parse_qs(body, max_num_fields=MOST_FIELDS).get("key", [""])[0].strip()
+    except ValueError:
+        return ""
 
 
 async def _is_valid(keys: KeyRing, text: str) -> bool:

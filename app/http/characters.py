@@ -7,19 +7,35 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qsl
 
 from fastapi import Request
+from fastapi.concurrency import run_in_threadpool
 
 from app.errors import FieldError, Invalid
 from app.http.limits import is_upload
 from app.kinds.contract.nesting import DEEPEST, TOO_DEEP, TWICE, deep_place, repeated_place
 
+LARGE_BYTES = 1 << 16
+"""Of a body, beyond which reading it takes more than a millisecond."""
 ESCAPED = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")  # also finds whole pairs, which are looked at more closely
 UNKEPT = re.compile("[\0\ud800-\udfff]")
 MESSAGE = "must hold no NUL character and no half of a surrogate pair"
+
+
+async def check_body(body: bytes, *checks: Callable[[bytes], None]) -> None:
+    """Check a body: a large one in a thread, so that the event loop goes on meanwhile.
+
+    Raises:
+        Invalid: a check refuses it.
+    """
+    for check in checks:
+        if len(body) > LARGE_BYTES:
+            await run_in_threadpool(check, body)
+        else:
+            check(body)
 
 
 def check_address(path: Mapping[str, object], query: bytes) -> None:
@@ -94,6 +110,4 @@ async def storable(request: Request) -> None:
     """A dependency of every route; the body of an upload is read, and checked, as it comes in."""
     check_address(request.path_params, request.scope["query_string"])
     if not is_upload(request.scope):
-        body = await request.body()
-        check_json(body)
-        check_names(body)
+        await check_body(await request.body(), check_json, check_names)

@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import Body, Depends, Path, Request
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, Field
 
 from app.database.engine import Database
 from app.http.caller import Caller
@@ -138,8 +139,16 @@ def components(models: Sequence[type[BaseModel]]) -> dict[str, Any]:
     return found
 
 
+def _utc(value: datetime) -> datetime:
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("must be a time that UTC has, from year 1 to 9999") from None
+
+
 JsonObject = Annotated[dict[str, Any], Body()]
 WorkloadName = Annotated[str, Path(pattern=SLUG, description="Name (or id) of the workload.", examples=["resnet18"])]
+UtcTime = Annotated[AwareDatetime, AfterValidator(_utc)]
 Version = Annotated[int, Path(ge=1, le=2**31 - 1, description="Version number, starting at 1.", examples=[1])]
 FromDatabase = Annotated[Database, Depends(get_database)]
 FromSettings = Annotated[Settings, Depends(get_settings)]

@@ -16,8 +16,8 @@ from starlette.types import Message, Receive, Scope, Send
 from app.errors import StewardError, Timeout
 from app.http.browsers import NO_GUESSING, Headers, guarded
 from app.http.caller import Caller
-from app.http.characters import check_json
-from app.http.limits import JSON, Limits, too_large
+from app.http.characters import check_body, check_json
+from app.http.limits import JSON, MOST_VALUES, Limits, too_large, too_many_values, values
 from app.http.problems import MEDIA_TYPE, respond
 from app.telemetry.trace import Trace
 
@@ -93,7 +93,7 @@ class Exchange:
     reply: asyncio.Task[None] | None = None
     trace: Trace | None = None
     traceparent = request_id = decision = b""
-    _size = 0
+    _size = _values = 0
     _refusal: StewardError | None = None
     _silent = _committing = False
     _end = b""
@@ -112,13 +112,18 @@ class Exchange:
         return now > self.started + self.limits.seconds * (2 if self._committing else 1) + GRACE_SECONDS
 
     async def receive(self) -> Message:
-        """The next piece of the body, which is counted.
+        """The next piece of the body for the framework; its bytes are counted and, of JSON, its values.
 
         Raises:
             TooLarge: it is one too many.
         """
         message = await self._receive()
         self._count(message)
+        if self.limits.json:
+            self._values += values(message.get("body", b""))
+            if self._values > MOST_VALUES:
+                self._refusal = too_many_values()
+                raise self._refusal
         return message
 
     def _count(self, message: Message) -> None:
@@ -142,12 +147,13 @@ class Exchange:
         if message.get("more_body"):
             pieces = [body]
             while message.get("more_body"):
-                message = await self.receive()
+                message = await self._receive()
+                self._count(message)
                 pieces.append(message.get("body", b""))
             body = b"".join(pieces)
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
-        check_json(body)
+        await check_body(body, check_json)
         return body
 
     async def answer(self, status: int, body: bytes, headers: Headers = ()) -> None:

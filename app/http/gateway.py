@@ -16,11 +16,14 @@ from app.http.characters import check_address
 from app.http.exchange import UNKNOWN, Exchange, LoopLocal
 from app.http.fast_path import HotRoute
 from app.http.metering import RequestMeter
+from app.http.methods import METHODS
 from app.http.observing import Observer
 from app.settings import Settings
 from app.telemetry.trace import began, working
 
 LONGEST_PERIOD = 1.0
+COUNTED = frozenset({*METHODS, "HEAD", "OPTIONS"})
+"""Methods that are counted by name."""
 
 
 class Gateway:
@@ -110,7 +113,9 @@ class Gateway:
 
     def _count(self, exchange: Exchange) -> None:
         route = exchange.route
-        method = exchange.scope["method"] if route != UNKNOWN else "any"
+        method = exchange.scope["method"]
+        if route == UNKNOWN or method not in COUNTED:  # labels are kept for ever: callers make up none
+            method = "any"
         seconds = time.monotonic() - exchange.started
         self.meter.count(method, route, exchange.status or 500, seconds)
         if self.observer is not None:

@@ -10,6 +10,8 @@ from app.errors import FieldError, TooLarge, UnsupportedMedia
 from app.settings import Settings
 
 JSON = b"application/json"
+MOST_VALUES = 50_000
+"""In the JSON of an ordinary route: each of them may be wrong in several ways, and is looked at on the event loop."""
 FORM, FORMS = b"application/x-www-form-urlencoded", ("/ui/sign-in", "/ui/sign-out")
 """What browsers send of forms, and where that is taken."""
 
@@ -82,6 +84,19 @@ def _unsupported(header: str, accepted: str, given: bytes) -> UnsupportedMedia:
     value, message = given.decode("latin-1"), f"must be {accepted}"
     field = FieldError(f"/header/{header}", message, value)
     return UnsupportedMedia(f"{header} {message}, not {value!r}", errors=[field])
+
+
+def values(text: bytes) -> int:
+    """About how many values JSON holds: never fewer than it does, at least by one; commas in strings count, too."""
+    return text.count(b",") + text.count(b"[") + text.count(b"{")
+
+
+def too_many_values() -> TooLarge:
+    """The error of JSON with more than ``MOST_VALUES`` values."""
+    return TooLarge(
+        f"the body holds more than {MOST_VALUES:,} values, of which commas and opening brackets are counted; "
+        "send less at once"
+    )
 
 
 def too_large(limit: int, size: int) -> TooLarge:

@@ -23,15 +23,17 @@ from app import errors
 from app.database.engine import DeadlinePassed, is_full, is_lost
 from app.errors import FieldError, StewardError, problem
 from app.http.methods import allowed_methods
-from app.kinds.contract.inputs import IncompatibleModel, InvalidInput
+from app.kinds.contract.inputs import MOST_ERRORS, IncompatibleModel, InvalidInput, listing
 from app.kinds.contract.stored import BrokenRow
 from app.kinds.registry import KINDS, MissingKind
 
 MEDIA_TYPE = "application/problem+json"
-LONGEST_VALUE = 200
+LONGEST_VALUE, LONGEST_TEXT, LONGEST_DETAIL = 200, 1_000, 50_000
+"""Characters of a value, of a pointer or a message, and of a whole detail."""
 LONG_NUMBER = re.compile(r"\d{17,}")
 
 logger = logging.getLogger(__name__)
+_written = json.JSONEncoder(ensure_ascii=False, default=str).iterencode
 
 BY_STATUS: dict[int, type[StewardError]] = {
     400: errors.BadRequest,
@@ -61,16 +63,26 @@ def _plain(value: Any) -> Any:
         if isinstance(value, Mapping):
             return {str(key): _plain(item) for key, item in value.items()}
         return [_plain(item) for item in value]
-    text = value if isinstance(value, str) else repr(value)
-    text = text.encode("utf-8", "replace").decode()
-    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
+    return _cut(value if isinstance(value, str) else repr(value), LONGEST_VALUE)
+
+
+def _cut(text: str, longest: int) -> str:
+    """A text without halves of surrogate pairs, and with no more than so many characters."""
+    shown = text[:longest].encode("utf-8", "replace").decode()
+    return shown if len(text) <= longest else f"{shown}…"
 
 
 def _shown(value: object) -> str:
+    """The beginning of a value as JSON: of what is long no more is written than is told, as many errors may have it."""
+    text = ""
     try:
-        return json.dumps(value, ensure_ascii=False, default=str)
+        for piece in _written(value):
+            text += piece
+            if len(text) > LONGEST_VALUE:
+                break
     except RecursionError:
         return "…" * (LONGEST_VALUE + 1)
+    return text
 
 
 def document(error: StewardError, instance: str | None) -> bytes:
@@ -78,7 +90,8 @@ def document(error: StewardError, instance: str | None) -> bytes:
     body = problem(error, instance)
     for item in body.get("errors", ()):
         item["value"] = _plain(item["value"])
-    body["detail"] = _plain(body["detail"]) if len(body["detail"]) < LONGEST_VALUE else body["detail"]
+        item["pointer"], item["message"] = _cut(item["pointer"], LONGEST_TEXT), _cut(item["message"], LONGEST_TEXT)
+    body["detail"] = _cut(body["detail"], LONGEST_DETAIL)
     return json.dumps(body, ensure_ascii=True).encode()
 
 
@@ -105,8 +118,10 @@ def _pointer(location: Sequence[str | int], problem: str) -> str:
 
 def invalid(found: Sequence[Any]) -> errors.Invalid:
     """Pydantic's errors as ours."""
-    fields = [_field(item) for item in found if not _follows(item)]
-    return errors.Invalid("; ".join(f"{item.pointer or '/'}: {item.message}" for item in fields), errors=fields)
+    told = [item for item in found if not _follows(item)]
+    fields = [_field(item) for item in told[:MOST_ERRORS]]
+    detail = listing((f"{item.pointer or '/'}: {item.message}" for item in fields), len(told))
+    return errors.Invalid(detail, errors=fields)
 
 
 def _follows(item: Mapping[str, Any]) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from http import HTTPStatus
 from typing import Any, ClassVar
 
 from starlette.types import Scope
@@ -10,6 +12,22 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from app.http.browsers import Headers
 from app.http.exchange import WHOLE
+from app.http.problems import MEDIA_TYPE
+
+MOST_HEAD_BYTES = 1 << 16
+_TOLD = {
+    "type": "/problems/head-too-large",
+    "title": "Head too large",
+    "status": int(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE),
+    "detail": f"URL and headers of a request have at most {MOST_HEAD_BYTES:,} bytes together, and so have its trailers",
+}
+_BODY = json.dumps(_TOLD).encode() + b"\n"
+TOO_LONG = b"content-type: %b\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b" % (
+    MEDIA_TYPE.encode(),
+    len(_BODY),
+    _BODY,
+)
+"""What follows the first line of the answer to such a request."""
 
 
 class Corked:
@@ -52,6 +70,10 @@ class Corked:
 class Protocol(HttpToolsProtocol):
     """Closes connections that send nothing, or half a request's head, which uvicorn by itself would keep for ever.
 
+    A head longer than ``MOST_HEAD_BYTES`` is answered with 431, and so is as much of anything else that is neither the
+    end of a head nor part of a body: trailers, or what stands beside the length of a chunk. Trailers are left out, for
+    they come when it is settled who asks for what.
+
     The timer runs from a connection's beginning, and after a request from the first byte of the next one, until the
     head of a request is complete. Bodies have their time with their request. Connections at rest, for which uvicorn
     starts a timer with each answer and stops it with each request, are looked at now and then: they end once they were
@@ -62,6 +84,8 @@ class Protocol(HttpToolsProtocol):
     _head: asyncio.TimerHandle | None = None
     _look: asyncio.TimerHandle | None = None
     _answered = _seen = 0
+    _unfinished = _fed = 0
+    _too_long = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Have the first request come in time."""
@@ -72,7 +96,11 @@ class Protocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Stop waiting where a request is complete; else go on, or begin."""
+        self._fed = self._unfinished = self._unfinished + len(data)
         super().data_received(data)
+        if self._unfinished > MOST_HEAD_BYTES and not self.transport.is_closing():
+            self._too_long = True
+            self.send_400_response("")
         if self.cycle is not None and not self.cycle.response_complete:
             self._stop()
         elif self._head is None:
@@ -80,8 +108,38 @@ class Protocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         """Offer to answer in one piece."""
+        self._unfinished = 0
         super().on_message_begin()
         self.scope["extensions"] = {WHOLE: self}  # type: ignore[dict-item]
+
+    def on_headers_complete(self) -> None:
+        """Begin to answer, unless the head is too long; whatever else is called a header belongs to no request."""
+        self._unfinished = 0
+        if self._fed > MOST_HEAD_BYTES:
+            sizes = (len(name) + len(value) for name, value in self.headers)
+            self._too_long = len(self.url) + sum(sizes) > MOST_HEAD_BYTES
+            if self._too_long:
+                raise ValueError("the head is too long")  # which ends the parser's work, and is answered below
+        super().on_headers_complete()
+        self.headers = []
+
+    def on_body(self, body: bytes) -> None:
+        """Take a piece of a body."""
+        self._unfinished = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """A request has ended."""
+        self._unfinished = 0
+        super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no request, or too long to be one, and close."""
+        if not self._too_long:
+            super().send_400_response(msg)
+            return
+        self.transport.write(b"%b%b" % (STATUS_LINE[HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE], TOO_LONG))
+        self.transport.close()
 
     def answered(self, scope: Scope, status: int, headers: Headers, body: bytes) -> bool:
         """As uvicorn answers the request of ``scope``, but for its search of each header for what can't stand there.

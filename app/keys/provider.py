@@ -39,6 +39,9 @@ TRUSTED_SECONDS = 60.0
 """A token that was verified is taken for so long without looking at its signature again."""
 LARGEST_CACHE = 10_000
 
+UNUSABLE = (httpx.HTTPError, ValueError, KeyError, TypeError, AttributeError, jwt.PyJWTError)
+"""What getting the issuer's keys may end with."""
+
 logger = logging.getLogger(__name__)
 
 
@@ -108,7 +111,8 @@ class Provider:
                 leeway=LEEWAY_SECONDS,
                 options={"require": list(CLAIMS)},
             )
-        except jwt.PyJWTError as error:
+            float(claims["exp"])
+        except (jwt.PyJWTError, OverflowError, RecursionError) as error:  # signed, but with times that are none
             raise Unauthorised(f"the token is not valid: {error}") from error
         return claims
 
@@ -132,9 +136,9 @@ class Provider:
         begun = time.monotonic()
         if begun - self._tried >= AGAIN_SECONDS:
             try:
-                self._keys = _published(self._settings)
+                self._keys = published(self._settings)
                 self._fetched, self._verified = begun, OrderedDict()
-            except (httpx.HTTPError, ValueError, KeyError, TypeError, AttributeError, jwt.PyJWTError) as error:
+            except UNUSABLE as error:
                 logger.warning("the keys of %s can't be had: %s", self._settings.oidc_issuer, error)
             finally:  # all who have waited meanwhile go by what has come of it, however long it took
                 self._tried = time.monotonic()
@@ -145,7 +149,7 @@ class Provider:
 def _header(token: str) -> tuple[str, str | None]:
     try:
         header = jwt.get_unverified_header(token)
-    except jwt.PyJWTError as error:
+    except (jwt.PyJWTError, RecursionError) as error:
         raise Unauthorised("this is neither a key of this service nor a token of its identity provider") from error
     return str(header.get("alg")), header.get("kid")
 
@@ -160,11 +164,11 @@ def _claim(claims: Mapping[str, Any], name: str) -> Any:
     return found
 
 
-def _published(settings: Settings) -> dict[str, tuple[str, Any]]:
+def published(settings: Settings) -> dict[str, tuple[str, Any]]:
     """The issuer's signing keys by id, each with its type.
 
     Raises:
-        HTTPError, ValueError, KeyError: they can't be had, or aren't what they should be.
+        UNUSABLE: they can't be had, or aren't what they should be.
     """
     with httpx.Client(timeout=FETCH_SECONDS, trust_env=False) as http:
         address = settings.oidc_keys_url

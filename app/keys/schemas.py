@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from app.http.dependencies import UtcTime
 
 ScopeName = Literal["read", "report", "train", "admin"]
 
@@ -30,7 +32,7 @@ class KeyRequest(BaseModel):
         description="Permissions of the key; `admin` includes all.",
         examples=[["report"]],
     )
-    expires_at: Annotated[AwareDatetime, AfterValidator(_future)] | None = Field(
+    expires_at: Annotated[UtcTime, AfterValidator(_future)] | None = Field(
         None, description="Expiry time; null: never."
     )
 

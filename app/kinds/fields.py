@@ -1,9 +1,10 @@
 """Types of fields that the specs and reports of all kinds use, and their twins in ``msgspec``."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
+from pydantic_core import CoreSchema, PydanticKnownError, core_schema
 
 from app.kinds.contract.inputs import LARGEST_NUMBER, LATEST_MOMENT
 
@@ -19,6 +20,26 @@ Number = Annotated[float, Meta(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)]
 PositiveNumber = Annotated[float, Meta(gt=0, le=LARGEST_NUMBER)]
 Amount = Annotated[float, Meta(ge=0, le=LARGEST_NUMBER)]
 Time = Annotated[float, Meta(ge=0, le=LATEST_MOMENT)]
+
+
+class Counted:
+    """Has a list that is too long refused by its length alone: else each of its items is looked at before.
+
+    It stands after the field's ``max_length``.
+    """
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """The list's schema, with its length looked at first."""
+        schema = handler(source)
+        most: int = schema["max_length"]
+
+        def few(given: Any) -> Any:
+            if isinstance(given, list | tuple) and len(given) > most:
+                told = {"field_type": "Tuple", "max_length": most, "actual_length": len(given)}
+                raise PydanticKnownError("too_long", told)
+            return given
+
+        return core_schema.no_info_before_validator_function(few, schema)
 
 
 class Strict(BaseModel):

@@ -13,10 +13,9 @@ import anyio
 import anyio.to_thread
 from fastapi import APIRouter, FastAPI, Header, Query, Request, Response, status
 from fastapi.responses import StreamingResponse
-from pydantic import AwareDatetime
 
 from app.errors import FieldError, TooLarge, TooManyRequests, UnsupportedMedia
-from app.http.dependencies import FromDatabase, FromSettings, Tenant, WorkloadName, problems
+from app.http.dependencies import FromDatabase, FromSettings, Tenant, UtcTime, WorkloadName, problems
 from app.http.idempotency.once import IdempotentUpload, Once
 from app.http.pagination import Page, Paging, page
 from app.kinds.contract.samples import FILE, Format
@@ -229,7 +228,7 @@ def delete(
     database: FromDatabase,
     tenant: Tenant,
     execution: Execution = None,
-    before: Annotated[AwareDatetime | None, Query(description="Delete executions stored before this time.")] = None,
+    before: Annotated[UtcTime | None, Query(description="Delete executions stored before this time.")] = None,
 ) -> None:
     """Delete one execution by name, or all stored before a given time; exactly one of the two is required."""
     service.delete(database, tenant, workload, execution, before)

@@ -85,22 +85,35 @@ def watched(pieces: Iterable[bytes], check: Callable[[], None]) -> Iterator[byte
 def blocks(pieces: Iterable[bytes], longest_bytes: int) -> Iterator[bytes]:
     """Cut at ends of lines: blocks of one or more whole lines, without the end of the last.
 
+    Which lines come before an error doesn't depend on how they are spread over pieces.
+
     Raises:
         Invalid: a line is longer than ``longest_bytes``.
     """
     rest: list[bytes] = []  # joined once: a long line may come in many pieces
-    held = number = 0
+    held = before = 0
     for piece in pieces:
         whole, end, begun = piece.rpartition(b"\n")
         if end:
             block = b"".join([*rest, whole])
-            number += block.count(b"\n") + 1
+            if len(block) > longest_bytes:  # else no line can be
+                lines = block.split(b"\n")
+                sound = next((at for at, line in enumerate(lines) if len(line) > longest_bytes), len(lines))
+                if sound < len(lines):
+                    if sound:
+                        yield b"\n".join(lines[:sound])
+                    raise _too_long(before + sound + 1, longest_bytes)
+            before += block.count(b"\n") + 1
             yield block
             rest, held = [], 0
         rest.append(begun)
         held += len(begun)
         if held > longest_bytes:
-            message = f"line {number + 1} is longer than {longest_bytes:,} bytes"
-            raise Invalid(message, errors=[FieldError(f"/lines/{number + 1}", message, None)])
+            raise _too_long(before + 1, longest_bytes)
     if held:
         yield b"".join(rest)
+
+
+def _too_long(number: int, longest_bytes: int) -> Invalid:
+    message = f"line {number} is longer than {longest_bytes:,} bytes"
+    return Invalid(message, errors=[FieldError(f"/lines/{number}", message, None)])

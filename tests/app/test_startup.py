@@ -26,6 +26,9 @@ REFUSED = {
     "folder": ({"STEWARD_DATA_DIR": "/dev/null/x"}, ["STEWARD_DATA_DIR='/dev/null/x'", "Not a directory", "--data"]),
     "nonsense": ({"STEWARD_DATABASE_URL": "foo"}, ["STEWARD_DATABASE_URL='foo'", "no database URL", "postgresql://"]),
     "other": ({"STEWARD_DATABASE_URL": "mysql://u:secret@h/x"}, ["'mysql://u:***@h/x'", "knows no 'mysql'", "sqlite"]),
+    "half": ({"STEWARD_TLS_KEY": "key.pem"}, ["STEWARD_TLS_CERTIFICATE and STEWARD_TLS_KEY go together"]),
+    "plain": ({"STEWARD_OIDC_ISSUER": "http://id.example"}, ["STEWARD_OIDC_ISSUER='http://id.example'", "https://"]),
+    "proxy": ({"STEWARD_TRUSTED_PROXIES": "me"}, ["STEWARD_TRUSTED_PROXIES", "'me'"]),
     "down": (
         {"STEWARD_DATABASE_URL": f"postgresql://u:secret@{FAR_BUT_CLOSED}/x"},
         [f"STEWARD_DATABASE_URL='postgresql://u:***@{FAR_BUT_CLOSED}/x'", "refused", "start PostgreSQL"],

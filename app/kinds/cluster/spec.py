@@ -4,7 +4,7 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
-from app.kinds.fields import NonNegative, Positive, Probability, Slug, Strict
+from app.kinds.fields import Counted, NonNegative, Positive, Probability, Slug, Strict
 
 Apart = Annotated[float, Field(ge=0.1, le=1e9)]
 """Seconds between decisions, or of waiting. Of less an episode, in which jobs train for hours, would never end, and
@@ -97,11 +97,16 @@ class ClusterSpec(Strict):
     name: Slug
     kind: Literal["cluster"]
     nodes: Annotated[
-        tuple[NodeClass, ...], Field(min_length=1, max_length=16), AfterValidator(_unique), AfterValidator(_few)
+        tuple[NodeClass, ...],
+        Field(min_length=1, max_length=16),
+        Counted(),
+        AfterValidator(_unique),
+        AfterValidator(_few),
     ]
     queues: Annotated[
         tuple[JobQueue, ...],
         Field(min_length=1, max_length=16),
+        Counted(),
         AfterValidator(_unique),
         AfterValidator(_first_stays),
     ] = (JobQueue(name="default"),)
@@ -135,6 +140,7 @@ class ClusterSpec(Strict):
             "its speed follows from the domain model, its length from the iterations, its deadline from the targets "
             "for `iteration_seconds`.",
         ),
+        Counted(),
         AfterValidator(_once),
     ] = ()
     convergence: Convergence | None = Field(

@@ -1,8 +1,13 @@
 """Input that a kind refuses, and what is read of it everywhere alike."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
+MOST_ERRORS = 100
+"""So many of the errors in one input are told, and how many more there are."""
+LONGEST_SHOWN = 300
+"""Characters of a name, a pointer or a value that an error tells."""
 LARGEST_ITERATION = 2**31 - 1
 LARGEST_NUMBER = 1e100
 """Of what is measured; sums and squares of such numbers are finite, too."""
@@ -10,6 +15,24 @@ SMALLEST_NUMBER = 1e-100
 """Of what is divided by; a share of it is no 0."""
 LATEST_MOMENT = 1e15
 """Seconds of a run's clock, whatever it counts from; until then a float tells eighths of a second apart."""
+
+
+def listing(told: Iterable[str], total: int | None = None) -> str:
+    """The first ``MOST_ERRORS`` of what is told in a line, and how many more there are.
+
+    Args:
+        told: in order.
+        total: how many there are, where ``told`` ends before.
+    """
+    rest = iter(told)
+    shown = list(islice(rest, MOST_ERRORS))
+    more = sum(1 for _ in rest) if total is None else total - len(shown)
+    return "; ".join(shown) + (f"; and {more:,} more" if more else "")
+
+
+def _shown(value: object) -> str:
+    text = repr(value[:LONGEST_SHOWN] if isinstance(value, str) else value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
 
 class FieldIssue(NamedTuple):
@@ -25,7 +48,7 @@ class InvalidInput(ValueError):
 
     def __init__(self, errors: Sequence[FieldIssue], detail: str = "") -> None:
         self.errors = list(errors)
-        super().__init__(detail or "; ".join(f"{e.pointer}: {e.message} (got {e.value!r})" for e in self.errors))
+        super().__init__(detail or listing(f"{e.pointer}: {e.message} (got {_shown(e.value)})" for e in self.errors))
 
 
 class Contradiction(InvalidInput):

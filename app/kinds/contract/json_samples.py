@@ -10,7 +10,7 @@ import msgspec
 
 from app.kinds.contract.inputs import FieldIssue, InvalidInput, invalid
 from app.kinds.contract.nesting import TOO_DEEP, TWICE, deep_place, repeated_place
-from app.kinds.contract.reading import Refused, Sample
+from app.kinds.contract.reading import Refused, Sample, filled
 from app.kinds.contract.text import plain
 
 MALFORMED = (msgspec.DecodeError, UnicodeError, RecursionError)
@@ -37,11 +37,9 @@ class NdjsonReader:
         """Executions in order; blank lines are skipped."""
         before = 0
         for block in blocks:
-            lines = block.split(b"\n")
-            for number, line in enumerate(lines, start=before + 1):
-                if line and not line.isspace():
-                    yield self._one(line, number)
-            before += len(lines)
+            for number, line in filled(block, before):
+                yield self._one(line, number)
+            before += block.count(b"\n") + 1
 
 
 class JsonReader:
@@ -60,7 +58,7 @@ class JsonReader:
         try:
             samples = _samples.decode(body).samples
         except MALFORMED as error:
-            issue = _issue(body, error)
+            issue = first_issue(body, error)
             detail = f"{issue.pointer or 'body'}: {issue.message}"
             raise InvalidInput([issue], detail) from error
         if body.count(b'"samples"') > 1 and repeated_place(body) == "/samples":
@@ -71,7 +69,7 @@ class JsonReader:
 
 def malformed(data: bytes, number: int, error: Exception) -> Refused:
     """An execution that a decoder refused: one of ``MALFORMED``."""
-    return Refused(_guessed_name(data), number, _issue(data, error))
+    return Refused(_guessed_name(data), number, first_issue(data, error))
 
 
 def repeated(data: bytes | msgspec.Raw, members: int) -> FieldIssue | None:
@@ -80,7 +78,7 @@ def repeated(data: bytes | msgspec.Raw, members: int) -> FieldIssue | None:
     return None if place is None else FieldIssue(place, TWICE, None)
 
 
-def _issue(data: bytes, error: Exception) -> FieldIssue:
+def first_issue(data: bytes, error: Exception) -> FieldIssue:
     """What a decoder refused; NaN and infinities, which JSON hasn't but Python writes, are named by their field."""
     place = deep_place(data)
     if place is not None:

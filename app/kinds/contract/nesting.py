@@ -6,6 +6,7 @@ that is named twice they take the last, and say nothing.
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,6 +15,11 @@ TOO_DEEP = f"must be nested at most {DEEPEST} levels deep"
 LISTED = 8
 """Most steps of a pointer to what is too deep."""
 TWICE = "must be given once: it stands there twice"
+LONGEST_WALKED = 1 << 20
+"""Bytes of JSON that is walked through to find a place in it, some hundred times as slowly as it is read."""
+_STRINGS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_BRACKETS = bytes.maketrans(b"{}", b"[]")
+_OTHERS = bytes(set(range(256)) - set(b"[]{}"))
 _NAMES = re.compile(rb'"\s*+:')
 _TOKENS = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"|[\[\]{},:]', re.DOTALL)
 
@@ -37,13 +43,32 @@ def too_deep(value: Any, above: int = 0) -> bool:
 def deep_place(text: bytes) -> str | None:
     """JSON pointer to the field of a document that is nested too deeply; None where none is.
 
-    It takes any bytes, for it is asked why a decoder gave up; time is linear in their number.
+    It takes any bytes, for it is asked why a decoder gave up; time is linear in their number. What is longer than
+    ``LONGEST_WALKED`` is pointed at as a whole.
     """
+    if not _is_deep(text):
+        return None
+    if len(text) > LONGEST_WALKED:
+        return ""
     return next((_pointer(path) for path, _ in _places(text) if len(path) > DEEPEST), None)
+
+
+def _is_deep(text: bytes) -> bool:
+    """Whether brackets may stand more than ``DEEPEST`` levels deep: told fast, level by level from the inside."""
+    if text.count(b"[") + text.count(b"{") <= DEEPEST:
+        return False
+    left = _STRINGS.sub(b"", text).translate(_BRACKETS, _OTHERS)
+    for _ in range(DEEPEST):
+        inner, left = left, left.replace(b"[]", b"")
+        if len(left) == len(inner):
+            break
+    return b"[]" in left or left.count(b"[") > DEEPEST  # others are never closed, which readers refuse
 
 
 def repeated_place(text: bytes, members: int = -1) -> str | None:
     """JSON pointer to the first member of a document that its object names again; None where none does.
+
+    Of what is longer than ``LONGEST_WALKED`` the name alone is told, without the way to it.
 
     Args:
         members: that were read of it, as far as is known: see ``more_names``.
@@ -52,8 +77,8 @@ def repeated_place(text: bytes, members: int = -1) -> str | None:
         return None
     try:
         json.loads(text, object_pairs_hook=_each_once)
-    except _NamedAgainError:
-        return _repeated(text)
+    except _NamedAgainError as error:
+        return _repeated(text) if len(text) <= LONGEST_WALKED else _pointer([error.name])
     except (ValueError, RecursionError):
         return None  # left to its reader
     return None
@@ -67,10 +92,15 @@ def more_names(text: bytes, members: int) -> bool:
 class _NamedAgainError(Exception):
     """An object names a member twice."""
 
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
 
 def _each_once(pairs: Sequence[tuple[str, Any]]) -> None:
-    if len({name for name, _ in pairs}) < len(pairs):
-        raise _NamedAgainError
+    names = [name for name, _ in pairs]
+    if len(set(names)) < len(names):
+        raise _NamedAgainError(Counter(names).most_common(1)[0][0])
 
 
 def _repeated(text: bytes) -> str | None:

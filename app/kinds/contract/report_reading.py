@@ -8,8 +8,11 @@ import msgspec
 from pydantic import BaseModel
 
 from app.kinds.contract.inputs import invalid
+from app.kinds.contract.json_samples import first_issue
 from app.kinds.contract.nesting import TOO_DEEP, deep_place
 
+LONGEST_NAMED = 1 << 15
+"""Bytes of the longest body that is read again to name each field that is wrong."""
 Encoded = TypeVar("Encoded")
 
 
@@ -26,7 +29,10 @@ def decoded(body: bytes, decoder: msgspec.json.Decoder[Encoded], model: type[Bas
     """
     try:
         return decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        if len(body) > LONGEST_NAMED:  # each of its values may be wrong: the first of them is told
+            issue = first_issue(body, error)
+            raise invalid(issue.pointer, issue.message, issue.value) from error
         return named(body, decoder.type, model, **dumped)
 
 

@@ -16,7 +16,7 @@ from app.kinds.contract.csv_cells import unescaped
 from app.kinds.contract.inputs import FieldIssue, InvalidInput
 from app.kinds.contract.json_samples import MALFORMED, JsonReader, malformed, repeated
 from app.kinds.contract.nesting import more_names
-from app.kinds.contract.reading import Refused, Sample
+from app.kinds.contract.reading import Refused, Sample, filled
 from app.kinds.contract.rows import Rows, refuse, refused
 from app.kinds.contract.samples import Format
 from app.kinds.contract.text import name_issue, printable
@@ -88,15 +88,14 @@ class CsvReader(RowReader):
         names = _header(head, self._forms)
         before = 1
         for block in chain([rest], blocks) if rest else blocks:
-            lines = block.decode("utf-8", "replace").replace("\r", "").split("\n")
-            filled = [i for i, line in enumerate(lines) if line and not line.isspace()]
-            cells = [_cells(lines[i]) for i in filled]
+            numbers, lines = _filled(block, before)
+            cells = [_cells(line.decode("utf-8", "replace").replace("\r", "")) for line in lines]
             if b"'" in block:
                 cells = [[*map(unescaped, row)] for row in cells]
-            _check_widths(cells, len(names), [before + 1 + i for i in filled])
+            _check_widths(cells, len(names), numbers)
             columns = zip(*cells, strict=True) if cells else [()] * len(names)
-            yield Rows(dict(zip(names, columns, strict=True)), _line(filled, before))
-            before += len(lines)
+            yield Rows(dict(zip(names, columns, strict=True)), _line(numbers))
+            before += block.count(b"\n") + 1
 
 
 class NdjsonReader(RowReader):
@@ -106,24 +105,29 @@ class NdjsonReader(RowReader):
         """See ``RowReader``."""
         before = 0
         for block in blocks:
-            lines = block.split(b"\n")
-            filled = [i for i, line in enumerate(lines) if line and not line.isspace()]
-            found = [_decoded(self._forms, lines[i], before + 1 + i) for i in filled]
+            numbers, lines = _filled(block, before)
+            found = [_decoded(self._forms, line, number) for number, line in zip(numbers, lines, strict=True)]
             names = self._forms.columns
             columns = {name: [getattr(one, name) for one in found] for name in names}
             if more_names(block, _said(columns)):
-                _check_once(lines, before)
-            yield Rows(columns, _line(filled, before))
-            before += len(lines)
+                _check_once(lines, numbers)
+            yield Rows(columns, _line(numbers))
+            before += block.count(b"\n") + 1
 
 
 def _said(columns: Mapping[str, Sequence[Any]]) -> int:
     return sum(len(values) - values.count(None) for values in columns.values())
 
 
-def _check_once(lines: Sequence[bytes], before: int) -> None:
+def _filled(block: bytes, before: int) -> tuple[list[int], list[bytes]]:
+    """Numbers of the lines that aren't blank, and they themselves."""
+    found = list(filled(block, before))
+    return [number for number, _ in found], [line for _, line in found]
+
+
+def _check_once(lines: Sequence[bytes], numbers: Sequence[int]) -> None:
     """Refuse lines whose objects name a member twice; each is looked at."""
-    found = [(number, repeated(line, 0)) for number, line in enumerate(lines, start=before + 1)]
+    found = [(number, repeated(line, 0)) for number, line in zip(numbers, lines, strict=True)]
     refuse([issue._replace(pointer=f"/lines/{number}{issue.pointer}") for number, issue in found if issue])
 
 
@@ -133,8 +137,8 @@ def listed(rows: Sequence[Any], names: Sequence[str], part: str) -> Rows:
     return Rows(columns, lambda row: f"/{part}/{row}")
 
 
-def _line(filled: Sequence[int], before: int) -> Any:
-    return lambda row: f"/lines/{before + 1 + filled[row]}"
+def _line(numbers: Sequence[int]) -> Any:
+    return lambda row: f"/lines/{numbers[row]}"
 
 
 def _header(raw: bytes, forms: RowForms) -> list[str]:

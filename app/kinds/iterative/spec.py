@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from app.kinds.contract.inputs import SMALLEST_NUMBER
-from app.kinds.fields import Finite, Name, NonNegative, Positive, Probability, Slug, Strict
+from app.kinds.fields import Counted, Finite, Name, NonNegative, Positive, Probability, Slug, Strict
 
 SECONDS = "iteration_seconds"  # the metric that is always there: it is what costs are billed by
 MAXIMUM_ALLOCATIONS = 20_000
@@ -204,9 +204,9 @@ class IterativeSpec(Strict):
 
     name: Slug
     kind: Literal["iterative"] = "iterative"
-    resources: Annotated[tuple[Resource, ...], Field(min_length=1, max_length=8), AfterValidator(_unique)]
-    metrics: Annotated[tuple[Metric, ...], Field(max_length=16), AfterValidator(_unique)] = ()
-    features: Annotated[tuple[Feature, ...], Field(max_length=8), AfterValidator(_unique)] = ()
+    resources: Annotated[tuple[Resource, ...], Field(min_length=1, max_length=8), Counted(), AfterValidator(_unique)]
+    metrics: Annotated[tuple[Metric, ...], Field(max_length=16), Counted(), AfterValidator(_unique)] = ()
+    features: Annotated[tuple[Feature, ...], Field(max_length=8), Counted(), AfterValidator(_unique)] = ()
     iterations: Annotated[int, Field(ge=1, le=100_000)]
     weights: Weights = Weights()
     criterion: Criterion = Criterion()

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from app.kinds.fields import NonNegative, Positive, Slug, Strict
+from app.kinds.fields import Counted, NonNegative, Positive, Slug, Strict
 from app.kinds.workflow.scheduling.rules import RULES
 
 TERMS = ("slowdown", "wait", "makespan", "deadline", "utilisation", "cost")
@@ -82,7 +82,7 @@ class WorkflowSpec(Strict):
 
     name: Slug
     kind: Literal["workflow"]
-    nodes: Annotated[tuple[NodeType, ...], Field(min_length=1, max_length=16), AfterValidator(_unique)]
+    nodes: Annotated[tuple[NodeType, ...], Field(min_length=1, max_length=16), Counted(), AfterValidator(_unique)]
     weights: Objective = Objective()
     limits_per_user: Limits = Limits()
     strategy: Annotated[Slug, AfterValidator(_known)] = Field(

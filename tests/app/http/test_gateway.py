@@ -312,6 +312,15 @@ def test_requests_are_counted_by_route_and_status(client: TestClient, served: Fa
     assert 0 < (value("steward_request_seconds_sum", labels) or 0) < 60
 
 
+@PREFIXES
+def test_methods_that_callers_make_up_are_counted_as_one(client: TestClient, served: FastAPI, prefix: str) -> None:
+    for method in ("PROPFIND", "BREW", "LOCK"):
+        client.request(method, f"{prefix}/echo/x")
+    meter = next(family for family in served.state.registry.collect() if family.name == "steward_requests")
+    assert {sample.labels["method"] for sample in meter.samples} == {"any"}
+    assert len(meter.samples) <= 2
+
+
 async def test_other_protocols_pass_untouched(served: FastAPI) -> None:
     seen: list[str] = []
 

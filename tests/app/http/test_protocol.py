@@ -6,13 +6,14 @@ import json
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import httpx
 import pytest
 
+from app.http.protocol import MOST_HEAD_BYTES
 from tests.batched import SPEC as EXAMPLE
 from tests.conftest import StartSteward
 from tests.servers import StewardServer
@@ -21,6 +22,7 @@ WHOLE = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
 HALF = b"GET /healthz HTTP/1.1\r\nhost:"
 HEAD = b"POST /workloads HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
 PATIENCE = 60.0
+ENDLESS, SENT_AHEAD = 32 << 20, 8 << 20  # what is sent without an end, and what the systems between may hold of it
 REST_SECONDS = 5.0  # uvicorn's default
 STATE = "iteration=11&allocation=gpus:4&metric=iteration_seconds:31.5&feature=batch:128"
 ASKED = b"%b %b HTTP/1.1\r\nhost: localhost\r\n%b\r\n"
@@ -63,6 +65,63 @@ class Answer(NamedTuple):
 
     head: list[bytes]
     body: bytes
+
+
+@pytest.mark.parametrize("server", ["60"], indirect=True)
+@pytest.mark.parametrize("piece", [1 << 12, 1 << 18])
+def test_a_head_or_trailers_without_an_end_are_refused(
+    connections: list[socket.socket], server: StewardServer, piece: int
+) -> None:
+    chunked = b"POST /workloads HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n"
+    chunked += b"content-type: application/json\r\n\r\n"
+    begins = [
+        b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx-long: ",
+        b"GET /healthz?x=",
+        WHOLE + b"GET /healthz HTTP/1.1\r\nx",
+        chunked + b"2\r\n{}\r\n0\r\nx-trailer: ",
+        chunked + b"2;extension=",
+    ]
+    for connection, begin in zip(connections, begins, strict=False):
+        assert refused_within(connection, begin, piece) <= MOST_HEAD_BYTES + 4 * piece + SENT_AHEAD
+    whole, long, *_ = [socket.create_connection(connection_address(server), PATIENCE) for _ in range(2)]
+    with closing(whole), closing(long):
+        whole.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: %b\r\n\r\n" % (b"a" * (MOST_HEAD_BYTES - 50)))
+        assert answered(whole) == 200
+        long.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: %b\r\n\r\n" % (b"a" * MOST_HEAD_BYTES))
+        told = answer(long)
+        assert told.head[0].split()[1] == b"431"
+        assert json.loads(told.body)["type"] == "/problems/head-too-large"
+    assert server.alive()
+    assert "Traceback" not in server.log.read_text()
+
+
+def connection_address(server: StewardServer) -> tuple[str, int]:
+    return "127.0.0.1", int(server.url.rpartition(":")[2])
+
+
+def refused_within(connection: socket.socket, begin: bytes, piece: int) -> int:
+    """How many bytes are taken of what begins so and doesn't end, before the connection is closed."""
+    sent = 0
+    connection.sendall(begin)
+    with suppress(ConnectionError):
+        for _ in range(ENDLESS // piece):
+            connection.sendall(b"a" * piece)
+            sent += piece
+    return sent
+
+
+@pytest.mark.parametrize("server", ["60"], indirect=True)
+def test_trailers_are_no_headers(connections: list[socket.socket]) -> None:
+    head = b"POST /workloads HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n"
+    head += b"content-type: application/json\r\n"
+    body = json.dumps(EXAMPLE).encode()
+    chunks = b"%x\r\n%b\r\n0\r\n" % (len(body), body)
+    unfit = b"idempotency-key: %b\r\n" % (b"x" * 1_000)
+    first, second, *_ = connections
+    first.sendall(head + b"\r\n" + chunks + unfit + b"\r\n")
+    assert answered(first) == 201
+    second.sendall(head + unfit + b"\r\n" + chunks + b"\r\n")
+    assert answered(second) == 422
 
 
 def answer(connection: socket.socket, *, bodiless: bool = False) -> Answer:

@@ -225,3 +225,21 @@ def test_what_is_no_key_signs_nobody_in(client: TestClient, key: MakeKey) -> Non
     assert client.get("/", headers={"cookie": f"steward-key={right}x"}).status_code == 401
     assert client.get("/", headers={"cookie": 'steward-key="'}).status_code == 401
     assert client.get("/ui/sign-in").status_code == 200
+
+
+@pytest.mark.parametrize("fields", [3, 4, 5, 1_000])
+def test_a_form_with_other_fields_is_no_error_of_the_service(client: TestClient, fields: int) -> None:
+    form = "&".join(f"key=nonsense{number}" for number in range(fields))
+    answer = client.post("/ui/sign-in", content=form, headers={"content-type": "application/x-www-form-urlencoded"})
+    assert answer.status_code == 403
+
+
+@pytest.mark.parametrize("moment", ["9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00%2B23:59"])
+def test_times_that_utc_has_not_are_refused(client: TestClient, moment: str) -> None:
+    given = moment.replace("%2B", "+")
+    assert client.post("/keys", json={"expires_at": given}).json()["errors"][0]["pointer"] == "/expires_at"
+    for path in ("samples?before=", "exogenous/s?before=", "exogenous/s?since=", "exogenous/s?until="):
+        method = "DELETE" if "before" in path else "GET"
+        answer = client.request(method, f"/workloads/w/{path}{moment}")
+        assert answer.status_code == 422, answer.text
+        assert answer.json()["errors"][0]["pointer"] == f"/query/{path.partition('?')[2].rstrip('=')}"

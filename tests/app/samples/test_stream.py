@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import BadRequest, Invalid, TooLarge
+from app.kinds.contract.reading import filled
 from app.samples.stream import PIECE, blocks, limited, unzipped
 
 
@@ -27,6 +29,20 @@ def test_lines_do_not_depend_on_chunks(whole: list[bytes], size: int) -> None:
     assert list(lines(cut(text, size), 1000)) == whole
     packed = gzip.compress(text, 1)
     assert list(lines(unzipped(cut(packed, size)), 1000)) == whole
+
+
+@pytest.mark.parametrize("size", [1, 7, 50, 1_000])
+@pytest.mark.parametrize("end", [b"", b"\n", b"\nd\n"])
+def test_a_line_that_is_too_long_is_refused_however_it_comes(size: int, end: bytes) -> None:
+    pieces = cut(b"a\n" + b"b" * 20 + b"\n" + b"c" * 21 + end, size)
+    with pytest.raises(Invalid, match="line 3 is longer than 20 bytes"):
+        list(lines(pieces, 20))
+    assert list(_until_refused(lines(pieces, 20))) == [b"a", b"b" * 20]
+
+
+def _until_refused(given: Iterator[bytes]) -> Iterator[bytes]:
+    with suppress(Invalid):
+        yield from given
 
 
 def test_a_last_line_needs_no_end() -> None:
@@ -63,3 +79,12 @@ def test_what_ends_early_or_is_no_gzip_is_refused() -> None:
     with pytest.raises(Invalid, match="isn't gzip"):
         list(unzipped([packed, b"rubbish"]))
     assert list(unzipped([])) == []
+
+
+LINES = st.sampled_from([b"", b" ", b"\t\r", b"\x0b\x0c", b"{}", b" a ", b"\xff", b"a\r", b"\x00"])
+
+
+@given(st.lists(LINES), st.integers(0, 5))
+def test_lines_that_are_filled_have_their_numbers(whole: list[bytes], before: int) -> None:
+    expected = [(number, line) for number, line in enumerate(whole, before + 1) if line and not line.isspace()]
+    assert list(filled(b"\n".join(whole), before)) == expected

@@ -24,6 +24,8 @@ def _found(settings: Settings) -> Iterator[Finding]:
     yield from storage.disk(settings)
     yield from _database(settings)
     yield work.broker(settings)
+    if settings.oidc_issuer:
+        yield work.issuer(settings)
     yield work.api(settings)
 
 

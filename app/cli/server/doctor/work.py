@@ -13,6 +13,7 @@ from app import startup
 from app.cli.server import lock, probe
 from app.cli.server.doctor.finding import Finding, refused
 from app.cli.server.doctor.storage import guarded
+from app.cli.server.listen import bind
 from app.database import seen
 from app.database.clock import database_time
 from app.database.engine import Database
@@ -127,8 +128,34 @@ def api(settings: Settings) -> Finding:
             return Finding(
                 "api", "warn", detail, "it may listen elsewhere (STEWARD_HOST, STEWARD_PORT); else see its log"
             )
-        return Finding("api", "ok", f"does not run at {address}")
+        return _free(settings, Finding("api", "ok", f"does not run at {address}"))
     return _readiness(address, answer.status, answer.body)
+
+
+def _free(settings: Settings, found: Finding) -> Finding:
+    """What was found, unless something that doesn't speak HTTP has the port."""
+    try:
+        for one in bind(settings):
+            one.close()
+    except startup.StartupError as error:
+        detail, _, remedy = str(error).partition("; ")
+        return Finding("api", "fail", detail, remedy)
+    except OSError as error:
+        return Finding("api", "fail", f"STEWARD_HOST={settings.host!r}: {error}", "name an address of this machine")
+    return found
+
+
+def issuer(settings: Settings) -> Finding:
+    """Whether the identity provider's keys can be had; there is one."""
+    from app.keys.provider import UNUSABLE, published
+
+    where = settings.oidc_keys_url or settings.oidc_issuer
+    try:
+        count = len(published(settings))
+    except UNUSABLE as error:
+        remedy = "see that STEWARD_OIDC_ISSUER and STEWARD_OIDC_KEYS_URL are right, and that it is reached from here"
+        return Finding("issuer", "fail", f"the keys of {where} can't be had: {error}", remedy)
+    return Finding("issuer", "ok", f"{where} publishes {count} {'key' if count == 1 else 'keys'}")
 
 
 def _readiness(address: str, status: int, body: bytes) -> Finding:

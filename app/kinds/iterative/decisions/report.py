@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.kinds.contract.report_reading import decoded
 from app.kinds.iterative.upcoming import MOST_UPCOMING
+
+MOST_NAMES = 64
+"""Of resources, metrics or features in a report; workloads have fewer."""
+Numbers = Annotated[dict[str, float], Field(max_length=MOST_NAMES)]
+EncodedNumbers = Annotated[dict[str, float], Meta(max_length=MOST_NAMES)]
 
 
 class UpcomingIteration(BaseModel):
@@ -17,7 +22,7 @@ class UpcomingIteration(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    features: dict[str, float] = Field(description="All of the workload's features.", examples=[{"batch": 128}])
+    features: Numbers = Field(description="All of the workload's features.", examples=[{"batch": 128}])
 
 
 class IterationReport(BaseModel):
@@ -26,9 +31,9 @@ class IterationReport(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     kind: Literal["iterative"] = "iterative"
-    allocation: dict[str, float] = Field(examples=[{"gpus": 4}])
-    metrics: dict[str, float] = Field(examples=[{"iteration_seconds": 31.5}])
-    features: dict[str, float] = Field(default={}, examples=[{"batch": 128}])
+    allocation: Numbers = Field(examples=[{"gpus": 4}])
+    metrics: Numbers = Field(examples=[{"iteration_seconds": 31.5}])
+    features: Numbers = Field(default={}, examples=[{"batch": 128}])
     upcoming: list[UpcomingIteration] | None = Field(
         default=None,
         exclude_if=lambda value: value is None,
@@ -42,16 +47,16 @@ class IterationReport(BaseModel):
 class EncodedUpcoming(msgspec.Struct, forbid_unknown_fields=True):
     """`UpcomingIteration` on the hot path."""
 
-    features: dict[str, float]
+    features: EncodedNumbers
 
 
 class EncodedReport(msgspec.Struct, forbid_unknown_fields=True):
     """`IterationReport` on the hot path; what it is kept as does not repeat the kind of its run."""
 
-    allocation: dict[str, float]
-    metrics: dict[str, float]
-    features: dict[str, float] = {}
-    upcoming: list[EncodedUpcoming] | UnsetType | None = UNSET
+    allocation: EncodedNumbers
+    metrics: EncodedNumbers
+    features: EncodedNumbers = {}
+    upcoming: Annotated[list[EncodedUpcoming], Meta(max_length=MOST_UPCOMING)] | UnsetType | None = UNSET
     kind: Literal["iterative"] | UnsetType = UNSET
 
 

@@ -145,11 +145,11 @@ def _numbered(blocks: Iterable[bytes]) -> Iterator[tuple[int, str]]:
     """The lines after the first that aren't blank, with their numbers."""
     before = 1
     for block in blocks:
-        lines = block.decode("utf-8", "surrogateescape").split("\n")
-        for number, line in enumerate(lines, start=before + 1):
-            if line and line != "\r":
-                yield number, line
-        before += len(lines)
+        if not block.isspace():  # of which gzip packs a thousand lines in a byte
+            for number, line in enumerate(block.decode("utf-8", "surrogateescape").split("\n"), start=before + 1):
+                if line and line != "\r":
+                    yield number, line
+        before += block.count(b"\n") + 1
 
 
 def _quoted(line: str) -> list[str]:

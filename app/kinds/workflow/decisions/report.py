@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from app.kinds.contract.report_reading import decoded, named
+from app.kinds.contract.inputs import invalid
+from app.kinds.contract.report_reading import decoded
 from app.kinds.fields import Amount, Number, PositiveNumber, Time
 from app.kinds.workflow.queue.report import MOST_PARENTS, MOST_TASKS, QueueReport
 from app.kinds.workflow.spec import MAXIMUM_NODES
@@ -86,5 +87,7 @@ def decode(body: bytes) -> EncodedQueue:
         ValidationError, InvalidInput: it is none.
     """
     report = decoded(body, _decoder, QueueReport)
-    known = all(node.state in _STATES for node in report.nodes or ())
-    return report if known else named(body, EncodedQueue, QueueReport)
+    for at, node in enumerate(report.nodes or ()):
+        if node.state not in _STATES:
+            raise invalid(f"/nodes/{at}/state", f"must be one of {', '.join(sorted(_STATES))}", node.state)
+    return report

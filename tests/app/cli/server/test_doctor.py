@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 import subprocess
+import threading
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -25,6 +28,7 @@ from app.database.tables import JobEvent
 from app.settings import Settings
 from app.startup import without_password
 from tests.app.jobs.test_lease import make
+from tests.app.keys.test_provider import Issuer
 from tests.servers import free_port
 
 CHECKS = ["release", "settings", "disk", "database", "tables", "clock", "workers", "jobs", "keys", "broker", "api"]
@@ -243,3 +247,28 @@ def test_the_api_is_asked(
     one = work.api(here)
     assert one.status == status
     assert told in one.detail
+
+
+def test_a_port_that_something_else_has_is_told(here: Settings) -> None:
+    with socket.create_server(("127.0.0.1", here.port)) as other:
+        threading.Thread(target=_hang_up, args=(other,), daemon=True).start()
+        one = work.api(here)
+    assert (one.status, f"STEWARD_PORT={here.port}" in one.detail) == ("fail", True)
+    assert "--port" in one.remedy
+    assert work.api(here).status == "ok"
+
+
+def _hang_up(listener: socket.socket) -> None:
+    with suppress(OSError):
+        listener.accept()[0].close()
+
+
+def test_an_issuer_is_asked_for_its_keys(here: Settings, database: Database) -> None:
+    assert database
+    alive = Issuer()
+    for url, status in ((alive.url, "ok"), (f"http://127.0.0.1:{free_port()}", "fail"), (f"{alive.url}/other", "fail")):
+        one = found(here.model_copy(update={"oidc_issuer": url}))["issuer"]
+        assert (one.status, url in one.detail) == (status, True)
+        assert ("STEWARD_OIDC_ISSUER" in one.remedy) is (status == "fail")
+    assert "issuer" not in found(here)
+    alive.stop()
