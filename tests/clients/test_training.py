@@ -125,17 +125,28 @@ def test_an_outage_costs_no_report_and_no_waiting(client: TestClient, workload: 
     assert state_of(client, run.id)["state"] == "finished"
 
 
-def test_a_refusal_is_raised_where_the_loop_goes_on(client: TestClient, workload: str, forwarded: Handler) -> None:
-    run = steward.run(workload, through(forwarded))
+def test_a_refusal_is_raised_where_that_is_wanted(client: TestClient, workload: str, forwarded: Handler) -> None:
+    run = steward.run(workload, through(forwarded), refusals="raise")
     with pytest.raises(steward.StewardError, match="/features/batch"), run:
         list(run.epochs(3, wait_share=1e9))
     assert state_of(client, run.id)["state"] == "failed"
 
 
+def test_a_refusal_ends_no_loop_and_is_said_once(
+    client: TestClient, workload: str, forwarded: Handler, caplog: pytest.LogCaptureFixture
+) -> None:
+    with steward.run(workload, through(forwarded)) as run:
+        assert len(list(run.epochs(3, wait_share=1e9))) == 3
+        assert run.refused is not None
+        assert "/features/batch" in str(run.refused)
+    assert caplog.text.count("is refused: 422") == 1
+    assert state_of(client, run.id)["iterations"] == 0
+
+
 def test_a_refusal_of_the_last_report_is_raised_at_the_end(
     client: TestClient, workload: str, forwarded: Handler
 ) -> None:
-    run = steward.run(workload, through(forwarded))
+    run = steward.run(workload, through(forwarded), refusals="raise")
     with pytest.raises(steward.StewardError, match="/features/batch"), run:
         list(run.epochs(1, wait_share=0))
     assert state_of(client, run.id)["iterations"] == 0

@@ -10,8 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import httpx
-
+from steward_client.answers import nothing
 from steward_client.errors import StewardError, Unreachable
 from steward_client.iterative import Run
 from steward_client.retry import Retry
@@ -23,11 +22,10 @@ from .interrupts import Interrupted, undisturbed
 from .iterations.mark import SECONDS, Iteration
 from .row import HELD, PROFILE, Row
 from .said import unless
-from .service import Json, Say, Service, refused
+from .service import LONGEST_ASKED_SECONDS, PATIENCE_SECONDS, Json, Say, Service, refused
 from .watched import Watched
 from .wishes import Misuse, Resource, Wishes, duration_text
 
-PATIENCE_SECONDS = 30.0
 WAIT_SECONDS = 2.0
 MOST_CHANGES_SHOWN = 40
 NOTICEABLE = 0.01
@@ -74,7 +72,7 @@ class Governed:
             targets=targets(self.wishes, self.spec, gone),
             first_iteration=first,
             policy=self.wishes.policy,
-            retry=Retry(patience_seconds=PATIENCE_SECONDS),
+            retry=Retry(patience_seconds=PATIENCE_SECONDS, longest_asked_seconds=LONGEST_ASKED_SECONDS),
             wait_seconds=WAIT_SECONDS,
             refusals="log",
         )
@@ -220,8 +218,8 @@ class Governed:
         self.run = anew
         self._tell(f"run: {self._service.url}/ui/runs/{anew.id} (replaces the one above, which counted the start-up)")
         before.leave(KeyboardInterrupt(f"replaced by run {anew.id}, which counts from the first iteration"))
-        with suppress(httpx.TransportError):
-            self._service.http.delete(f"/runs/{before.id}")
+        with suppress(StewardError, Unreachable):
+            self._service.once("DELETE", f"/runs/{before.id}", nothing)
 
     def _set(self) -> dict[str, float]:
         """What is really set, on the grid of the workload."""
