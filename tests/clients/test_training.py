@@ -169,7 +169,21 @@ def test_an_exception_fails_the_run_with_all_that_was_reported(
     assert found["outcome_reason"] == "ZeroDivisionError: division by zero"
 
 
-@pytest.mark.parametrize(("value", "error"), [(float("nan"), ValueError), ("much", ValueError), (None, TypeError)])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_a_loss_that_diverges_ends_no_loop_and_is_left_out(
+    client: TestClient, workload: str, forwarded: Handler, caplog: pytest.LogCaptureFixture, value: float
+) -> None:
+    with steward.run(workload, through(forwarded)) as run:
+        for epoch in run.epochs(2):
+            epoch.describe(batch=128)
+            epoch.log(loss=value, iteration_seconds=2.0)
+        with pytest.raises(ValueError, match="feature 'batch' must be a finite number"):
+            epoch.describe(batch=value)
+    assert caplog.text.count("metric 'loss' is") == 2
+    assert [one["metrics"] for one in reports(client, run.id)] == [{"iteration_seconds": 2.0}] * 2
+
+
+@pytest.mark.parametrize(("value", "error"), [("much", ValueError), (None, TypeError)])
 def test_a_figure_that_is_no_number_is_named(
     workload: str, forwarded: Handler, value: Any, error: type[Exception]
 ) -> None:

@@ -95,8 +95,8 @@ class _Deadline:
         return self._late() if self._passed.is_set() else error
 
     def check(self) -> None:
-        """Nothing that is cut off is taken for the whole."""
-        if self._passed.is_set():
+        """Nothing that may have been cut off is taken for the whole."""
+        if self._passed.is_set() and self._sockets:
             raise self._late()
 
     def _late(self) -> httpx.ReadTimeout:

@@ -15,6 +15,7 @@ from .attempt import Call, attempt
 from .errors import StewardError, Unreachable
 
 SILENT_SECONDS = 5.0  # so long a call is repeated before that is said
+SHORTEST_ANSWER_SECONDS = 1.0  # that an answer may take as a whole, however little patience is left
 PASSING = frozenset({408, 429})  # the service asks to come again
 SERVER_ERROR = 500  # and above: whoever answered is at fault, not what was asked
 CONFLICT = 409  # final, but for one that says when to come again: the first request under its key is in flight
@@ -93,7 +94,8 @@ class Retry:
 
     def _once(self, http: httpx.Client, call: Call, left: float) -> httpx.Response | httpx.HTTPError:
         left = max(left, self.first_seconds)
-        return attempt(http, call, left, min(left, max(self.answer_seconds, http.timeout.read or 0.0)))
+        whole = min(max(left, SHORTEST_ANSWER_SECONDS), max(self.answer_seconds, http.timeout.read or 0.0))
+        return attempt(http, call, left, whole)
 
 
 def _understood(answer: httpx.Response, read: Read[T]) -> tuple[T | None, Exception | None]:
