@@ -1,10 +1,10 @@
-"""A service on a real socket whose connections are cut where a plan says so; the application answers the rest."""
+"""A service on a real socket; where a plan says so connections are cut, or somebody else answers in its place."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
@@ -13,15 +13,22 @@ from tests.clients.test_run import Handler
 
 BEFORE, UNHEARD, HALF, STALLED = "before it arrives", "before the answer", "amid the answer", "no answer"
 PAGE = "a proxy's page"
+DRIP, DRIPPING_HEAD = "an answer that drips", "a head that drips"
 CUTS = (BEFORE, UNHEARD, HALF, PAGE)
-Plan = Callable[[int], str | None]
+DRIP_SECONDS = 0.02
+Plan = Callable[[int], str | httpx.Response | None]
+DRIPS = {
+    DRIP: b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n",
+    DRIPPING_HEAD: b"HTTP/1.1 200 OK\r\nX-Long: ",
+}
+"""With what each begins."""
 
 
 class Cutting(ThreadingHTTPServer):
     """Serves on loopback.
 
     Attributes:
-        plan: where the request of a number, counting from 0, is cut; None: nowhere.
+        plan: where the request of a number, counting from 0, is cut, or who else answers it; None: nowhere.
         seen: methods and paths of the requests, in order.
     """
 
@@ -65,11 +72,24 @@ class _Connection(BaseHTTPRequestHandler):
         if cut == PAGE:
             self.wfile.write(_written(httpx.Response(200, html="<p>no</p>")))
             return
+        if isinstance(cut, httpx.Response):
+            self.wfile.write(_written(cut))
+            return
+        if cut in (DRIP, DRIPPING_HEAD):
+            self._drip(DRIPS[cut])
+            return
         answer = self._answered(body)
         if cut == STALLED:
             self.server.ended.wait()
         elif cut != UNHEARD:
             self.wfile.write(answer[: len(answer) // 2] if cut == HALF else answer)
+
+    def _drip(self, head: bytes) -> None:
+        """A byte at a time, for as long as somebody reads it."""
+        with suppress(OSError):
+            self.wfile.write(head)
+            while not self.server.ended.wait(DRIP_SECONDS):
+                self.wfile.write(b"x")
 
     def _answered(self, body: bytes) -> bytes:
         sent = {name: value for name, value in self.headers.items() if name.lower() not in ("host", "content-length")}

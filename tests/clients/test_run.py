@@ -3,7 +3,7 @@
 import copy
 import json
 from asyncio import CancelledError
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import pytest
 import steward_client as steward
 from fastapi.testclient import TestClient
 from steward_client import Client, QueueRun, Retry, Run, StewardError, Unreachable
+from steward_client.answers import PROBLEM, document
 
 from app.kinds.workflow.example import SPEC as CLUSTER_EXAMPLE
 from tests.batched import SPEC as EXAMPLE
@@ -65,6 +66,12 @@ def forwarded(client: TestClient) -> Handler:
     return forward
 
 
+def refused(status: int, detail: str, headers: Mapping[str, str] | None = None) -> httpx.Response:
+    """A problem document of the service's."""
+    body = {"type": f"/problems/http-{status}", "title": "no", "status": status, "detail": detail}
+    return httpx.Response(status, headers={**(headers or {}), "content-type": PROBLEM}, content=json.dumps(body))
+
+
 class Flaky:
     """Loses requests, answers or asks to come again, as ``plan`` says, before it passes requests on."""
 
@@ -80,14 +87,12 @@ class Flaky:
             self.handler(request)
             raise httpx.ReadError("connection lost", request=request)
         if event == "in flight":
-            return httpx.Response(409, headers={"retry-after": "1"}, json={"title": "Conflict", "detail": "in flight"})
+            return refused(409, "in flight", {"retry-after": "1"})
         if event == "come at a time":
             times = {"date": "Sun, 06 Nov 1994 08:49:37 GMT", "retry-after": "Sun, 06 Nov 1994 08:49:49 GMT"}
             return httpx.Response(503, headers=times)
         if event == "busy":
-            return httpx.Response(
-                503, headers={"retry-after": "7"}, json={"title": "unavailable", "detail": "restarting"}
-            )
+            return refused(503, "restarting", {"retry-after": "7"})
         return self.handler(request)
 
 
@@ -199,7 +204,7 @@ def test_a_start_that_is_still_in_flight_is_waited_for(workload: str, forwarded:
 
 
 def test_another_conflict_is_final(workload: str, forwarded: Handler, clock: Clock) -> None:
-    run = Run(through(forwarded), workload, retry=clock.retry()).start()
+    run = Run(through(forwarded), workload, retry=clock.retry(), refusals="raise").start()
     with pytest.raises(StewardError, match="gap") as raised:
         run.report(5, run.allocation, metrics(30), {"batch": 1})
     assert (raised.value.status, clock.pauses) == (409, [])
@@ -220,7 +225,7 @@ def test_patience_ends_with_the_reason(clock: Clock) -> None:
 
 def test_a_refusal_is_not_repeated_and_names_the_field(workload: str, forwarded: Handler, clock: Clock) -> None:
     flaky = Flaky(forwarded)
-    run = Run(through(flaky), workload, retry=clock.retry()).start()
+    run = Run(through(flaky), workload, retry=clock.retry(), refusals="raise").start()
     with pytest.raises(StewardError, match="gpus") as raised:
         run.report(0, {"gpus": 99}, metrics(30), {"batch": 1})
     assert raised.value.status == 422
@@ -228,10 +233,10 @@ def test_a_refusal_is_not_repeated_and_names_the_field(workload: str, forwarded:
     assert clock.pauses == []
 
 
-def test_a_proxys_page_is_an_error_too(clock: Clock) -> None:
-    with pytest.raises(StewardError, match="404 Not Found: <h1>nothing") as raised:
+def test_a_proxys_page_is_waited_out_and_named(clock: Clock) -> None:
+    with pytest.raises(Unreachable, match="404 Not Found: <h1>nothing"):
         Run(through(lambda _: httpx.Response(404, text="<h1>nothing here</h1>")), "w", retry=clock.retry()).start()
-    assert raised.value.type == "about:blank"
+    assert 30.0 < clock.now <= 60.0
 
 
 def test_a_run_that_was_not_started_says_so(forwarded: Handler) -> None:
@@ -301,7 +306,7 @@ def test_a_run_announces_the_features_of_the_iterations_ahead(
     client: TestClient, workload: str, forwarded: Handler
 ) -> None:
     ahead = [{"batch": 64.0}, {"batch": 256.0}]
-    with Run(through(forwarded), workload, features={"batch": 128}, upcoming=ahead) as run:
+    with Run(through(forwarded), workload, features={"batch": 128}, upcoming=ahead, refusals="raise") as run:
         run.report(0, run.allocation, metrics(30.0), {"batch": 128}, upcoming=ahead)
         run.report(1, run.allocation, metrics(30.0), {"batch": 64})
         with pytest.raises(StewardError, match="/upcoming/1/features/batch"):
@@ -314,10 +319,10 @@ def test_a_run_announces_the_features_of_the_iterations_ahead(
 def test_who_waits_for_a_service_that_is_away_is_told_so_once(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
     nobody = through(Flaky(lambda request: httpx.Response(500, request=request), *["refuse"] * 99))
     with pytest.raises(Unreachable):
-        clock.retry(patience_seconds=5).call(nobody.get_httpx_client(), "GET", "/")
+        clock.retry(patience_seconds=5).call(nobody.get_httpx_client(), "GET", "/", document)
     assert caplog.messages == []  # whoever waits for so little says it himself
     with pytest.raises(Unreachable):
-        clock.retry().call(nobody.get_httpx_client(), "GET", "/")
+        clock.retry().call(nobody.get_httpx_client(), "GET", "/", document)
     assert caplog.messages == ["no answer of http://steward yet (connection refused); asked for 60 s"]
 
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import steward_client as steward
 from fastapi.testclient import TestClient
@@ -15,7 +16,7 @@ from steward_client import spool
 from steward_client.spool import Kept, Origin, Spool
 
 from tests.clients.cutting import BEFORE, Cutting
-from tests.clients.test_run import Handler, forwarded, state_of, workload
+from tests.clients.test_run import Handler, forwarded, refused, state_of, workload
 from tests.clients.test_training import nobody_launches, reports
 
 __all__ = ["forwarded", "nobody_launches", "workload"]
@@ -64,6 +65,27 @@ def test_a_killed_process_loses_no_report(
     assert seconds == [1.0 + number for number in range(expected[1])]
     assert (run.id == file.stem) is launched
     assert list(state.iterdir()) == []
+
+
+@pytest.mark.parametrize("foreign", [False, True], ids=["the service's", "a proxy's"])
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_what_an_earlier_process_kept_is_given_up_only_if_its_run_is_no_more(
+    client: TestClient, workload: str, forwarded: Handler, state: Path, status: int, foreign: bool
+) -> None:
+    answer = httpx.Response(status, text="no") if foreign else refused(status, "no")
+    with Cutting(forwarded, lambda _: None).running() as service:
+        address = steward.Run(service.url, workload).service
+        spools = [Spool.of(Origin(run, workload, address, True)) for run in ("r1", "r2")]
+        for one in spools:
+            one.keep(Kept(0, {"gpus": 4.0}, {"iteration_seconds": 1.0}, {"batch": 1.0}))
+            one.close()
+        service.plan = lambda number: answer if "/runs/r" in service.seen[number] else None
+        with steward.run(workload, service.url):
+            pass
+    asked = {seen for seen in service.seen if seen.startswith("GET /runs/r")}
+    assert asked == ({"GET /runs/r1"} if foreign else {"GET /runs/r1", "GET /runs/r2"})  # else it is away for all
+    left = [] if status == 404 and not foreign else ["r1", "r2"]
+    assert sorted(file.stem for file in state.glob("*.ndjson")) == left
 
 
 def test_what_cant_be_kept_is_told_and_nothing_fails(

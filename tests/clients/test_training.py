@@ -125,17 +125,28 @@ def test_an_outage_costs_no_report_and_no_waiting(client: TestClient, workload: 
     assert state_of(client, run.id)["state"] == "finished"
 
 
-def test_a_refusal_is_raised_where_the_loop_goes_on(client: TestClient, workload: str, forwarded: Handler) -> None:
-    run = steward.run(workload, through(forwarded))
+def test_a_refusal_is_raised_where_that_is_wanted(client: TestClient, workload: str, forwarded: Handler) -> None:
+    run = steward.run(workload, through(forwarded), refusals="raise")
     with pytest.raises(steward.StewardError, match="/features/batch"), run:
         list(run.epochs(3, wait_share=1e9))
     assert state_of(client, run.id)["state"] == "failed"
 
 
+def test_a_refusal_ends_no_loop_and_is_said_once(
+    client: TestClient, workload: str, forwarded: Handler, caplog: pytest.LogCaptureFixture
+) -> None:
+    with steward.run(workload, through(forwarded)) as run:
+        assert len(list(run.epochs(3, wait_share=1e9))) == 3
+        assert run.refused is not None
+        assert "/features/batch" in str(run.refused)
+    assert caplog.text.count("is refused: 422") == 1
+    assert state_of(client, run.id)["iterations"] == 0
+
+
 def test_a_refusal_of_the_last_report_is_raised_at_the_end(
     client: TestClient, workload: str, forwarded: Handler
 ) -> None:
-    run = steward.run(workload, through(forwarded))
+    run = steward.run(workload, through(forwarded), refusals="raise")
     with pytest.raises(steward.StewardError, match="/features/batch"), run:
         list(run.epochs(1, wait_share=0))
     assert state_of(client, run.id)["iterations"] == 0
@@ -158,7 +169,21 @@ def test_an_exception_fails_the_run_with_all_that_was_reported(
     assert found["outcome_reason"] == "ZeroDivisionError: division by zero"
 
 
-@pytest.mark.parametrize(("value", "error"), [(float("nan"), ValueError), ("much", ValueError), (None, TypeError)])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_a_loss_that_diverges_ends_no_loop_and_is_left_out(
+    client: TestClient, workload: str, forwarded: Handler, caplog: pytest.LogCaptureFixture, value: float
+) -> None:
+    with steward.run(workload, through(forwarded)) as run:
+        for epoch in run.epochs(2):
+            epoch.describe(batch=128)
+            epoch.log(loss=value, iteration_seconds=2.0)
+        with pytest.raises(ValueError, match="feature 'batch' must be a finite number"):
+            epoch.describe(batch=value)
+    assert caplog.text.count("metric 'loss' is") == 2
+    assert [one["metrics"] for one in reports(client, run.id)] == [{"iteration_seconds": 2.0}] * 2
+
+
+@pytest.mark.parametrize(("value", "error"), [("much", ValueError), (None, TypeError)])
 def test_a_figure_that_is_no_number_is_named(
     workload: str, forwarded: Handler, value: Any, error: type[Exception]
 ) -> None:

@@ -14,6 +14,7 @@ from .iterative import Run
 from .orphans import hand_over_earlier
 from .spool import Kept, Origin, Spool
 
+AGAIN_SECONDS = 10.0
 logger = logging.getLogger("steward_client")
 
 
@@ -40,7 +41,7 @@ class Background:
         self.id = run.id
         self._run, self._owned = run, owned
         self._inbox: SimpleQueue[Item | None] = SimpleQueue()
-        self._refused: StewardError | None = None
+        self._raised: StewardError | None = None
         self._next = 0
         self._spool: Spool | None = None
         self._thread: threading.Thread | None = None
@@ -67,6 +68,11 @@ class Background:
         return self._run.allocation
 
     @property
+    def refused(self) -> StewardError | None:
+        """Why the service does not take the first of the reports that it does not have; None: it does."""
+        return self._raised or self._run.refused
+
+    @property
     def unsent(self) -> int:
         """How many reports are not acknowledged yet."""
         return self._inbox.qsize() + len(self._run.unsent)
@@ -75,10 +81,10 @@ class Background:
         """Hand a report to the thread.
 
         Raises:
-            StewardError: one that was reported before was refused; nothing after it is taken.
+            StewardError: one that was reported before was refused, where that is raised; nothing after it is taken.
         """
-        if self._refused is not None:
-            raise self._refused
+        if self._raised is not None:
+            raise self._raised
         kept = Kept(iteration, allocation, metrics, features)
         if self._spool is not None:
             self._spool.keep(kept)
@@ -96,17 +102,18 @@ class Background:
     def end(self, error: BaseException | None = None) -> None:
         """Have all that is on its way sent, as patiently as the run does, and end the run where it is ours.
 
+        A service that does not answer, or refuses, is logged; what it did not get stays in the file.
+
         Raises:
-            StewardError: a report, or the end, was refused.
-            Unreachable: the service did not answer until patience ended.
+            StewardError: a report, or the end, was refused, where that is raised.
         """
         self._stop()
         if self._owned:
             self._run.leave(error)
         else:
-            self._run.flush()
-        if self._refused is not None and error is None:
-            raise self._refused
+            self._run.hand_over()
+        if self._raised is not None and error is None:
+            raise self._raised
 
     def close(self) -> None:
         """End the thread, and close the connection where the run opened it; what was not sent stays in its file."""
@@ -139,14 +146,14 @@ class Background:
     def _deliver(self, item: Item | None) -> float | None:
         """Seconds until the rest is to be tried again; None where nothing is left."""
         try:
-            if item is not None and self._refused is None:
+            if item is not None and self._raised is None:
                 self._run.report(*item.report)
             rest = self._run.deliver()
         except StewardError as error:
-            self._refused, rest = error, None
+            self._raised, rest = error, None
         except Exception:
             logger.exception("run %s: a report could not be sent", self.id)
-            rest = None
+            rest = AGAIN_SECONDS if self._run.unsent else None
         if rest is None and self._spool is not None and not self.unsent:
             self._spool.acknowledged()
         return rest

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Protocol
 
+from .errors import StewardError
+
 Numbers = Mapping[str, float]
 """Figures by name."""
 
@@ -33,11 +35,15 @@ class Channel(Protocol):
     def allocation(self) -> dict[str, float]:
         """What was decided last, by resource; empty where nothing was."""
 
+    @property
+    def refused(self) -> StewardError | None:
+        """Why reports are not taken; None: they are, or nobody was asked."""
+
     def report(self, iteration: int, allocation: Numbers, metrics: Numbers, features: Numbers) -> Future[None]:
         """Hand over what an iteration used and measured; the future is done once that is answered, or kept.
 
         Raises:
-            StewardError: an earlier report was refused.
+            StewardError: an earlier report was refused, where that is raised.
         """
 
     def end(self, error: BaseException | None = None) -> None:

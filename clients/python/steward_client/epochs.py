@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable
@@ -15,6 +16,7 @@ WAIT_SHARE = 0.01
 """Of an epoch's time: how long the next one waits for the decision on it, at most."""
 
 Clock = Callable[[], float]
+logger = logging.getLogger("steward_client")
 
 
 class Epoch:
@@ -37,10 +39,17 @@ class Epoch:
     def log(self, **metrics: float) -> None:
         """Record measurements; later values replace earlier ones. ``iteration_seconds`` is timed unless it is given.
 
+        A value that isn't finite, such as the loss of a training that diverges, is left out, which is logged.
+
         Raises:
-            ValueError, TypeError: a value is no finite number.
+            ValueError, TypeError: a value is no number.
         """
-        self._metrics |= {name: _number("metric", name, value) for name, value in metrics.items()}
+        for name, value in metrics.items():
+            number = _number("metric", name, value)
+            if math.isfinite(number):
+                self._metrics[name] = number
+            else:
+                logger.warning("iteration %d: metric %r is %g, and left out", self.number, name, number)
 
     def describe(self, **features: float) -> None:
         """Record features of this epoch, such as its batch size.
@@ -48,7 +57,7 @@ class Epoch:
         Raises:
             ValueError, TypeError: a value is no finite number.
         """
-        self._features |= {name: _number("feature", name, value) for name, value in features.items()}
+        self._features |= {name: _finite("feature", name, value) for name, value in features.items()}
 
     def used(self, **allocation: float) -> None:
         """Record what was actually used, if that differs from ``allocation``.
@@ -56,7 +65,7 @@ class Epoch:
         Raises:
             ValueError, TypeError: a value is no finite number.
         """
-        self._used = self._used | {name: _number("resource", name, value) for name, value in allocation.items()}
+        self._used = self._used | {name: _finite("resource", name, value) for name, value in allocation.items()}
 
     @property
     def seconds(self) -> float:
@@ -114,9 +123,13 @@ class Loop:
 
 def _number(what: str, name: str, value: float) -> float:
     try:
-        number = float(value)
+        return float(value)
     except (TypeError, ValueError) as error:
         raise type(error)(f"{what} {name!r} must be a finite number, not {value!r:.80}") from None
+
+
+def _finite(what: str, name: str, value: float) -> float:
+    number = _number(what, name, value)
     if not math.isfinite(number):
         raise ValueError(f"{what} {name!r} must be a finite number, not {number}")
     return number

@@ -44,10 +44,10 @@ class StewardError(ClientError):
         """The error that a response carries, whoever answered."""
         try:
             problem = response.json()
-        except ValueError:
+        except (ValueError, RecursionError):
             problem = None
         if not isinstance(problem, dict):
-            problem = {"title": response.reason_phrase, "detail": response.text[:500]}
+            problem = {"title": response.reason_phrase, "detail": " ".join(response.text[:500].split())}
         return cls(response.status_code, problem)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from .answers import document
 from .errors import ClientError, StewardError
 from .live import Service, connected
 from .retry import Retry
@@ -98,10 +99,11 @@ def upload(
     body = partial(_pieces, write, len(frame))
     try:
         with connected(client) as http:
-            answer = (retry or Retry()).call(http, "POST", path, headers=headers, content=body)
+            uploaded = (retry or Retry()).call(
+                http, "POST", path, lambda answer: _read(document(answer), columns), headers=headers, content=body
+            )
     except StewardError as error:
         raise _named(error, columns) from error
-    uploaded = _read(answer.json(), columns)
     if uploaded.rejected:
         raise RejectedRows(uploaded)
     return uploaded

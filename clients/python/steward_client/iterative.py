@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal, Self
 
@@ -15,6 +16,8 @@ Report = dict[str, Any]
 Refusals = Literal["raise", "log"]
 Unknown = Literal["refuse", "omit"]
 UNPROCESSABLE = 422
+MOST_KEPT = 100_000
+"""Reports, of about 1 kB each: as many as a workload may have iterations."""
 
 logger = logging.getLogger("steward_client")
 
@@ -33,7 +36,9 @@ class Run(Live[Decision]):
 
     While the service is unreachable nothing is raised, and a report blocks for ``wait_seconds`` at most (later ones
     rarely): reports are kept in order, the last decision holds, and once the service is back it gets every kept
-    report exactly once. Only the start needs the service, since there is no decision yet; it waits as ``retry`` says.
+    report exactly once. An answer that isn't the service's own, such as a proxy's page, is no answer, whatever its
+    status. Only the start needs the service, since there is no decision yet; it waits as ``retry`` says.
+    At most ``MOST_KEPT`` reports are kept; what comes after them is not reported, which is logged once.
 
     Args:
         client: the service's address, or a generated client (one with a key, for example).
@@ -46,8 +51,9 @@ class Run(Live[Decision]):
         policy: name of a rule that decides in this run, such as ``hold``; None: the promoted agent or the default rule.
         retry: how long the start and the end are repeated, and how pauses grow.
         wait_seconds: how long one report may wait for its answer, above 0.
-        refusals: what happens to a report that the service refuses (4xx): ``raise`` raises, and the caller may
-            correct it; ``log`` logs it, keeps it, and retries it with growing pauses.
+        refusals: what happens to a report that the service itself refuses (a problem document, 4xx): ``log`` logs it
+            once, keeps it and those after it, and retries it with growing pauses; the last decision holds. ``raise``
+            raises, and the caller may correct it.
         unknown: what happens to metrics and features that the workload does not have: ``refuse`` lets the service
             refuse the report; ``omit`` sends it, and all after it, without them, and logs their names once.
 
@@ -68,7 +74,7 @@ class Run(Live[Decision]):
         policy: str | None = None,
         retry: Retry | None = None,
         wait_seconds: float = WAIT_SECONDS,
-        refusals: Refusals = "raise",
+        refusals: Refusals = "log",
         unknown: Unknown = "refuse",
     ) -> None:
         if refusals not in ("raise", "log"):
@@ -91,7 +97,9 @@ class Run(Live[Decision]):
         self._raises = refusals == "raise"
         self._omitted: set[tuple[str, str]] | None = set() if unknown == "omit" else None
         self._unsent: dict[int, Report] = {}
-        super().__init__(client, request, Decision.from_dict, retry)
+        self._refused: StewardError | None = None
+        self._full = False
+        super().__init__(client, request, _decided, retry)
 
     @classmethod
     def resume(
@@ -101,7 +109,7 @@ class Run(Live[Decision]):
         *,
         retry: Retry | None = None,
         wait_seconds: float = WAIT_SECONDS,
-        refusals: Refusals = "raise",
+        refusals: Refusals = "log",
         unknown: Unknown = "refuse",
     ) -> Self:
         """A run that was started before, by this launcher or by one that ended; ``iteration`` is the next to report."""
@@ -123,6 +131,11 @@ class Run(Live[Decision]):
         """Reports that the service has not acknowledged yet, by iteration, in order."""
         return dict(sorted(self._unsent.copy().items()))
 
+    @property
+    def refused(self) -> StewardError | None:
+        """Why the service does not take the first of the kept reports; None: it does, or was not asked."""
+        return self._refused
+
     def report(
         self,
         iteration: int,
@@ -136,13 +149,13 @@ class Run(Live[Decision]):
         ``upcoming`` announces the features of the iterations after it, in order, and replaces earlier announcements;
         None leaves them in force. A report with the number of one that is kept replaces that one.
 
-        Raises (not with ``refusals="log"``):
+        Raises (only with ``refusals="raise"``):
             StewardError: the service refused this report, or one that was kept (a note says which): an unknown name, a
                 value out of bounds, another report under that number, a number left out, a key that isn't valid.
             ValueError, TypeError: a value is no number of JSON (NaN, for instance).
         """
         try:
-            self._unsent[iteration] = _report(allocation, metrics, features, upcoming)
+            self._keep(iteration, _report(allocation, metrics, features, upcoming))
         except (ValueError, TypeError):
             if self._raises:
                 raise
@@ -150,10 +163,19 @@ class Run(Live[Decision]):
         self.deliver()
         return self.allocation
 
+    def _keep(self, iteration: int, report: Report) -> None:
+        """Keep a report until it is sent; a full store takes no more, for the service takes none that follows a gap."""
+        if len(self._unsent) < MOST_KEPT or iteration in self._unsent:
+            self._unsent[iteration] = report
+        elif not self._full:
+            self._full = True
+            said = "run %s: %d reports wait to be sent; iteration %d and those after it are not reported"
+            logger.error(said, self.id, MOST_KEPT, iteration)
+
     def deliver(self) -> float | None:
         """Send kept reports if the service is reachable; returns the seconds until the next attempt, if any are left.
 
-        Raises (not with ``refusals="log"``):
+        Raises (only with ``refusals="raise"``):
             StewardError: the service refused a report (a note says which).
         """
         try:
@@ -161,8 +183,11 @@ class Run(Live[Decision]):
         except StewardError as error:
             if self._raises:
                 raise
-            self._outage.failed(error)
-            logger.exception("run %s: iteration %d is not reported", self.id, min(self._unsent))
+            self._outage.refused()
+            if str(error) != str(self._refused):
+                said = "run %s: iteration %d is refused: %s; it is kept and tried again, the last decision holds"
+                logger.error(said, self.id, min(self._unsent), error)  # noqa: TRY400 - where it was raised tells nothing
+            self._refused = error
         return self._outage.rest if self._unsent else None
 
     def flush(self) -> None:
@@ -189,6 +214,7 @@ class Run(Live[Decision]):
                 del self._unsent[first]
             raise
         del self._unsent[first]
+        self._refused = None
         return True
 
     def _omits(self, error: StewardError) -> bool:
@@ -207,7 +233,7 @@ class Run(Live[Decision]):
         """Send kept reports and end the run; its iterations become samples of its workload.
 
         Raises:
-            StewardError: the service refused a report (not with ``refusals="log"``), or the end.
+            StewardError: the service refused a report (only with ``refusals="raise"``), or the end.
             Unreachable: the service did not answer in time.
         """
         try:
@@ -215,8 +241,21 @@ class Run(Live[Decision]):
         except StewardError:
             if self._raises:
                 raise
-            logger.exception("run %s ends without iterations %s", self.id, [*self.unsent])
+            logger.exception("run %s ends without iterations %s", self.id, _spans(self.unsent))
         super().finish()
+
+    def hand_over(self) -> None:
+        """Send all kept reports of a run that goes on elsewhere, as ``flush`` does; what can't be sent is logged.
+
+        Raises:
+            StewardError: the service refused a report (only with ``refusals="raise"``).
+        """
+        try:
+            self.flush()
+        except (StewardError, Unreachable) as failure:
+            if self._raises and isinstance(failure, StewardError):
+                raise
+            logger.exception("run %s: iterations %s are not reported", self.id, _spans(self.unsent))
 
     def leave(self, error: BaseException | None = None) -> None:
         """Finish, fail or cancel the run. The training is over, so an unreachable service is logged and not raised."""
@@ -225,7 +264,24 @@ class Run(Live[Decision]):
         except (StewardError, Unreachable) as failure:
             if self._raises and isinstance(failure, StewardError):
                 raise
-            logger.exception("run %s was not ended, iterations %s not reported", self.id, [*self.unsent])
+            logger.exception("run %s was not ended, iterations %s not reported", self.id, _spans(self.unsent))
+
+
+def _spans(numbers: Collection[int]) -> str:
+    """Numbers in order, those that follow one another as from-to."""
+    firsts = [number for number in numbers if number - 1 not in numbers]
+    lasts = [number for number in numbers if number + 1 not in numbers]
+    spans = zip(firsts, lasts, strict=True)
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in spans) or "none"
+
+
+def _decided(found: Mapping[str, Any]) -> Decision:
+    """A decision; not one that says nothing, or no amounts, of what to use."""
+    decision = Decision.from_dict(found)
+    amounts = decision.allocation.additional_properties
+    if not amounts or not all(math.isfinite(amount) for amount in amounts.values()):
+        raise ValueError(f"no allocation: {amounts!r:.200}")
+    return decision
 
 
 def _report(

@@ -7,6 +7,7 @@ from collections.abc import Generator
 from typing import Any, Self
 from uuid import uuid4
 
+from .answers import document
 from .errors import StewardError
 from .live import Service, connected
 from .progress import Progress
@@ -116,8 +117,7 @@ class Job:
         self, method: str, path: str, json: dict[str, Any] | None = None, headers: dict[str, str] | None = None
     ) -> dict[str, Any]:
         with connected(self._client) as http:
-            answer: dict[str, Any] = self._retry.call(http, method, path, json, headers).json()
-        return answer
+            return self._retry.call(http, method, path, document, json, headers)
 
 
 def fit(

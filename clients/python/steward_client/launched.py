@@ -16,6 +16,7 @@ from typing import Any
 
 from .background import Background
 from .channel import Channel, Numbers
+from .errors import StewardError
 from .iterative import Refusals, Run
 from .retry import Retry
 
@@ -60,6 +61,11 @@ class Launched:
         """What the launcher's file says now; empty without one."""
         told = self._decision().get("allocation")
         return dict(told) if isinstance(told, dict) else {}
+
+    @property
+    def refused(self) -> StewardError | None:
+        """The launcher refuses nothing."""
+        return None
 
     def report(self, iteration: int, allocation: Numbers, metrics: Numbers, features: Numbers) -> Future[None]:
         """Append a line; the launcher knows the allocation itself."""

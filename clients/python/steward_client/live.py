@@ -5,12 +5,14 @@ from asyncio import CancelledError
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 from uuid import uuid4
 
 import httpx
 
+from .answers import Read, document
 from .errors import StewardError, Unreachable
 from .retry import Retry
 
@@ -23,7 +25,6 @@ Service: TypeAlias = "str | Client | AuthenticatedClient | None"
 URL = "http://127.0.0.1:8080"
 TIMEOUT_SECONDS = 30.0
 PARTING_SECONDS = 5.0
-CLIENT_ERROR = 400
 LONGEST_REASON = 500
 
 
@@ -34,6 +35,16 @@ class Numbered(Protocol):
 
 
 D = TypeVar("D", bound=Numbered)
+T = TypeVar("T")
+
+
+class Running(NamedTuple, Generic[D]):
+    """A run as the service describes it."""
+
+    id: str
+    workload: str
+    state: str
+    decision: D
 
 
 class Live(Generic[D]):
@@ -75,15 +86,28 @@ class Live(Generic[D]):
 
     def take_up(self, run: str) -> Self:
         """Go on with a run that was started before."""
-        state = self._call("GET", f"/runs/{run}")
-        self.id, self.workload, self._decision = state["id"], state["workload"], self._decode(state["decision"])
+        self._take_up(self._read_run(run))
         return self
+
+    def _read_run(self, run: str) -> Running[D]:
+        return self._call("GET", f"/runs/{run}", partial(self._running, run))
+
+    def _take_up(self, found: Running[D]) -> None:
+        self.id, self.workload, self._decision = found.id, found.workload, found.decision
+
+    def _running(self, run: str, answer: httpx.Response) -> Running[D]:
+        """A run as the service describes it; any, where none is named."""
+        found = document(answer)
+        told, workload = str(found["id"]), str(found["workload"])
+        if not told or run not in ("", told) or self.workload not in ("", workload):
+            raise ValueError(f"run {told!r} of {workload!r}, not {run!r} of {self.workload!r}")
+        return Running(told, workload, found.get("state", "running"), self._decode(found["decision"]))
 
     def start(self) -> Self:
         """Start the run, once; ``with`` does it."""
         if self._decision is None:
-            started = self._call("POST", "/runs", self._request, {"Idempotency-Key": self._key})
-            self.id, self._decision = started["id"], self._decode(started["decision"])
+            once = {"Idempotency-Key": self._key}
+            self._take_up(self._call("POST", "/runs", partial(self._running, ""), self._request, once))
         return self
 
     @property
@@ -100,15 +124,17 @@ class Live(Generic[D]):
 
     def _report(self, iteration: int, report: Mapping[str, Any], retry: Retry | None = None) -> D:
         path = f"/runs/{self.id}/iterations/{iteration}"
-        try:
-            self._decision = self._decode((retry or self._retry).call(self._http, "PUT", path, report).json())
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise Unreachable(f"PUT {path}: the answer is no decision: {error!r}") from error
-        except StewardError as error:
-            if error.status < CLIENT_ERROR:  # a redirection: a proxy's, for the service has none
-                raise Unreachable(f"PUT {path}: {error}") from error
-            raise
+        read = partial(self._next, iteration)
+        self._decision = (retry or self._retry).call(self._http, "PUT", path, read, report)
         return self._decision
+
+    def _next(self, iteration: int, answer: httpx.Response) -> D:
+        """The decision that answers a report of this run."""
+        found = document(answer)
+        decision = self._decode(found)
+        if found.get("run", self.id) != self.id or decision.iteration != iteration + 1:
+            raise ValueError(f"a decision of run {found.get('run')!r} for iteration {decision.iteration}")
+        return decision
 
     @property
     def ended(self) -> bool:
@@ -178,15 +204,24 @@ class Live(Generic[D]):
 
     def _end(self, state: str, reason: str | None = None) -> None:
         body = {"state": state} if not reason else {"state": state, "reason": _storable(reason)}
-        ended = self._call("PATCH", f"/runs/{self.id}", body)
-        self.outcome, self.outcome_reason = ended.get("outcome"), ended.get("outcome_reason")
+        self.outcome, self.outcome_reason = self._call("PATCH", f"/runs/{self.id}", self._judged, body)
         self._ended = True
 
+    def _judged(self, answer: httpx.Response) -> tuple[str | None, str | None]:
+        found = document(answer)
+        if found["id"] != self.id:
+            raise ValueError(f"run {found['id']!r}, not {self.id!r}")
+        return found.get("outcome"), found.get("outcome_reason")
+
     def _call(
-        self, method: str, path: str, json: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
-    ) -> dict[str, Any]:
-        answer: dict[str, Any] = self._retry.call(self._http, method, path, json, headers).json()
-        return answer
+        self,
+        method: str,
+        path: str,
+        read: Read[T],
+        json: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> T:
+        return self._retry.call(self._http, method, path, read, json, headers)
 
 
 def _storable(reason: str) -> str:

@@ -3,36 +3,43 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 
-from .errors import StewardError
+from .errors import StewardError, Unreachable
 from .iterative import Run
 from .live import PARTING_SECONDS
 from .retry import Retry
 from .spool import Spool, left_behind
 
+NEVER_TAKEN = (404, 409, 422)
+"""Refusals that stand: the run is no more, has ended, or its reports are none. A key may be given, so it is no such."""
 logger = logging.getLogger("steward_client")
 
 
 def hand_over_earlier(run: Run) -> None:
     """Hand over what processes that are no more have kept of this run's workload; nothing is raised."""
     for spool in left_behind(run.workload, run.service):
-        done = False
+        done = unreachable = False
         try:
             _ended(run, spool)
             done = True
-        except StewardError as error:  # it has ended, or is no more: nobody takes these reports
+        except StewardError as error:
             logger.warning("run %s: what an earlier process had kept is refused: %s", spool.origin.run, error)
-            done = True
+            done = error.status in NEVER_TAKEN
+        except Unreachable as error:
+            logger.warning("run %s: what an earlier process had kept is not sent yet: %s", spool.origin.run, error)
+            unreachable = True
         except Exception:
             logger.exception("run %s: what an earlier process had kept is not sent yet", spool.origin.run)
-        spool.close(done=done)
+        finally:
+            spool.close(done=done)
+        if unreachable:
+            return
 
 
 def _ended(run: Run, spool: Spool) -> None:
     """Give an earlier run its last reports, and fail it, for its process did not live to its end."""
-    brief = replace(Retry(), patience_seconds=PARTING_SECONDS)
-    earlier = Run.resume(run.client, spool.origin.run, retry=brief, unknown="omit")
+    brief = Retry(patience_seconds=PARTING_SECONDS)
+    earlier = Run.resume(run.client, spool.origin.run, retry=brief, refusals="raise", unknown="omit")
     try:
         kept = spool.kept(earlier.iteration)
         for one in kept:

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
-from .errors import StewardError, Unreachable
+from .errors import Unreachable
 from .retry import Retry
 
 WAIT_SECONDS = 5.0
@@ -63,13 +63,19 @@ class Outage:
         left = min(seconds, self._retry.patience_seconds)
         return replace(self._retry, patience_seconds=left, attempts=1 if self._failures else None)
 
-    def failed(self, error: StewardError | Unreachable, seconds: float = 0.0) -> None:
-        """Nothing was delivered, and the caller was held up for so long: don't ask again at once."""
-        pause = self._retry.pause(self._failures, error.asked if isinstance(error, Unreachable) else 0.0)
-        self._again = self._retry.clock() + max(pause, seconds * (1 / SHARE - 1))
-        self._failures += 1
-        if self._failures == 1:
+    def failed(self, error: Unreachable, seconds: float) -> None:
+        """Nobody answered, and the caller was held up for so long: don't ask again at once."""
+        if not self._failures:
             logger.warning("%s; what is reported is kept, the last decision holds", error)
+        self._pause(max(self._retry.pause(self._failures, error.asked), seconds * (1 / SHARE - 1)))
+
+    def refused(self) -> None:
+        """The service is there and does not take what it is sent: don't ask again at once."""
+        self._pause(self._retry.pause(self._failures))
+
+    def _pause(self, seconds: float) -> None:
+        self._again = self._retry.clock() + seconds
+        self._failures += 1
 
     def over(self) -> None:
         """Something was delivered."""

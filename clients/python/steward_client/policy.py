@@ -8,6 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+import httpx
+
+from .answers import artifact, document
 from .errors import StewardError
 from .generated.models import InferenceDecision
 from .journal import Journal, JournalError
@@ -53,13 +56,13 @@ class Policy(NamedTuple):
         """
         patient = retry or Retry()
         with connected(client) as http:
-            found = patient.call(http, "GET", f"/workloads/{workload}").json()
+            found = patient.call(http, "GET", f"/workloads/{workload}", _registered)
             champions = {name: one for name, one in found["champions"].items() if role in (None, name)}
             artifacts = {}
             for name, version in champions.items():
                 of_role = "" if name == DEFAULT_ROLE else f"?role={name}"
                 path = f"/workloads/{workload}/agents/{version}/policy{of_role}"
-                artifacts[name] = patient.call(http, "GET", path).content
+                artifacts[name] = patient.call(http, "GET", path, artifact)
         return cls(found["spec"], artifacts, role)
 
     @classmethod
@@ -190,10 +193,10 @@ class CarriedRun(Live[InferenceDecision]):
 
     def _reconcile(self, journal: Journal, known: Mapping[str, Any], reports: Sequence[dict[str, Any]]) -> None:
         """What of these reports the service has not acknowledged is to be sent."""
-        state = self._call("GET", f"/runs/{known['id']}")
-        if state["state"] != "running":
-            raise JournalError(f"{journal.path}: run {known['id']} is {state['state']}; delete the journal")
-        self.id, self._decision = state["id"], self._decode(state["decision"])
+        found = self._read_run(known["id"])
+        if found.state != "running":
+            raise JournalError(f"{journal.path}: run {known['id']} is {found.state}; delete the journal")
+        self._take_up(found)
         done = self.iteration - known["reports"]
         if not 0 <= done <= len(reports) or not self._acknowledged(known["reports"] + done - 1, reports[:done]):
             raise JournalError(
@@ -205,7 +208,7 @@ class CarriedRun(Live[InferenceDecision]):
     def _acknowledged(self, number: int, reports: Sequence[dict[str, Any]]) -> bool:
         """Whether the last of these reports is the run's: as it is, it may be repeated."""
         try:
-            return not reports or bool(self._call("PUT", f"/runs/{self.id}/iterations/{number}", reports[-1]))
+            return not reports or bool(self._call("PUT", f"/runs/{self.id}/iterations/{number}", document, reports[-1]))
         except StewardError as error:
             if error.status != CONFLICT:
                 raise
@@ -327,6 +330,11 @@ class CarriedRun(Live[InferenceDecision]):
     def _seal_full(self) -> None:
         if self._deciding.full:
             self._seal()
+
+
+def _registered(answer: httpx.Response) -> dict[str, Any]:
+    found = document(answer)
+    return {"spec": dict(found["spec"]), "champions": dict(found["champions"])}
 
 
 def carry(

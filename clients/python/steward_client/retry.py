@@ -6,18 +6,21 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 
+from .answers import UNREADABLE, Read, refusal
+from .attempt import Call, attempt
 from .errors import StewardError, Unreachable
 
 SILENT_SECONDS = 5.0  # so long a call is repeated before that is said
-PASSING = frozenset({408, 429})  # the service, or a proxy before it, asks to come again
+SHORTEST_ANSWER_SECONDS = 1.0  # that an answer may take as a whole, however little patience is left
+PASSING = frozenset({408, 429})  # the service asks to come again
 SERVER_ERROR = 500  # and above: whoever answered is at fault, not what was asked
 CONFLICT = 409  # final, but for one that says when to come again: the first request under its key is in flight
 
-
+T = TypeVar("T")
 logger = logging.getLogger("steward_client")
 
 
@@ -25,9 +28,11 @@ logger = logging.getLogger("steward_client")
 class Retry:
     """How a call is repeated; durations are in seconds.
 
-    Pause k is drawn between half of and the whole of ``first_seconds`` · 2ᵏ, at most ``longest_seconds``, and never
-    shorter than the service's ``Retry-After``. ``patience_seconds`` limits all attempts together, and each step of an
-    attempt (connect, send, every read); ``attempts``, if given, limits their number.
+    Pause k is drawn between half of and the whole of ``first_seconds`` · 2ᵏ, at most ``longest_seconds``, and not
+    shorter than a ``Retry-After`` of up to ``longest_asked_seconds``; one that asks for more is taken for that.
+    ``patience_seconds`` limits all attempts together, and each step of an attempt (connect, send, every read);
+    ``answer_seconds``, or the client's own timeout of a read if that is longer, an attempt as a whole, from when the
+    body of an upload is sent. ``attempts``, if given, limits their number.
     """
 
     patience_seconds: float = 300.0
@@ -37,36 +42,44 @@ class Retry:
     clock: Callable[[], float] = time.monotonic
     jitter: random.Random = field(default_factory=random.Random)
     attempts: int | None = None
+    answer_seconds: float = 30.0
+    longest_asked_seconds: float = 30.0
 
     def call(
         self,
         http: httpx.Client,
         method: str,
         path: str,
+        read: Read[T],
         json: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
         content: Callable[[], Iterator[bytes]] | None = None,
-    ) -> httpx.Response:
-        """Repeat a call until it gets a final answer. Only for calls that are safe to repeat.
+    ) -> T:
+        """Repeat a call until the service gives it a final answer. Only for calls that are safe to repeat.
 
-        ``content`` yields the body, in pieces, anew for each attempt, if it is not ``json``.
+        Args:
+            read: reads a success, and raises a ``ValueError`` where that is none of what was asked for.
+            content: yields the body, in pieces, anew for each attempt, if it is not ``json``.
 
         Raises:
             StewardError: the service refused it.
-            Unreachable: no connection, or only 408, 429, 5xx, proxies' pages and requests in flight, in that time.
+            Unreachable: in that time there was no connection, or only 408, 429, 5xx, requests in flight and answers
+                of others than the service (a proxy's page, whatever its status).
         """
-        begun, attempt, told = self.clock(), 0, False
+        call = Call(method, path, json, headers, content)
+        begun, number, told = self.clock(), 0, False
         ends = begun + self.patience_seconds
         while True:
-            answer = self._once(http, method, path, json, headers, content, ends - self.clock())
-            if isinstance(answer, httpx.Response) and not _passes(answer):
-                if not answer.is_success:
-                    raise StewardError.of(answer)
-                return answer
-            asked = _asked(answer) if isinstance(answer, httpx.Response) else 0.0
-            pause, attempt = self.pause(attempt, asked), attempt + 1
-            cause = StewardError.of(answer) if isinstance(answer, httpx.Response) else answer
-            if attempt == self.attempts or self.clock() + pause > ends:
+            answer = self._once(http, call, ends - self.clock())
+            if isinstance(answer, httpx.Response):
+                found, cause = _understood(answer, read)
+                if cause is None:
+                    return found  # type: ignore[return-value]  # read, then
+                asked = min(_asked(answer), self.longest_asked_seconds)
+            else:
+                asked, cause = 0.0, answer
+            pause, number = self.pause(number, asked), number + 1
+            if number == self.attempts or self.clock() + pause > ends:
                 message = f"{method} {path}: no answer in {self.patience_seconds:g} s: {cause}"
                 raise Unreachable(message, asked) from cause
             if not told and self.clock() + pause > begun + SILENT_SECONDS:
@@ -79,35 +92,33 @@ class Retry:
         longest = min(self.longest_seconds, self.first_seconds * 2.0 ** min(attempt, 30))
         return max(longest * self.jitter.uniform(0.5, 1.0), asked)
 
-    def _once(
-        self,
-        http: httpx.Client,
-        method: str,
-        path: str,
-        json: Mapping[str, Any] | None,
-        headers: Mapping[str, str] | None,
-        content: Callable[[], Iterator[bytes]] | None,
-        left: float,
-    ) -> httpx.Response | httpx.RequestError:
-        timeout = _bounded(http.timeout, max(left, self.first_seconds))
+    def _once(self, http: httpx.Client, call: Call, left: float) -> httpx.Response | httpx.HTTPError:
+        left = max(left, self.first_seconds)
+        whole = min(max(left, SHORTEST_ANSWER_SECONDS), max(self.answer_seconds, http.timeout.read or 0.0))
+        return attempt(http, call, left, whole)
+
+
+def _understood(answer: httpx.Response, read: Read[T]) -> tuple[T | None, Exception | None]:
+    """What a final answer says; or why another one is to be waited for.
+
+    Raises:
+        StewardError: the service refused.
+    """
+    if answer.is_success:
         try:
-            body = None if content is None else content()
-            return http.request(method, path, json=json, content=body, headers=headers, timeout=timeout)
-        except httpx.RequestError as error:
-            return error
-
-
-def _bounded(timeout: httpx.Timeout, seconds: float) -> httpx.Timeout:
-    """A client's own timeouts, none of them longer than so many seconds."""
-    steps = timeout.as_dict()
-    return httpx.Timeout(**{step: seconds if own is None else min(own, seconds) for step, own in steps.items()})
+            return read(answer), None
+        except UNREADABLE as error:
+            return None, ValueError(f"{answer.status_code}: not the service's answer: {error!r:.200}")
+    refused = StewardError.of(answer)
+    if refusal(answer) is None or _passes(answer):
+        return None, refused
+    raise refused
 
 
 def _passes(answer: httpx.Response) -> bool:
-    status, headers = answer.status_code, answer.headers
-    if answer.is_success:
-        return headers.get("content-type", "").startswith("text/html")  # a proxy's page: the service sends none here
-    return status in PASSING or status >= SERVER_ERROR or (status == CONFLICT and "retry-after" in headers)
+    """Whether the service asks to come again."""
+    status = answer.status_code
+    return status in PASSING or status >= SERVER_ERROR or (status == CONFLICT and "retry-after" in answer.headers)
 
 
 def _asked(answer: httpx.Response) -> float:
@@ -118,5 +129,5 @@ def _asked(answer: httpx.Response) -> float:
     try:
         until, now = (parsedate_to_datetime(text) for text in (asked, answer.headers.get("date", "")))
         return (until - now).total_seconds()
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError, IndexError):
         return 0.0

@@ -11,6 +11,7 @@ from typing import Self
 from .background import Background
 from .channel import Channel
 from .epochs import WAIT_SHARE, Epoch, Loop
+from .errors import StewardError
 from .iterative import Refusals, Run
 from .launched import launched
 from .live import Service
@@ -67,6 +68,11 @@ class EpochRun:
         """The number of the next epoch."""
         return self._channel.iteration
 
+    @property
+    def refused(self) -> StewardError | None:
+        """Why the service does not take reports at the moment, with the fields that it names; None: it does."""
+        return self._channel.refused
+
     def epochs(self, count: int, *, wait_share: float = WAIT_SHARE) -> Epochs:
         """The epochs that remain of ``count``, each reported when the loop asks for the next one.
 
@@ -74,7 +80,8 @@ class EpochRun:
         that epoch's time; if that is too short, the previous decision holds. An epoch that is left by ``break`` or an
         exception is not reported, unless its ``end`` was called.
 
-        Iterating raises ``StewardError`` if an earlier report was refused.
+        Iterating raises nothing of the service's; with ``refusals="raise"`` it raises ``StewardError`` if an earlier
+        report was refused.
 
         Raises:
             ValueError: ``count`` or ``wait_share`` is below 0.
@@ -109,7 +116,7 @@ def run(
     features: Mapping[str, float] | None = None,
     upcoming: Sequence[Mapping[str, float]] = (),
     retry: Retry | None = None,
-    refusals: Refusals = "raise",
+    refusals: Refusals = "log",
 ) -> EpochRun:
     """A run of a workload, whose epochs are reported in the background.
 
@@ -131,8 +138,8 @@ def run(
         features: features of the first epoch, if known.
         upcoming: features of the epochs after it, in order, as far as they are known.
         retry: how long the start and the end are repeated.
-        refusals: what happens to a report that the service refuses: ``raise`` raises at the next epoch, or at the
-            end; ``log`` logs it, keeps it, and retries it.
+        refusals: what happens to a report that the service itself refuses: ``log`` logs it once, keeps it and those
+            after it, and retries it; ``raise`` raises at the next epoch, or at the end.
 
     Raises:
         ValueError: ``refusals`` is none of these.

@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import httpx
+
+from .answers import document
 from .live import Service, connected
 from .retry import Retry
 
@@ -35,5 +38,8 @@ def register(
     """
     body = spec if isinstance(spec, Mapping) else json.loads(Path(spec).read_text(encoding="utf-8"))
     with connected(client) as http:
-        answer = (retry or Retry()).call(http, "POST", "/workloads", body)
-    return str(answer.json()["name"])
+        return (retry or Retry()).call(http, "POST", "/workloads", _name, body)
+
+
+def _name(answer: httpx.Response) -> str:
+    return str(document(answer)["name"])

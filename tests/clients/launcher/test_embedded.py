@@ -29,8 +29,9 @@ signal.signal(signal.SIGTERM, lambda *_: threading.Timer(0.7, os._exit, [0]).sta
 class Answers(BaseHTTPRequestHandler):
     def do_GET(self):
         self.send_response(200)
+        self.send_header("Content-Type", "application/json")
         self.end_headers()
-        self.wfile.write(b'{"status": "alive"}')
+        self.wfile.write(b'{"status": "alive", "ready": true}')
 HTTPServer(("127.0.0.1", int(sys.argv[1])), Answers).serve_forever()
 """
 LAUNCHES = """

@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psutil
 import pytest
 from fastapi.testclient import TestClient
@@ -31,6 +32,7 @@ from app.database.engine import Database
 from app.settings import Settings
 from tests.clients.cutting import BEFORE, Cutting
 from tests.clients.launcher.serving import FAMILY, PRINTS, REPORTS, SPEC, TELLS, WAITS, script, worked
+from tests.clients.test_foreign import ANSWERS
 from tests.clients.test_run import Handler, forwarded
 from tests.servers import wait_until
 
@@ -292,6 +294,41 @@ def test_a_command_goes_on_without_the_service_and_its_iterations_are_kept(
         "/workloads/busy/samples", content=file.read_bytes(), headers={"content-type": "application/x-ndjson"}
     )
     assert (answer.json()["accepted"], answer.json()["iterations"]) == (1, 3)
+
+
+@pytest.mark.parametrize("kind", ["401 page", "404 JSON", "422 empty", "302 redirection", "200 another's success"])
+def test_a_command_goes_on_while_a_proxy_answers_and_nothing_is_lost(
+    serve: Serve, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str], kind: str
+) -> None:
+    service = serve()
+
+    def plan(number: int) -> httpx.Response | None:
+        reports = sum(one.startswith("PUT ") for one in service.seen)
+        return ANSWERS[kind] if service.seen[number].startswith("PUT ") and 1 < reports < 5 else None
+
+    service.plan = plan
+    assert run(service.url, "--", sys.executable, script(folder, PRINTS), "5", "0.1") == 0
+    said = capfd.readouterr()
+    assert said.out.count("epoch") == 5
+    assert "Traceback" not in said.err
+    (one,) = runs(client)
+    assert (one["state"], one["iterations"]) == ("finished", 5)
+    assert [item["iteration"] for item in iterations(client, one["id"])] == [1, 2, 3, 4]
+
+
+def test_a_decision_beyond_the_bounds_is_not_set(
+    serve: Serve, forwarded: Handler, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def wrong(request: httpx.Request) -> httpx.Response:
+        answer = forwarded(request)
+        if request.method != "PUT":
+            return answer
+        return httpx.Response(answer.status_code, json=answer.json() | {"allocation": {"cpu": 1e6, "gpus": 2}})
+
+    assert run(serve(wrong).url, "--", sys.executable, script(folder, PRINTS), "4", "0.05") == 0
+    assert "not set: a decision has cpu 1000000.0 (20 to " in capfd.readouterr().err
+    items = iterations(client, runs(client)[0]["id"])
+    assert len({item["report"]["allocation"]["cpu"] for item in items}) == 1
 
 
 def test_ctrl_c_after_the_end_of_the_command_keeps_its_iterations_and_its_status(

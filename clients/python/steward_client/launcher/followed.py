@@ -7,6 +7,9 @@ from collections.abc import Iterator
 
 import httpx
 
+from steward_client.answers import document
+from steward_client.errors import ClientError
+
 from .iterations.mark import Mark
 from .service import Service
 
@@ -49,7 +52,12 @@ class Followed:
 
     def _reported(self) -> int:
         try:
-            found = self._service.http.get(f"/runs/{self._run}", timeout=ANSWER_SECONDS).json()
-            return int(found["decision"]["iteration"])
-        except (httpx.TransportError, ValueError, KeyError, TypeError):  # away, or a proxy's page: as before
+            return self._service.once("GET", f"/runs/{self._run}", self._count, ANSWER_SECONDS)
+        except ClientError:  # away, or somebody else answers: as before
             return self._known
+
+    def _count(self, answer: httpx.Response) -> int:
+        found = document(answer)
+        if found["id"] != self._run:
+            raise ValueError(f"run {found['id']!r}, not {self._run!r}")
+        return int(found["decision"]["iteration"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import signal
 import time
 from collections.abc import Sequence
@@ -10,8 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import httpx
-
+from steward_client.answers import nothing
 from steward_client.errors import StewardError, Unreachable
 from steward_client.iterative import Run
 from steward_client.retry import Retry
@@ -23,11 +23,10 @@ from .interrupts import Interrupted, undisturbed
 from .iterations.mark import SECONDS, Iteration
 from .row import HELD, PROFILE, Row
 from .said import unless
-from .service import Json, Say, Service, refused
+from .service import LONGEST_ASKED_SECONDS, PATIENCE_SECONDS, Json, Say, Service, refused
 from .watched import Watched
 from .wishes import Misuse, Resource, Wishes, duration_text
 
-PATIENCE_SECONDS = 30.0
 WAIT_SECONDS = 2.0
 MOST_CHANGES_SHOWN = 40
 NOTICEABLE = 0.01
@@ -55,6 +54,7 @@ class Governed:
         self._actuator, self._say, self._service = watched.actuator, say, service
         self._tell = unless(wishes.quiet, say)
         self._resources = {found["name"]: Resource.of_spec(found) for found in spec["resources"]}
+        self._allowed: Allocation = {name: one.maximum for name, one in self._resources.items()}
         self._metrics = [found["name"] for found in spec["metrics"]]
         self._features = [found["name"] for found in spec["features"]]
         self._takes_over = self._settled = known is not None
@@ -74,7 +74,7 @@ class Governed:
             targets=targets(self.wishes, self.spec, gone),
             first_iteration=first,
             policy=self.wishes.policy,
-            retry=Retry(patience_seconds=PATIENCE_SECONDS),
+            retry=Retry(patience_seconds=PATIENCE_SECONDS, longest_asked_seconds=LONGEST_ASKED_SECONDS),
             wait_seconds=WAIT_SECONDS,
             refusals="log",
         )
@@ -154,12 +154,13 @@ class Governed:
         decision = self.run.decision
         if self._takes_over:
             self._tell(f"governed from iteration {self.watched.clock.count} on")
-            self._apply(f"after {self.watched.clock.count} iterations", self.run.allocation, self.run.allocation)
+            decided = self._decided()
+            self._apply(f"after {self.watched.clock.count} iterations", decided, decided)
             return
         registry.introduce(self._actuator, self._tell)
-        self._show("first", self.run.allocation, decision.reason.text, decision.source)
+        self._show("first", self._decided(), decision.reason.text, decision.source)
         try:
-            self.watched.start(self.run.allocation, self._remote)
+            self.watched.start(self._allowed, self._remote)
         except ActuatorError as error:
             self._end_early(error)
             raise
@@ -176,7 +177,7 @@ class Governed:
                 self.run.report(self.run.iteration, before, self._measured(row), self._given(row))
             if self._followed is not None:
                 self._followed.move(self.run.id, self.run.iteration)
-        self._apply(when, before, self.run.allocation)
+        self._apply(when, before, self._decided())
 
     def _row(self, iteration: Iteration) -> Row | None:
         if iteration.seconds is None:
@@ -220,13 +221,27 @@ class Governed:
         self.run = anew
         self._tell(f"run: {self._service.url}/ui/runs/{anew.id} (replaces the one above, which counted the start-up)")
         before.leave(KeyboardInterrupt(f"replaced by run {anew.id}, which counts from the first iteration"))
-        with suppress(httpx.TransportError):
-            self._service.http.delete(f"/runs/{before.id}")
+        with suppress(StewardError, Unreachable):
+            self._service.once("DELETE", f"/runs/{before.id}", nothing)
 
     def _set(self) -> dict[str, float]:
         """What is really set, on the grid of the workload."""
-        now = {**self.run.allocation, **self._actuator.current()}
+        now = {**self._allowed, **self._actuator.current()}
         return {name: resource.nearest(now[name]) for name, resource in self._resources.items()}
+
+    def _decided(self) -> Allocation:
+        """What is decided, if the workload's resources allow it; else what was decided before."""
+        found = self.run.allocation
+        wrong = [
+            f"{name} {found.get(name)} ({one.minimum:g} to {one.maximum:g} is accepted)"
+            for name, one in self._resources.items()
+            if not one.minimum - one.step / 2 <= found.get(name, math.nan) <= one.maximum + one.step / 2
+        ]
+        if wrong:
+            self._once(f"not set: a decision has {', '.join(wrong)}; what was decided before holds")
+        else:
+            self._allowed = {name: found[name] for name in self._resources}
+        return self._allowed
 
     def _reportable(self, row: Row) -> bool:
         if self.run.iteration >= self.spec["iterations"]:

@@ -6,19 +6,34 @@ import csv
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import httpx
 
-from steward_client.errors import StewardError, Unreachable
+from steward_client import answers
+from steward_client.answers import Read
+from steward_client.errors import ClientError, StewardError, Unreachable
 from steward_client.live import http_client
 from steward_client.retry import Retry
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS, LONGEST_ASKED_SECONDS = 30.0, 10.0
+LOOK_SECONDS = 5.0
 FOLLOW_SECONDS = 0.3
 Json = dict[str, Any]
 Say = Callable[[str], None]
+T = TypeVar("T")
+
+
+class Answer(Json):
+    """An object that the service answered; what lacks a member that is asked for is none of its answers."""
+
+    def __missing__(self, name: str) -> Any:
+        raise Unreachable(f"the answer has no {name!r}, but {', '.join(self) or 'nothing'}: is it the service's?")
+
+
+def _answered(answer: httpx.Response) -> Json:
+    return Answer(answers.document(answer))
 
 
 class JobFailed(RuntimeError):
@@ -36,7 +51,7 @@ class Service:
     def __init__(self, url: str) -> None:
         self.url, self.own, self.data = url, False, Path()
         self.http = http_client(url)
-        self._retry = Retry(patience_seconds=PATIENCE_SECONDS)
+        self._retry = Retry(patience_seconds=PATIENCE_SECONDS, longest_asked_seconds=LONGEST_ASKED_SECONDS)
 
     def page(self, path: str) -> str:
         """Address of a page of the dashboard, and how long it can be read if that is not for ever."""
@@ -51,18 +66,32 @@ class Service:
             StewardError: it was refused.
             Unreachable: nobody answered.
         """
-        answer: Json = self._answer(method, path, json).json()
-        return answer
+        return self._answer(method, path, _answered, json)
 
     def table(self, path: str) -> list[dict[str, str]]:
         """What is there as a table of texts, by the names of its columns."""
-        return list(csv.DictReader(self._answer("GET", path, None, {"Accept": "text/csv"}).text.splitlines()))
+        found = self._answer("GET", path, answers.table, headers={"Accept": "text/csv"})
+        return list(csv.DictReader(found.splitlines()))
+
+    def once(self, method: str, path: str, read: Read[T], seconds: float = LOOK_SECONDS) -> T:
+        """One call that is not repeated.
+
+        Raises:
+            StewardError: it was refused.
+            Unreachable: nobody answered, within so many seconds.
+        """
+        return Retry(patience_seconds=seconds, attempts=1).call(self.http, method, path, read)
 
     def _answer(
-        self, method: str, path: str, json: Mapping[str, Any] | None, headers: Mapping[str, str] | None = None
-    ) -> httpx.Response:
+        self,
+        method: str,
+        path: str,
+        read: Read[T],
+        json: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> T:
         once = {"Idempotency-Key": uuid4().hex} if method == "POST" else {}
-        return self._retry.call(self.http, method, path, json, {**once, **(headers or {})})
+        return self._retry.call(self.http, method, path, read, json, {**once, **(headers or {})})
 
     def found(self, path: str) -> Json | None:
         """What is there; None where nothing is."""
@@ -76,15 +105,15 @@ class Service:
     def answers(self) -> bool:
         """Whether a service of ours is at the address now."""
         try:
-            return "status" in self.http.get("/healthz", timeout=5.0).json()
-        except (httpx.TransportError, ValueError):
+            return "status" in self.once("GET", "/healthz", answers.document)
+        except ClientError:
             return False
 
     def ready(self) -> bool:
         """Whether it can learn, too: a worker is there."""
         try:
-            return self.http.get("/readyz", timeout=5.0).status_code == httpx.codes.OK
-        except httpx.TransportError:
+            return "ready" in self.once("GET", "/readyz", answers.document)
+        except ClientError:
             return False
 
     def done(self, job: Json, told: Callable[[Json], None]) -> Json:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import httpx
 
+from steward_client.answers import document
 from steward_client.retry import Retry
 
 Amounts = Mapping[str, float]
@@ -97,7 +98,7 @@ class Reader:
         raise SubjectError(f"more than {MOST_RUNS:,} runs are live: name single runs")
 
     def _get(self, path: str) -> Any:
-        return self._retry.call(self._http, "GET", path).json()
+        return self._retry.call(self._http, "GET", path, document)
 
 
 def _given(decision: Mapping[str, Any]) -> Mapping[str, float] | None:

@@ -1,0 +1,131 @@
+"""One attempt at a call, which ends in time however slowly it is answered, and takes no more than so much memory.
+
+The timeouts of httpx are for single steps: an answer of which a byte arrives now and then never ends. Here a clock
+shuts the connection's socket down when the time for the whole is up, which ends whatever waits for it.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary, WeakSet
+
+import httpx
+
+LARGEST_BYTES = 1 << 26
+"""An answer that is larger is none."""
+OPENED = ("connect_tcp.complete", "connect_unix_socket.complete", "start_tls.complete")
+MEANT_FOR_THE_CONNECTION = ("content-encoding", "content-length", "transfer-encoding")
+_sockets: WeakKeyDictionary[httpx.Client, WeakSet[socket.socket]] = WeakKeyDictionary()
+"""By client: what its connections are made of, for they outlive an attempt."""
+
+
+class Call(NamedTuple):
+    """What is asked; ``content`` yields a body in pieces, anew for each attempt, where it isn't ``json``."""
+
+    method: str
+    path: str
+    json: Mapping[str, Any] | None = None
+    headers: Mapping[str, str] | None = None
+    content: Callable[[], Iterator[bytes]] | None = None
+
+
+def attempt(http: httpx.Client, call: Call, seconds: float, answer_seconds: float) -> httpx.Response | httpx.HTTPError:
+    """Ask once: the whole answer, or why there is none.
+
+    Args:
+        seconds: that each step takes at most (connect, send, every read).
+        answer_seconds: within which all is received, from the beginning on; where the body is sent in pieces from when
+            it is sent.
+    """
+    deadline = _Deadline(http, answer_seconds)
+    body = None if call.content is None else deadline.after(call.content())
+    try:
+        request = http.build_request(
+            call.method,
+            call.path,
+            json=call.json,
+            content=body,
+            headers=call.headers,
+            timeout=_bounded(http.timeout, seconds),
+            extensions={"trace": deadline.opened},
+        )
+        if body is None:
+            deadline.begin()
+        return _received(http.send(request, stream=True), deadline)
+    except httpx.HTTPError as error:
+        return deadline.reason(error)
+    finally:
+        deadline.end()
+
+
+class _Deadline:
+    """Cuts a client's connections when the time is up."""
+
+    def __init__(self, http: httpx.Client, seconds: float) -> None:
+        self._seconds, self._passed = seconds, threading.Event()
+        self._sockets = _sockets.setdefault(http, WeakSet())
+        self._timer = threading.Timer(seconds, self._cut)
+        self._timer.daemon = True
+
+    def after(self, body: Iterator[bytes]) -> Iterator[bytes]:
+        """A body whose end the time counts from."""
+        yield from body
+        self.begin()
+
+    def begin(self) -> None:
+        with suppress(RuntimeError):  # no thread can be started any more: the steps' timeouts are left
+            self._timer.start()
+
+    def end(self) -> None:
+        self._timer.cancel()
+
+    def opened(self, event: str, info: Mapping[str, Any]) -> None:
+        """Hear of a new connection, as httpcore traces it."""
+        if event.endswith(OPENED):
+            found = info["return_value"].get_extra_info("socket")
+            if isinstance(found, socket.socket):
+                self._sockets.add(found)
+
+    def reason(self, error: httpx.HTTPError) -> httpx.HTTPError:
+        """Why there is no answer."""
+        return self._late() if self._passed.is_set() else error
+
+    def check(self) -> None:
+        """Nothing that may have been cut off is taken for the whole."""
+        if self._passed.is_set() and self._sockets:
+            raise self._late()
+
+    def _late(self) -> httpx.ReadTimeout:
+        return httpx.ReadTimeout(f"no whole answer in {self._seconds:.3g} s")
+
+    def _cut(self) -> None:
+        self._passed.set()
+        for found in [*self._sockets]:
+            with suppress(OSError):  # it is closed
+                socket.socket.shutdown(found, socket.SHUT_RDWR)  # not TLS's own, which another thread may be reading
+
+
+def _received(answer: httpx.Response, deadline: _Deadline) -> httpx.Response:
+    """An answer with all of its content."""
+    pieces, size = list[bytes](), 0
+    try:
+        for piece in answer.iter_bytes():
+            size += len(piece)
+            if size > LARGEST_BYTES:
+                raise httpx.DecodingError(f"an answer of more than {LARGEST_BYTES} bytes", request=answer.request)
+            pieces.append(piece)
+    finally:
+        answer.close()
+    deadline.check()
+    headers = [pair for pair in answer.headers.multi_items() if pair[0].lower() not in MEANT_FOR_THE_CONNECTION]
+    return httpx.Response(answer.status_code, headers=headers, content=b"".join(pieces), request=answer.request)
+
+
+def _bounded(timeout: httpx.Timeout, seconds: float) -> httpx.Timeout:
+    """A client's own timeouts, none of them longer than so many seconds."""
+    steps = timeout.as_dict()
+    return httpx.Timeout(**{step: seconds if own is None else min(own, seconds) for step, own in steps.items()})
