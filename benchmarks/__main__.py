@@ -42,6 +42,7 @@ BENCHMARKS = (
     "request_log",
     "recovery",
     "hostile",
+    "victims",
     "years",
     "dashboard",
     "report_path",

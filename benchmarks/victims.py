@@ -70,18 +70,18 @@ def _requests(count: int) -> list[dict[str, Any]]:
 CLUSTER = {
     "name": "cluster",
     "kind": "cluster",
-    "nodes": [{"name": "a", "count": 4_096, "gpus": 64}],
+    "nodes": [{"name": "a", "count": 1_000, "gpus": 64}],
     "queues": [{"name": "batch"}],
 }
 INVALID, TWICE = b"0," * 7_000_000, b'"x",' * 1_200_000
-UNKNOWN = _dumped({**REPORT, "metrics": {f"m{n}": 1 for n in range(500_000)}})
+UNKNOWN = _dumped({**REPORT, "metrics": {f"m{n}": 1 for n in range(200_000)}})
 TASKS = [{"id": f"task-{n}", "processors": 1 + n % 16, "estimate": 100.0 + n} for n in range(15_000)]
 CASES: dict[str, Attack] = {
     "an invalid body, an error per element": Attack("POST", "/workloads", b'{"resources":[%s0]}' % INVALID, JSON),
-    "a report of 500,000 unknown metrics": Attack(
+    "a report of 200,000 unknown metrics": Attack(
         "PUT", "/runs/{run}/iterations/0", UNKNOWN, JSON, "iterative"
     ),
-    "4,000 jobs on 262,144 GPUs": Attack(
+    "4,000 jobs on 64,000 GPUs": Attack(
         "PUT", "/runs/{run}/iterations/0", _dumped({"at": 10, "submitted": _jobs(4_000)}), JSON, "cluster"
     ),
     "15,000 tasks": Attack("PUT", "/runs/{run}/iterations/0", _dumped({"now": 10, "queued": TASKS}), JSON, "workflow"),

@@ -53,6 +53,7 @@ class Gateway:
         self.local = LoopLocal()
         self.hot = [(route.method, route.path_regex.match, route) for route in routes]
         self.json, self.upload = limits.of_json(settings), limits.of_upload(settings)
+        self.short = limits.of_hot(settings)
         self.shortest = min(self.json.seconds, self.upload.seconds)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -68,6 +69,8 @@ class Gateway:
         deadlines.watch(exchange)
         try:
             route = self._route(exchange)
+            if route is not None:
+                exchange.limits = self.short
             template = None if route is None else route.path
             caller = self.guard.recognised(scope, template) or await self.guard.admit(scope, template)
             exchange.caller = scope["caller"] = caller

@@ -10,6 +10,7 @@ from app.errors import FieldError, TooLarge, UnsupportedMedia
 from app.settings import Settings
 
 JSON = b"application/json"
+HOT_BYTES = 4 << 20
 MOST_VALUES = 50_000
 """In the JSON of an ordinary route: each of them may be wrong in several ways, and is looked at on the event loop."""
 FORM, FORMS = b"application/x-www-form-urlencoded", ("/ui/sign-in", "/ui/sign-out")
@@ -33,6 +34,11 @@ class Limits(NamedTuple):
 def of_json(settings: Settings) -> Limits:
     """The limits of every request but uploads."""
     return Limits(settings.json_limit_bytes, settings.request_timeout_seconds, json=True)
+
+
+def of_hot(settings: Settings) -> Limits:
+    """The limits of a request to a hot route: a decoder holds the interpreter until it has read a whole body."""
+    return of_json(settings)._replace(body_bytes=min(settings.json_limit_bytes, HOT_BYTES))
 
 
 def of_upload(settings: Settings) -> Limits:

@@ -55,7 +55,10 @@ class Aside:
             raise
         work = asyncio.get_running_loop().run_in_executor(self._threads, call, *arguments)
         work.add_done_callback(lambda _: self._ended(tenant, lane))
-        return await asyncio.shield(work)
+        try:
+            return await asyncio.shield(work)
+        finally:
+            del work  # else an error, its traceback and what the call was given would hold one another for long
 
     def _ended(self, tenant: str, lane: _Lane) -> None:
         lane.lock.release()

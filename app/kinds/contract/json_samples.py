@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from app.kinds.contract.inputs import FieldIssue, InvalidInput, invalid
-from app.kinds.contract.nesting import TOO_DEEP, TWICE, deep_place, repeated_place
+from app.kinds.contract.nesting import LONGEST_WALKED, TOO_DEEP, TWICE, deep_place, repeated_place
 from app.kinds.contract.reading import Refused, Sample, filled
 from app.kinds.contract.text import plain
 
@@ -79,17 +79,20 @@ def repeated(data: bytes | msgspec.Raw, members: int) -> FieldIssue | None:
 
 
 def first_issue(data: bytes, error: Exception) -> FieldIssue:
-    """What a decoder refused; NaN and infinities, which JSON hasn't but Python writes, are named by their field."""
+    """What a decoder refused; NaN and infinities, which JSON hasn't but Python writes, are named by their field.
+
+    Of what is longer than ``LONGEST_WALKED`` it says what the decoder said.
+    """
     place = deep_place(data)
     if place is not None:
         return FieldIssue(place, TOO_DEEP, None)
-    try:
-        document = json.loads(data)
-    except ValueError:
-        return FieldIssue("", f"malformed JSON: {error}", None)
-    found = _not_finite(document, "")
-    if found is not None:
-        return FieldIssue(found[0], "must be a finite number", plain(found[1]))
+    if len(data) <= LONGEST_WALKED:
+        try:
+            found = _not_finite(json.loads(data), "")
+        except ValueError:
+            return FieldIssue("", f"malformed JSON: {error}", None)
+        if found is not None:
+            return FieldIssue(found[0], "must be a finite number", plain(found[1]))
     message, _, path = str(error).partition(" - at `$")
     return FieldIssue(_pointer(path.rstrip("`")), message, None)
 
@@ -107,6 +110,8 @@ def _pointer(path: str) -> str:
 
 
 def _guessed_name(data: bytes) -> str:
+    if len(data) > LONGEST_WALKED:
+        return ""
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):

@@ -10,7 +10,7 @@ import numpy as np
 from app.kinds.cluster import jobs as table
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.live import counting, learning, measured, records
-from app.kinds.cluster.live.report import MOST_JOBS, EncodedReport, EncodedSubmitted
+from app.kinds.cluster.live.report import MOST_CELLS, MOST_JOBS, EncodedReport, EncodedSubmitted
 from app.kinds.cluster.live.state import ClusterState
 from app.kinds.contract.inputs import Contradiction, FieldIssue, InvalidInput
 
@@ -40,7 +40,7 @@ def advance(layout: Layout, state: ClusterState, report: EncodedReport) -> Clust
     requests = _requests(layout, report)
     capacity = _capacity(layout, state, report)
     stay, new = _stay(state, report), _new(state, report)
-    _check_few(sum(stay), len(new))
+    _check_few(len(layout.capacity), sum(stay), len(new))
     jobs = table.pass_time(state.jobs, report.at, report.at - state.now, layout.demotion)
     finished = _finished(state, report, stay)
     told = records.trained(state.records, state.jobs, report.at - state.now)
@@ -93,10 +93,11 @@ def _check_once(report: EncodedReport) -> None:
         raise InvalidInput(issues)
 
 
-def _check_few(stay: int, new: int) -> None:
-    """No more jobs at once than are decided within the time, and the answer, of a request."""
-    if new and stay + new > MOST_JOBS:
-        accepted = f"must leave at most {MOST_JOBS:,} jobs that wait or run in the run at once"
+def _check_few(nodes: int, stay: int, new: int) -> None:
+    """No more jobs at once than are decided within the time, the memory and the answer of a request."""
+    most = min(MOST_JOBS, MOST_CELLS // nodes)
+    if new and stay + new > most:
+        accepted = f"must leave at most {most:,} jobs that wait or run in the run at once, on {nodes:,} nodes"
         raise InvalidInput([FieldIssue("/submitted", accepted, stay + new)])
 
 

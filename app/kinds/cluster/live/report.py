@@ -29,6 +29,8 @@ from app.kinds.fields import (
 
 MOST_JOBS = 4_000
 """That wait or run in a run at once, or that a list of a report names."""
+MOST_CELLS = 4_000_000
+"""Jobs times nodes of a run: what each job has on each node is one table."""
 Id = Annotated[str, Field(min_length=1, max_length=255)]
 Gpus = Annotated[int, Field(ge=1, le=1_000_000)]
 Samples = Annotated[int, Field(ge=1, le=10**9)]

@@ -8,9 +8,11 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 from pydantic import BaseModel, ConfigDict, Field
 
+from app.kinds.contract.inputs import invalid
 from app.kinds.contract.report_reading import decoded
 from app.kinds.iterative.upcoming import MOST_UPCOMING
 
+LARGEST_BYTES = 1 << 20  # with as much announced as there may be; names take long to read
 MOST_NAMES = 64
 """Of resources, metrics or features in a report; workloads have fewer."""
 Numbers = Annotated[dict[str, float], Field(max_length=MOST_NAMES)]
@@ -69,6 +71,8 @@ def decode(body: bytes) -> EncodedReport:
     Raises:
         ValidationError, InvalidInput: it is none.
     """
+    if len(body) > LARGEST_BYTES:
+        raise invalid("", f"must have at most {LARGEST_BYTES:,} bytes", len(body))
     report = decoded(body, _decoder, IterationReport, exclude={"kind"}, exclude_unset=True)
     if report.upcoming is None:
         report.upcoming = UNSET
