@@ -135,6 +135,8 @@ def test_postgresql_is_backed_up_under_load_and_restored(
         done = steward("backup", str(file), data=tmp_path / "none", database_url=postgres_url)
         after = dict(reporting.acknowledged)
         assert done.returncode == 0, done.stderr
+        served = steward("restore", str(file), "--force", data=tmp_path / "none", database_url=postgres_url)
+        assert (served.returncode, "connections use the database" in served.stderr) == (2, True)
     assert reporting.failed == []
     there = {"data": tmp_path / "other", "database_url": postgres.url(name)}
     done = steward("restore", str(file), **there)  # type: ignore[arg-type]

@@ -89,6 +89,9 @@ def _restore(settings: Settings, file: Path, force: bool) -> None:
         with growing("restore", [database, database.with_name(f"{database.name}-wal")], file.stat().st_size):
             sqlite.restore(file, database)
     else:
+        others = postgresql.users(url)
+        if others:
+            raise BackupError(f"{others} connections use the database: stop all API processes and workers first")
         with growing("restore", [], None):
             postgresql.restore(file, url, clean=filled)
 

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from sqlalchemy import create_engine, inspect
+from sqlalchemy import create_engine, inspect, text
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -59,8 +59,8 @@ def check(file: Path) -> Contents:
     program = _program("pg_restore")
     seconds = READING_SECONDS + file.stat().st_size // READING_BYTES
     _do([program, "--file=/dev/null", str(file)], {}, seconds)
-    text = _beginning([program, "--data-only", "--table=alembic_version", "--file=-", str(file)], seconds)
-    found = re.search(r"^COPY public\.alembic_version .*\n(\S+)\n\\\.$", text, re.MULTILINE)
+    begin = _beginning([program, "--data-only", "--table=alembic_version", "--file=-", str(file)], seconds)
+    found = re.search(r"^COPY public\.alembic_version .*\n(\S+)\n\\\.$", begin, re.MULTILINE)
     if found is None:
         raise BackupError(f"{file} is a dump of PostgreSQL, but none of Steward's")
     return Contents(found[1], {})
@@ -79,6 +79,26 @@ def is_filled(url: URL) -> bool:
         raise BackupError(f"the database does not answer: {str(error).splitlines()[0]}") from error
     finally:
         engine.dispose()
+
+
+def users(url: URL) -> int:
+    """How many other connections a database has.
+
+    Raises:
+        BackupError: it does not answer.
+    """
+    engine = create_engine(url)
+    try:
+        with engine.connect() as connection:
+            return int(connection.scalar(text(_USERS)) or 0)
+    except SQLAlchemyError as error:
+        raise BackupError(f"the database does not answer: {str(error).splitlines()[0]}") from error
+    finally:
+        engine.dispose()
+
+
+_USERS = """SELECT count(*) FROM pg_stat_activity
+WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()"""
 
 
 def _run(url: URL, name: str, options: Sequence[str]) -> None:

@@ -1,7 +1,12 @@
-"""Backups of SQLite, by its online backup: a copy as of one moment, for which no writer waits."""
+"""Backups of SQLite, by its online backup: a copy as of one moment, for which no writer waits.
+
+After its last page a backup carries the digest of all before, which SQLite passes over: its own checks find what is
+damaged in the structure of a file, and not in what rows say.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -9,6 +14,7 @@ from pathlib import Path
 from app.database.backups.contents import BackupError, Contents, written
 
 MAGIC = b"SQLite format 3\0"
+SEAL, DIGEST_CHARACTERS, PIECE = b"\nsteward backup, sha256:", 64, 1 << 20
 
 
 def backup(database: Path, file: Path, *, force: bool = False) -> Contents:
@@ -19,7 +25,9 @@ def backup(database: Path, file: Path, *, force: bool = False) -> Contents:
     """
     with written(file, force=force) as partial:
         _copy(database, partial)
-        return check(partial)
+        found = check(partial)
+        _seal(partial)
+        return found
 
 
 def restore(file: Path, database: Path) -> None:
@@ -33,11 +41,12 @@ def restore(file: Path, database: Path) -> None:
 
 
 def check(file: Path) -> Contents:
-    """What a backup holds.
+    """What a backup holds; a database that was copied by other means has no digest to go by.
 
     Raises:
         BackupError: it is none, or it is damaged.
     """
+    _check_seal(file)
     try:
         with closing(_reading(file)) as connection:
             connection.execute("PRAGMA trusted_schema = OFF")  # whatever its tables call is no function of ours
@@ -63,6 +72,35 @@ def is_filled(database: Path) -> bool:
         return False
     with closing(_reading(database)) as connection:
         return connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is not None
+
+
+def _seal(file: Path) -> None:
+    """Write the digest after the last page."""
+    digest = _digest(file, file.stat().st_size)
+    with file.open("ab") as handle:
+        handle.write(SEAL + digest)
+
+
+def _check_seal(file: Path) -> None:
+    try:
+        size = file.stat().st_size - len(SEAL) - DIGEST_CHARACTERS
+        with file.open("rb") as handle:
+            handle.seek(max(size, 0))
+            end = handle.read()
+        if end.startswith(SEAL) and end.removeprefix(SEAL) != _digest(file, size):
+            raise BackupError(f"{file} is damaged: it is not what was written (its digest is another)")
+    except OSError as error:
+        raise BackupError(f"{file}: {error.strerror}") from error
+
+
+def _digest(file: Path, size: int) -> bytes:
+    """Of the first bytes of a file, in hexadecimal characters."""
+    digest, left = hashlib.sha256(), size
+    with file.open("rb") as handle:
+        while left and (piece := handle.read(min(left, PIECE))):
+            digest.update(piece)
+            left -= len(piece)
+    return digest.hexdigest().encode()
 
 
 def _reading(file: Path) -> sqlite3.Connection:

@@ -6,6 +6,7 @@ import sqlite3
 import sys
 from contextlib import closing
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -29,6 +30,23 @@ def test_what_is_none_of_stewards_is_refused(sqlite_url: str, tmp_path: Path, st
         connection.commit()
     with pytest.raises(BackupError, match=f"damaged.*{named}, which is none of Steward's"):
         sqlite.check(file)
+
+
+def test_a_backup_in_which_one_bit_is_another_is_refused(sqlite_url: str, tmp_path: Path) -> None:
+    file, random = tmp_path / "kept.backup", Random(7)
+    made = sqlite.backup(tmp_path / "steward.db", file)
+    assert sqlite.check(file) == made
+    whole = file.read_bytes()
+    for _ in range(40):
+        at = random.randrange(len(whole) - len(sqlite.SEAL) - sqlite.DIGEST_CHARACTERS)
+        file.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << random.randrange(8)]) + whole[at + 1 :])
+        with pytest.raises(BackupError):
+            sqlite.check(file)
+    other = tmp_path / "copied.db"
+    file.write_bytes(whole)
+    sqlite.restore(file, other)
+    assert sqlite.check(other) == made
+    assert not other.read_bytes().endswith(whole[-sqlite.DIGEST_CHARACTERS :])
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a program's processor time is bounded on Linux")
