@@ -9,8 +9,10 @@ checkpoint, and its process is killed. The pool starts another.
 from __future__ import annotations
 
 import logging
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 
 import psutil
 from sqlalchemy.exc import SQLAlchemyError
@@ -20,7 +22,7 @@ from app.jobs import lease
 from app.processes import children, has_ended
 
 GRACE_SECONDS = 4.0
-ENDING_SECONDS = 5.0
+ENDING_SECONDS, GIVING_SECONDS = 5.0, 2.0
 
 logger = logging.getLogger(__name__)
 
@@ -48,8 +50,7 @@ class Overdue:
             if self._stopping_since is None:
                 self._stopping_since = self._clock()
             if self._clock() - self._stopping_since >= GRACE_SECONDS:
-                for owner, child in children().items():
-                    _end(database, owner, child)
+                _end(database, children())
                 return
         self._end_cancelled(database)
 
@@ -59,27 +60,33 @@ class Overdue:
         now, found = self._clock(), children() if cancelling else {}
         held = [one for one in cancelling if one.owner in found]
         self._since = {(one.job_id, one.fence): self._since.get((one.job_id, one.fence), now) for one in held}
-        for one in held:
-            if now - self._since[one.job_id, one.fence] >= GRACE_SECONDS:
-                _end(database, one.owner, found[one.owner])
+        over = [one.owner for one in held if now - self._since[one.job_id, one.fence] >= GRACE_SECONDS]
+        _end(database, {owner: found[owner] for owner in over})
 
 
-def _end(database: Database, owner: str, child: psutil.Process) -> None:
-    """Take what a child holds from it, so that nobody takes its end for a loss, and end it."""
-    _give_back(database, owner)
-    try:
-        child.kill()
-        deadline = time.monotonic() + ENDING_SECONDS
-        while not has_ended(child) and time.monotonic() < deadline:  # the pool reaps it: nobody else may wait for it
-            time.sleep(0.01)
-    except psutil.NoSuchProcess:
-        pass
-    _give_back(database, owner)  # it may have taken another meanwhile
+def _end(database: Database, found: Mapping[str, psutil.Process]) -> None:
+    """Take what children hold from them, so that nobody takes their end for a loss, and end them all.
+
+    A database that is away holds none of that up for long.
+    """
+    if not found:
+        return
+    giving = threading.Thread(target=_give_back, args=(database, found), daemon=True)
+    giving.start()
+    giving.join(GIVING_SECONDS)
+    for child in found.values():
+        with suppress(psutil.NoSuchProcess):
+            child.kill()
+    deadline = time.monotonic() + ENDING_SECONDS
+    while time.monotonic() < deadline and not all(map(has_ended, found.values())):
+        time.sleep(0.01)  # the pool reaps them: nobody else may wait for them
+    _give_back(database, found)  # they may have taken others meanwhile
 
 
-def _give_back(database: Database, owner: str) -> None:
-    try:
-        for job_id in lease.give_back(database, owner):
-            logger.warning("job %s: its process does not stop, and is ended: %s", job_id, owner)
-    except SQLAlchemyError as error:
-        logger.warning("what %s holds could not be given back: %s", owner, error)
+def _give_back(database: Database, owners: Iterable[str]) -> None:
+    for owner in owners:
+        try:
+            for job_id in lease.give_back(database, owner):
+                logger.warning("job %s: its process does not stop, and is ended: %s", job_id, owner)
+        except SQLAlchemyError as error:
+            logger.warning("what %s holds could not be given back: %s", owner, error)

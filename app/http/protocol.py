@@ -84,7 +84,7 @@ class Protocol(HttpToolsProtocol):
     _head: asyncio.TimerHandle | None = None
     _look: asyncio.TimerHandle | None = None
     _answered = _seen = 0
-    _unfinished = _fed = 0
+    _unfinished = _fed = _piece = 0
     _too_long = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -96,7 +96,8 @@ class Protocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Stop waiting where a request is complete; else go on, or begin."""
-        self._fed = self._unfinished = self._unfinished + len(data)
+        self._piece = len(data)
+        self._fed, self._unfinished = self._fed + self._piece, self._unfinished + self._piece
         super().data_received(data)
         if self._unfinished > MOST_HEAD_BYTES and not self.transport.is_closing():
             self._too_long = True
@@ -108,7 +109,7 @@ class Protocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         """Offer to answer in one piece."""
-        self._unfinished = 0
+        self._unfinished, self._fed = 0, self._piece
         super().on_message_begin()
         self.scope["extensions"] = {WHOLE: self}  # type: ignore[dict-item]
 
@@ -138,7 +139,9 @@ class Protocol(HttpToolsProtocol):
         if not self._too_long:
             super().send_400_response(msg)
             return
-        self.transport.write(b"%b%b" % (STATUS_LINE[HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE], TOO_LONG))
+        answering = self.cycle is not None and not self.cycle.response_complete
+        if not answering or self.cycle.scope is self.scope:  # else it would be taken for the answer to the one before
+            self.transport.write(b"%b%b" % (STATUS_LINE[HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE], TOO_LONG))
         self.transport.close()
 
     def answered(self, scope: Scope, status: int, headers: Headers, body: bytes) -> bool:

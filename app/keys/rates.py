@@ -36,7 +36,7 @@ class Rates:
     """
 
     def __init__(self, per_key: float, per_tenant: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._rates, self._clock = {"key": per_key, "tenant": per_tenant}, clock
+        self._rates, self.clock = {"key": per_key, "tenant": per_tenant}, clock
         self._buckets: dict[str, tuple[float, float]] = {}
         self._fresh: Counter[str] = Counter()
 
@@ -51,7 +51,7 @@ class Rates:
         for name, what in counted:
             if self._level(name) < 1:
                 _refuse(what, self._rates[what])
-        now = self._clock()
+        now = self.clock()
         for name, _ in counted:
             self._buckets[name] = (self._level(name) - 1, now)
             self._fresh[name] += 1
@@ -63,11 +63,18 @@ class Rates:
         found, self._fresh = self._fresh, Counter()
         return found
 
-    def learn(self, others: Mapping[str, int]) -> None:
-        """Take out of buckets what other processes let through: up to a second's worth more than is there."""
-        now = self._clock()
-        for name, number in others.items():
-            self._buckets[name] = (max(self._level(name) - number, -self._most(name)), now)
+    def learn(self, others: Mapping[str, tuple[int, float]]) -> None:
+        """Take out of buckets what other processes let through: up to a second's worth more than is there.
+
+        Args:
+            others: how many, and since when; of a time in which a bucket fills more than once that share counts which
+                has not been filled up again.
+        """
+        now = self.clock()
+        for name, (number, since) in others.items():
+            filled = (now - since) * self._rate(name) / self._most(name)
+            level = self._level(name) - number / max(filled, 1.0)
+            self._buckets[name] = (max(level, -self._most(name)), now)
 
     def _rate(self, name: str) -> float:
         return self._rates[name.partition(":")[0]]
@@ -77,11 +84,11 @@ class Rates:
 
     def _level(self, name: str) -> float:
         level, since = self._buckets.get(name, (self._most(name), 0.0))
-        return min(self._most(name), level + (self._clock() - since) * self._rate(name))
+        return min(self._most(name), level + (self.clock() - since) * self._rate(name))
 
     def _forget(self) -> None:
         """Drop what has been left alone until its bucket was full."""
-        before = self._clock() - 2 / min(rate for rate in (*self._rates.values(), 1.0) if rate > 0)
+        before = self.clock() - 2 / min(rate for rate in (*self._rates.values(), 1.0) if rate > 0)
         self._buckets = {name: bucket for name, bucket in self._buckets.items() if bucket[1] > before}
 
 
@@ -125,7 +132,7 @@ class Sharing:
     def __init__(self, rates: Rates, counts: Counts) -> None:
         self._rates, self._counts = rates, counts
         self._own: Counter[str] = Counter()
-        self._last: dict[str, int] = {}
+        self._last: dict[str, tuple[int, float]] = {}
 
     async def once(self) -> None:
         """Tell what was let through since the last time, and learn what the others have."""
@@ -137,9 +144,11 @@ class Sharing:
         except Exception as error:  # noqa: BLE001 - whatever Redis' client makes of it: each counts for itself
             logger.warning("requests are counted by each process alone: %s", error)
             return
-        since = {name: total - self._last[name] for name, total in totals.items() if name in self._last}
-        self._rates.learn({name: max(number - self._own[name], 0) for name, number in since.items()})
-        self._last = (self._last if len(self._last) < LARGEST else {}) | totals
+        last, now = self._last, self._rates.clock()
+        known = {name: last[name] for name in totals if name in last}
+        others = {name: max(totals[name] - total - self._own[name], 0) for name, (total, _) in known.items()}
+        self._rates.learn({name: (number, known[name][1]) for name, number in others.items()})
+        self._last = (last if len(last) < LARGEST else {}) | {name: (total, now) for name, total in totals.items()}
         self._own.clear()
 
 

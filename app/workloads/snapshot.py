@@ -51,6 +51,8 @@ class _Entry:
     """Number of the last use; the smallest is the least recently used."""
     keys: tuple[Key, Key]
     """Tenant and name, tenant and id."""
+    changed: bool = False
+    """By this process, so that it must not be used before it was looked up again."""
 
     @property
     def size(self) -> int:
@@ -79,12 +81,13 @@ class WorkloadCache:
         self._ids: dict[Key, str] = {}
         self._entries: dict[str, _Entry] = {}
         self._uses = itertools.count()
+        self._changes = 0
         database.watchers.append(self._forget)
 
     def peek(self, workload: str, tenant: str = DEFAULT_TENANT) -> Snapshot | None:
         """The cached snapshot when it is fresh; never reads the database."""
         entry = self._entries.get(self._ids.get((tenant, workload), ""))
-        if entry is None or self._clock() - entry.checked >= self._poll_seconds:
+        if entry is None or entry.changed or self._clock() - entry.checked >= self._poll_seconds:
             return None
         entry.last_used = next(self._uses)
         return entry.snapshot
@@ -99,7 +102,7 @@ class WorkloadCache:
         if snapshot is not None:
             return snapshot
         entry = self._entries.get(self._ids.get((tenant, workload), ""))
-        if entry is not None and self._lock.locked():
+        if entry is not None and not entry.changed and self._lock.locked():
             return entry.snapshot
         with self._lock:
             return self._current(workload, tenant)
@@ -123,7 +126,7 @@ class WorkloadCache:
             for identifier, entry in cached.items():
                 if identifier not in revisions:
                     self._drop(identifier)
-                elif revisions[identifier] == entry.snapshot.revision:
+                elif revisions[identifier] == entry.snapshot.revision and not entry.changed:
                     entry.checked = now
                 else:
                     self._renew(identifier, entry)
@@ -136,15 +139,18 @@ class WorkloadCache:
             raise
         except Exception:
             logger.exception("workload %s: its change can't be loaded", entry.snapshot.name)
-            entry.checked = self._clock()
+            entry.checked, entry.changed = self._clock(), False
 
     def _forget(self, workload_ids: set[str]) -> None:
-        """Drop workloads that this process has changed: what is loaded meanwhile holds the lock, and is dropped too."""
-        with self._lock:
-            for identifier in workload_ids:
-                self._drop(identifier)
+        """Have workloads that this process has changed looked up again; whoever changed them waits for no loading."""
+        self._changes += 1  # first: what is loaded meanwhile may be of before
+        for identifier in workload_ids:
+            entry = self._entries.get(identifier)
+            if entry is not None:
+                entry.changed = True
 
     def _current(self, workload: str, tenant: str) -> Snapshot:
+        before = self._changes
         with self._database.reading() as session:
             row = service.require(session, tenant, workload)
             entry = self._entries.get(row.id)
@@ -152,7 +158,8 @@ class WorkloadCache:
                 entry = self._load(row, next(self._uses))
                 self._make_room()
         entry.last_used = next(self._uses)
-        entry.checked = self._clock()
+        entry.checked, entry.changed = self._clock(), False
+        entry.changed |= self._changes != before
         return entry.snapshot
 
     def _make_room(self) -> None:
@@ -177,10 +184,11 @@ class WorkloadCache:
             self._load(row, last_used)
 
     def _load(self, row: Workload, last_used: int) -> _Entry:
-        keys = (row.tenant, row.name), (row.tenant, row.id)
+        keys, before = ((row.tenant, row.name), (row.tenant, row.id)), self._changes
         entry = _Entry(load(self._database, row), self._clock(), last_used, keys)
         self._entries[row.id] = entry
         self._ids |= dict.fromkeys(keys, row.id)
+        entry.changed |= self._changes != before
         return entry
 
     def _drop(self, identifier: str) -> None:

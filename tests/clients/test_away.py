@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from typing import Any
 
@@ -178,6 +179,16 @@ def test_refusals_may_be_logged_and_what_was_refused_is_tried_again(
         clock.now += TRAINING_SECONDS
         train(run, clock)
     assert stored(client, run.id) == reported()
+
+
+def test_a_loop_that_counts_by_itself_loses_the_report_without_a_number_alone(
+    client: TestClient, workload: str, forwarded: Handler
+) -> None:
+    with Run(through(forwarded), workload) as run:
+        for iteration, seconds in enumerate((20, 21, math.nan, 22, math.inf, 23)):
+            run.report(iteration, run.allocation, metrics(seconds), {"batch": 128})
+        assert run.unsent == {}
+    assert stored(client, run.id) == reported(4)
 
 
 def test_what_json_has_no_number_for_is_the_callers_fault(workload: str, forwarded: Handler) -> None:

@@ -19,8 +19,18 @@ LARGEST_BYTES = 1 << 26
 """An answer that is larger is none."""
 OPENED = ("connect_tcp.complete", "connect_unix_socket.complete", "start_tls.complete")
 MEANT_FOR_THE_CONNECTION = ("content-encoding", "content-length", "transfer-encoding")
-_sockets: WeakKeyDictionary[httpx.Client, WeakSet[socket.socket]] = WeakKeyDictionary()
-"""By client: what its connections are made of, for they outlive an attempt."""
+
+
+class _Connections:
+    """What a client's connections are made of, for they outlive an attempt, and which are whose."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.sockets: WeakSet[socket.socket] = WeakSet()
+        self.used: WeakKeyDictionary[_Deadline, socket.socket] = WeakKeyDictionary()
+
+
+_connections: WeakKeyDictionary[httpx.Client, _Connections] = WeakKeyDictionary()
 
 
 class Call(NamedTuple):
@@ -55,7 +65,9 @@ def attempt(http: httpx.Client, call: Call, seconds: float, answer_seconds: floa
         )
         if body is None:
             deadline.begin()
-        return _received(http.send(request, stream=True), deadline)
+        answer = http.send(request, stream=True)
+        deadline.uses(answer.extensions.get("network_stream"))
+        return _received(answer, deadline)
     except httpx.HTTPError as error:
         return deadline.reason(error)
     finally:
@@ -63,11 +75,15 @@ def attempt(http: httpx.Client, call: Call, seconds: float, answer_seconds: floa
 
 
 class _Deadline:
-    """Cuts a client's connections when the time is up."""
+    """Cuts an attempt's connection when the time is up.
+
+    Which one it is, is known once it is made for this attempt, or answers it; until then it is one of those that no
+    other attempt is known to use.
+    """
 
     def __init__(self, http: httpx.Client, seconds: float) -> None:
         self._seconds, self._passed = seconds, threading.Event()
-        self._sockets = _sockets.setdefault(http, WeakSet())
+        self._of = _connections.setdefault(http, _Connections())
         self._timer = threading.Timer(seconds, self._cut)
         self._timer.daemon = True
 
@@ -82,13 +98,21 @@ class _Deadline:
 
     def end(self) -> None:
         self._timer.cancel()
+        with self._of.lock:
+            self._of.used.pop(self, None)
 
     def opened(self, event: str, info: Mapping[str, Any]) -> None:
         """Hear of a new connection, as httpcore traces it."""
         if event.endswith(OPENED):
-            found = info["return_value"].get_extra_info("socket")
-            if isinstance(found, socket.socket):
-                self._sockets.add(found)
+            self.uses(info["return_value"])
+
+    def uses(self, stream: Any) -> None:
+        """Learn of the stream that this attempt goes over."""
+        found = None if stream is None else stream.get_extra_info("socket")
+        if isinstance(found, socket.socket):
+            with self._of.lock:
+                self._of.sockets.add(found)
+                self._of.used[self] = found
 
     def reason(self, error: httpx.HTTPError) -> httpx.HTTPError:
         """Why there is no answer."""
@@ -96,7 +120,7 @@ class _Deadline:
 
     def check(self) -> None:
         """Nothing that may have been cut off is taken for the whole."""
-        if self._passed.is_set() and self._sockets:
+        if self._passed.is_set() and self._of.sockets:
             raise self._late()
 
     def _late(self) -> httpx.ReadTimeout:
@@ -104,7 +128,11 @@ class _Deadline:
 
     def _cut(self) -> None:
         self._passed.set()
-        for found in [*self._sockets]:
+        with self._of.lock:
+            own = self._of.used.get(self)
+            others = [*self._of.used.values()]
+            cut = [found for found in self._of.sockets if found not in others] if own is None else [own]
+        for found in cut:
             with suppress(OSError):  # it is closed
                 socket.socket.shutdown(found, socket.SHUT_RDWR)  # not TLS's own, which another thread may be reading
 

@@ -98,7 +98,7 @@ class Run(Live[Decision]):
         self._omitted: set[tuple[str, str]] | None = set() if unknown == "omit" else None
         self._unsent: dict[int, Report] = {}
         self._refused: StewardError | None = None
-        self._full = False
+        self._full = self._left_out = False
         super().__init__(client, request, _decided, retry)
 
     @classmethod
@@ -152,14 +152,18 @@ class Run(Live[Decision]):
         Raises (only with ``refusals="raise"``):
             StewardError: the service refused this report, or one that was kept (a note says which): an unknown name, a
                 value out of bounds, another report under that number, a number left out, a key that isn't valid.
-            ValueError, TypeError: a value is no number of JSON (NaN, for instance).
+            ValueError, TypeError: a value is no number of JSON (NaN, for instance). Where that is logged the report is
+                left out, and those after it count on without it.
         """
+        if self._left_out:  # the service takes no gaps
+            iteration = min(iteration, self.iteration)
         try:
             self._keep(iteration, _report(allocation, metrics, features, upcoming))
         except (ValueError, TypeError):
             if self._raises:
                 raise
-            logger.exception("run %s: iteration %d is not reported", self.id, iteration)
+            self._left_out = True
+            logger.exception("run %s: iteration %d is not reported; the next one takes its number", self.id, iteration)
         self.deliver()
         return self.allocation
 

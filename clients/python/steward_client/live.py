@@ -99,7 +99,7 @@ class Live(Generic[D]):
         """A run as the service describes it; any, where none is named."""
         found = document(answer)
         told, workload = str(found["id"]), str(found["workload"])
-        if not told or run not in ("", told) or self.workload not in ("", workload):
+        if not told or (run and (run != told or self.workload not in ("", workload))):
             raise ValueError(f"run {told!r} of {workload!r}, not {run!r} of {self.workload!r}")
         return Running(told, workload, found.get("state", "running"), self._decode(found["decision"]))
 

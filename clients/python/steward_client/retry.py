@@ -31,8 +31,8 @@ class Retry:
     Pause k is drawn between half of and the whole of ``first_seconds`` · 2ᵏ, at most ``longest_seconds``, and not
     shorter than a ``Retry-After`` of up to ``longest_asked_seconds``; one that asks for more is taken for that.
     ``patience_seconds`` limits all attempts together, and each step of an attempt (connect, send, every read);
-    ``answer_seconds``, or the client's own timeout of a read if that is longer, an attempt as a whole, from when the
-    body of an upload is sent. ``attempts``, if given, limits their number.
+    ``answer_seconds``, or the client's own timeout of a read if that is longer or none, an attempt as a whole, from
+    when the body of an upload is sent. ``attempts``, if given, limits their number.
     """
 
     patience_seconds: float = 300.0
@@ -94,7 +94,9 @@ class Retry:
 
     def _once(self, http: httpx.Client, call: Call, left: float) -> httpx.Response | httpx.HTTPError:
         left = max(left, self.first_seconds)
-        whole = min(max(left, SHORTEST_ANSWER_SECONDS), max(self.answer_seconds, http.timeout.read or 0.0))
+        own = http.timeout.read
+        longest = self.patience_seconds if own is None else max(self.answer_seconds, own)
+        whole = min(max(left, SHORTEST_ANSWER_SECONDS), longest)
         return attempt(http, call, left, whole)
 
 

@@ -137,6 +137,18 @@ async def test_two_processes_let_through_one_rate(counts: Counts, load: tuple[in
     assert wanted * 0.9 <= total <= wanted * 1.02 + 200  # both begin with a full bucket
 
 
+async def test_a_caller_far_below_its_rate_may_move_to_another_process(counts: Counts) -> None:
+    clock = Clock()
+    processes = [Rates(10, 0, clock) for _ in range(2)]
+    sharing = [Sharing(rates, counts) for rates in processes]
+    who = caller("moves")
+    for at in (1, *[0] * 40, 1, 1, 1):  # one request a second
+        processes[at].take(who)
+        for one in sharing:
+            await one.once()
+        clock.now += 1.0
+
+
 @pytest.mark.servers
 async def test_processes_learn_in_the_background_what_others_let_through(redis_url: str) -> None:
     clock = Clock()  # the same second for both, however slow the machine is

@@ -1,4 +1,4 @@
-"""Reports that take long are decided aside: others are answered meanwhile, and each tenant's wait for one another."""
+"""Reports that take long are decided aside: others are answered meanwhile, and there is room for every tenant."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_others_are_answered_while_a_large_report_is_decided(database: Database,
     asyncio.run(go())
 
 
-def test_a_tenants_large_reports_are_decided_one_after_another_and_two_tenants_at_once(
+def test_two_large_reports_of_a_tenant_are_decided_at_once_and_there_is_a_thread_for_another(
     database: Database, gate: Gate
 ) -> None:
     runs = {tenant: [cluster(database, tenant)] for tenant in (TENANT, OTHER)}
@@ -106,12 +106,12 @@ def test_a_tenants_large_reports_are_decided_one_after_another_and_two_tenants_a
         waits = [
             asyncio.ensure_future(taker.report(tenant, run, 0, large())) for tenant in runs for run in runs[tenant]
         ]
-        await gate.reached(2)
+        await gate.reached(3)
         await asyncio.sleep(0.05)
-        assert gate.count == 2  # one of each tenant: three more of the first one wait
+        assert gate.count == 3  # two of the first tenant, of which two more wait, and one of the other
         gate.open.set()
         assert {status for status, _ in await asyncio.gather(*waits)} == {201}
-        assert gate.most == 2
+        assert gate.most == 3
 
     asyncio.run(go())
 
@@ -127,8 +127,8 @@ def test_a_report_that_was_given_up_while_it_was_decided_is_never_stored(databas
         with pytest.raises(asyncio.CancelledError):
             await given_up
         waits = asyncio.ensure_future(taker.report(TENANT, run, 0, large(120), lambda: committed.append("sent again")))
-        await asyncio.sleep(0.05)
-        assert gate.count == 1  # what was given up keeps its tenant's place until it ends
+        await gate.reached(2)
+        assert gate.now == 2  # what was given up keeps a place until it ends
         gate.open.set()
         status, decision = await waits
         assert (status, msgspec.json.decode(decision)["running"]) == (201, 8)
@@ -143,27 +143,46 @@ async def again(taker: Reporter, run: str) -> tuple[int, bytes]:
     return await taker.report(TENANT, run, 0, large(120))
 
 
-def test_large_reports_wait_in_bounded_number_for_each_tenant(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aside, "MOST_WAITING", 3)
+def test_large_reports_wait_in_bounded_number_and_size_for_each_tenant(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aside, "MOST_WAITING", 4)
     opened = threading.Event()
 
     async def go() -> None:
         here = Aside()
-        waits = [asyncio.ensure_future(here.done(TENANT, opened.wait, 60)) for _ in range(3)]
+        waits = [asyncio.ensure_future(here.done(TENANT, 10, opened.wait, 60)) for _ in range(4)]
         await asyncio.sleep(0)
-        with pytest.raises(TooManyRequests, match="3 large reports of tenant default wait") as refused:
-            await here.done(TENANT, opened.wait, 60)
+        with pytest.raises(TooManyRequests, match="4 reports of tenant default that take long wait") as refused:
+            await here.done(TENANT, 10, opened.wait, 60)
         assert refused.value.retry_after == aside.RETRY_SECONDS
-        other = asyncio.ensure_future(here.done(OTHER, lambda: "other"))
-        assert await other == "other"
-        waits[1].cancel()  # one that waits leaves its place
+        assert await here.done(OTHER, 10, lambda: "other") == "other"
+        waits[3].cancel()  # one that waits leaves its place
         await asyncio.sleep(0)
-        waits[1] = asyncio.ensure_future(here.done(TENANT, lambda: True))
+        monkeypatch.setattr(aside, "MOST_BYTES", 29)
+        with pytest.raises(TooManyRequests, match="30 bytes"):
+            await here.done(TENANT, 10, opened.wait, 60)
+        monkeypatch.setattr(aside, "MOST_BYTES", 30)
+        waits[3] = asyncio.ensure_future(here.done(TENANT, 10, lambda: True))
         opened.set()
-        assert await asyncio.gather(*waits) == [True] * 3
+        assert await asyncio.gather(*waits) == [True] * 4
         with pytest.raises(ZeroDivisionError):
-            await here.done(TENANT, lambda: 1 / 0)
-        assert await here.done(TENANT, lambda: "free again") == "free again"
+            await here.done(TENANT, 10, lambda: 1 / 0)
+        assert await here.done(TENANT, 10, lambda: "free again") == "free again"
+
+    asyncio.run(go())
+
+
+def test_a_place_is_free_again_where_no_thread_could_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def go() -> None:
+        here = Aside()
+        with monkeypatch.context() as patched:
+            patched.setattr(here._threads, "submit", refused)
+            for _ in range(2 * aside.AT_ONCE):
+                with pytest.raises(RuntimeError, match="can't start new thread"):
+                    await here.done(TENANT, 10, lambda: None)
+        assert await here.done(TENANT, 10, lambda: "free again") == "free again"
+
+    def refused(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
 
     asyncio.run(go())
 

@@ -13,7 +13,7 @@ from app.agents.service import Trained
 from app.database.engine import Database
 from app.domain_models import service as domain_models
 from app.errors import NotFound
-from app.kinds.contract.engine import DEFAULT_ROLE
+from app.kinds.contract.engine import DEFAULT_ROLE, Snapshot
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import uninformed
 from app.kinds.iterative.policies.artifact import save
@@ -21,6 +21,7 @@ from app.kinds.iterative.policies.heuristic import HeuristicPolicy
 from app.kinds.iterative.spec import Spec
 from app.kinds.registry import KINDS
 from app.workloads import service
+from app.workloads import snapshot as module
 from app.workloads.snapshot import LEAST_BYTES, WorkloadCache
 
 TENANT = "default"
@@ -209,6 +210,29 @@ def test_a_name_registered_again_in_this_process_is_the_new_workload_at_once(
         cache.get(first.workload_id)
     service.register(database, TENANT, registered)
     assert cache.get(registered.name).workload_id != first.workload_id
+
+
+def test_what_changes_while_it_is_loaded_is_looked_up_again(
+    cache: WorkloadCache, clock: Clock, database: Database, registered: Spec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = module.load
+
+    def changing(*given: Any) -> Snapshot:
+        found = loaded(*given)
+        monkeypatch.setattr(module, "load", loaded)
+        service.change(database, TENANT, registered.name, {"targets": {"iteration_seconds": 9.0}})  # waits for no load
+        return found
+
+    monkeypatch.setattr(module, "load", changing)
+    assert cache.get(registered.name).spec_version == 1
+    assert cache.peek(registered.name) is None
+    assert cache.get(registered.name).spec_version == 2
+    service.change(database, TENANT, registered.name, {"targets": {"iteration_seconds": 8.0}})
+    clock.now = 0.1
+    cache.poll()
+    found = cache.peek(registered.name)
+    assert found is not None
+    assert found.spec_version == 3
 
 
 def test_a_change_that_is_rolled_back_leaves_the_cache(

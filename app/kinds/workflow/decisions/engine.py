@@ -56,8 +56,8 @@ class WorkflowEngine(DecidedInRuns):
         return decode(body)
 
     def takes_long(self, compiled: Compiled, state: State, report: EncodedQueue) -> bool:  # noqa: ARG002
-        """Always: plans of few tasks take long, too."""
-        return True
+        """With any task: plans of few take long, too."""
+        return bool(len(state.queue) or report.queued or report.running)
 
     def read(self, compiled: Compiled, state: State, iteration: int, report: Any) -> Read:  # noqa: ARG002
         """The state after the report.
