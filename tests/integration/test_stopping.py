@@ -79,7 +79,6 @@ class Phase(NamedTuple):
 LEARNING: dict[str, Any] = {"algorithm": "tabular_q", "seed": 3}
 PHASES = {
     "fit": Phase(f"/workloads/{WORKLOAD}/models", {}, "fit"),
-    "judging": Phase(f"/workloads/{WORKLOAD}/agents", {**LEARNING, "budget": 1_000}, "train", told="judging"),
     "trials": Phase(f"/workloads/{WORKLOAD}/agents", {**LEARNING, "seeds": 2, "budget": 10**9}, "trial", jobs=2),
     "evaluation": Phase(
         "/evaluations",
