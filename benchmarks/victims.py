@@ -19,8 +19,9 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -37,7 +38,7 @@ from benchmarks.api_speed import SPEC, Row
 from migrations.runner import upgrade
 from tests.servers import clean_environment, free_port, stop, wait_until
 
-RATE, SECONDS, ATTACKERS, GOAL_MS = 40.0, 10.0, 4, 100.0
+RATE, SECONDS, ATTACKERS, RUNS, GOAL_MS = 40.0, 10.0, 4, 600, 100.0
 VICTIM, ATTACKER = "victim", "attacker"
 REPORT = {"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 31.5}, "features": {"batch": 128}}
 JSON = {"Content-Type": "application/json"}
@@ -106,7 +107,7 @@ class Service:
         self.folder, self.process, self.port, self._secrets = folder, process, port, secrets
 
     def headers(self, tenant: str) -> Headers:
-        """A tenant's."""
+        """What names a tenant in a request."""
         return {"Authorization": f"Bearer {self._secrets[tenant]}"}
 
     def call(self, tenant: str, method: str, path: str, value: Any) -> Any:
@@ -162,24 +163,29 @@ def _serving(pid: int, port: int) -> psutil.Process:
     return next(one for one in every if any(c.laddr and c.laddr.port == port for c in one.net_connections()))
 
 
-def attack(case: str, port: int, headers: Headers, until: float, runs: list[str]) -> tuple[int, int]:
-    """Send a case until a time, on one connection after another; gives how many were sent, and the largest answer."""
-    sent = largest = 0
+def attack(case: str, port: int, headers: Headers, until: float, runs: list[str]) -> tuple[Counter[str], int]:
+    """Send a case until a time, on one connection after another, to one run after another.
+
+    Returns:
+        How often it was answered how: by status, or "cut off"; and the bytes of the largest answer.
+    """
+    answers, largest = Counter[str](), 0
     given, rng = CASES.get(case), random.Random(os.getpid())
     while time.monotonic() < until:
         try:
             if given is None:
                 STREAMS[case](port, headers, until, rng)
-            else:
-                path = given.path.replace("{run}", runs[sent % len(runs)] if runs else "")
-                connection = HTTPConnection("127.0.0.1", port, timeout=60)
+                answers["sent"] += 1
+                continue
+            path = given.path.replace("{run}", runs[answers.total() % len(runs)]) if runs else given.path
+            with closing(HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
                 connection.request(given.method, path, given.body, {**given.headers, **headers})
-                largest = max(largest, len(connection.getresponse().read()))
-                connection.close()
+                answer = connection.getresponse()
+                largest = max(largest, len(answer.read()))
+                answers[str(answer.status)] += 1
         except OSError:
-            pass
-        sent += 1
-    return sent, largest
+            answers["cut off"] += 1
+    return answers, largest
 
 
 def _endless_header(port: int, _headers: Headers, until: float, _rng: random.Random) -> None:
@@ -255,7 +261,7 @@ def _tried(made: Service, case: str) -> list[Row]:
     given = CASES.get(case)
     runs: list[str] = []
     if given is not None and given.kind:
-        starts = [made.call(ATTACKER, "POST", "/runs", {"workload": given.kind}) for _ in range(64)]
+        starts = [made.call(ATTACKER, "POST", "/runs", {"workload": given.kind}) for _ in range(RUNS)]
         runs = [one["id"] for one in starts]
     before, memory, peak = sum(made.process.cpu_times()[:2]), made.process.memory_info().rss, [0]
     over = threading.Event()
@@ -266,18 +272,11 @@ def _tried(made: Service, case: str) -> list[Row]:
 
     watching = threading.Thread(target=watch)
     watching.start()
-    command = [
-        sys.executable,
-        "-m",
-        "benchmarks.victims",
-        case,
-        str(made.port),
-        json.dumps(made.headers(ATTACKER)),
-        json.dumps(runs),
-    ]
+    command = ["nice", "-n", "19", sys.executable, "-m", "benchmarks.victims", case, str(made.port)]
+    command.append(json.dumps(made.headers(ATTACKER)))
     attackers = [
-        subprocess.Popen(["nice", "-n", "19", *command], stdout=subprocess.PIPE)
-        for _ in range(ATTACKERS if case else 0)
+        subprocess.Popen([*command, json.dumps(runs[number::ATTACKERS])], stdout=subprocess.PIPE)
+        for number in range(ATTACKERS if case else 0)
     ]
     if case:
         time.sleep(2.0)  # they begin
@@ -285,15 +284,17 @@ def _tried(made: Service, case: str) -> list[Row]:
     told = [json.loads(one.communicate(timeout=180)[0]) for one in attackers]
     over.set()
     watching.join()
-    sent = sum(one["sent"] for one in told)
+    answers = sum((Counter(one["answers"]) for one in told), Counter[str]())
+    sent = answers.total()
     used = sum(made.process.cpu_times()[:2]) - before
     p50, p99 = np.quantile(taken, [0.5, 0.99])
-    cost = (
-        f"; {sent:,} requests of the attacker's, {used / max(sent, 1):.3f} CPU-s each with the victim's, memory up to "
-        f"{(peak[0] - memory) / 1e6:+.0f} MB, answers up to {max(one['largest'] for one in told):,} bytes"
-        if case
-        else ""
-    )
+    cost = ""
+    if case:
+        told_how = ", ".join(f"{how}: {count:,}" for how, count in answers.items())
+        cost = (
+            f"; the attacker's requests: {told_how}; {used / max(sent, 1):.3f} CPU-s each with the victim's, memory up "
+            f"to {(peak[0] - memory) / 1e6:+.0f} MB, answers up to {max(one['largest'] for one in told):,} bytes"
+        )
     name = f"{case or 'alone'}: p99 of a report of the other tenant (p50 {p50:.1f}, most {taken.max():.1f} ms{cost})"
     goal = f"≤ {GOAL_MS:g} ms: {'met' if p99 <= GOAL_MS else 'missed'}" if case else ""
     return [
@@ -312,9 +313,9 @@ def results() -> list[Row]:
 
 
 def main(case: str, port: str, headers: str, runs: str) -> None:
-    """An attacker's process."""
-    sent, largest = attack(case, int(port), json.loads(headers), time.monotonic() + 2.0 + SECONDS, json.loads(runs))
-    print(json.dumps({"sent": sent, "largest": largest}))
+    """The process of one attacker: prints what ``attack`` gives, as JSON."""
+    answers, largest = attack(case, int(port), json.loads(headers), time.monotonic() + 2.0 + SECONDS, json.loads(runs))
+    print(json.dumps({"answers": answers, "largest": largest}))
 
 
 if __name__ == "__main__":

@@ -70,7 +70,7 @@ class Consumption(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has 
         Consumption.began = True
 
     def stop(self, _consumer: Any) -> None:
-        """No more."""
+        """Messages are no longer taken."""
         Consumption.since = None
 
 

@@ -63,7 +63,7 @@ class Housekeeper:
         self._renewal = Renewal()
 
     def start(self) -> None:
-        """Begin."""
+        """Begin the thread's first round."""
         queue.use(self.settings)
         self._thread.start()
 

@@ -61,7 +61,7 @@ async def _is_valid(keys: KeyRing, text: str) -> bool:
 
 @router.post("/ui/sign-out")
 async def sign_out() -> Response:
-    """Forget it."""
+    """Forget the key that the browser signed in with."""
     answer = RedirectResponse("/ui/sign-in", status_code=303)
     answer.delete_cookie(NAME, httponly=True, samesite="strict", path="/")
     return answer

@@ -74,13 +74,13 @@ def problems(*statuses: int, **reasons: str) -> dict[int | str, dict[str, Any]]:
 
 
 def get_database(request: Request) -> Database:
-    """The application's database."""
+    """The database that the application was made with."""
     database: Database = request.app.state.database
     return database
 
 
 def get_settings(request: Request) -> Settings:
-    """The application's settings."""
+    """The settings that the application was made with."""
     settings: Settings = request.app.state.settings
     return settings
 
@@ -98,7 +98,7 @@ async def get_caller(request: Request) -> Caller:
 
 
 async def get_tenant(request: Request) -> str:
-    """The caller's tenant."""
+    """The tenant of whoever calls."""
     return (await get_caller(request)).tenant
 
 

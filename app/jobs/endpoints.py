@@ -62,7 +62,10 @@ def delete_job(job: JobId, database: FromDatabase, tenant: Tenant) -> None:
 
 @router.post("/jobs/{id}/cancel", operation_id="cancel_job", summary="Cancel a job", responses=problems(404, 409))
 def cancel_job(job: JobId, database: FromDatabase, tenant: Tenant) -> JobRead:
-    """Cancel a job: at once if it waits, within 10 s if it runs. Repeating changes nothing."""
+    """Cancel a job: at once if it waits; one that runs stops at its next chunk, or is ended after 4 s.
+
+    Repeating changes nothing.
+    """
     return service.cancel(database, tenant, job)
 
 

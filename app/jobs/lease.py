@@ -33,7 +33,7 @@ class LeaseLost(Exception):
 
 
 @dataclass(frozen=True)
-class Held:
+class Claim:
     """Who holds a job: what every write names."""
 
     job_id: str
@@ -43,7 +43,7 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Lease(Held):
+class Lease(Claim):
     """A worker's claim on a job, with what it needs to start."""
 
     workload_id: str
@@ -112,7 +112,7 @@ def _taken(session: Session, job_id: str, owner: str, settings: Settings, now: d
     return False
 
 
-def write(session: Session, lease: Held, **values: Any) -> None:
+def write(session: Session, lease: Claim, **values: Any) -> None:
     """Change the row of a job that is held; raises LeaseLost where it is not any more."""
     if not repository.change(session, lease.job_id, repository.held(lease.owner, lease.fence), **values):
         raise LeaseLost(f"job {lease.job_id}: fence {lease.fence} of {lease.owner} is not held any more")
@@ -123,7 +123,7 @@ def renewed(lease: Lease, now: datetime) -> datetime:
     return now + timedelta(seconds=lease.seconds)
 
 
-def cancel_requested(session: Session, lease: Held) -> bool:
+def cancel_requested(session: Session, lease: Claim) -> bool:
     """Whether a caller wants the job to stop."""
     job = session.get(Job, lease.job_id, populate_existing=True)
     return job is not None and job.cancel_requested
@@ -199,7 +199,7 @@ def cancel(database: Database, lease: Lease, clock: Clock = database_time) -> No
         family.settle(session, lease.job_id, now)
 
 
-def release(database: Database, lease: Held, checkpoint: bytes | None, clock: Clock = database_time) -> None:
+def release(database: Database, lease: Claim, checkpoint: bytes | None, clock: Clock = database_time) -> None:
     """Give a job back to the queue, e.g. because this worker is asked to stop. This is no failed attempt.
 
     Raises:
@@ -218,7 +218,7 @@ def release(database: Database, lease: Held, checkpoint: bytes | None, clock: Cl
         repository.add_event(session, lease.tenant, lease.job_id, event, now)
 
 
-def cancelling(session: Session) -> list[Held]:
+def cancelling(session: Session) -> list[Claim]:
     """The jobs that somebody holds though they are to stop."""
     return _held(session, Job.cancel_requested.is_(True))
 
@@ -237,9 +237,9 @@ def give_back(database: Database, owner: str, clock: Clock = database_time) -> l
     return taken
 
 
-def _held(session: Session, condition: ColumnElement[bool]) -> list[Held]:
+def _held(session: Session, condition: ColumnElement[bool]) -> list[Claim]:
     found = select(Job.id, Job.tenant, Job.owner, Job.fence).where(Job.state == "running", condition)
-    return [Held(job, tenant, owner or "", fence) for job, tenant, owner, fence in session.execute(found)]
+    return [Claim(job, tenant, owner or "", fence) for job, tenant, owner, fence in session.execute(found)]
 
 
 def rest(

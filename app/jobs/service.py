@@ -123,7 +123,7 @@ def _read(session: Session, job: Job) -> JobRead:
 
 
 def get(database: Database, tenant: str, job_id: str) -> JobRead:
-    """One job."""
+    """One job of the tenant."""
     with database.reading() as session:
         return _read(session, require(session, tenant, job_id))
 
@@ -148,7 +148,9 @@ def listed(
 
 
 def cancel(database: Database, tenant: str, job_id: str) -> JobRead:
-    """Cancel a job: at once while it waits, within 10 s while it runs. Asking twice changes nothing.
+    """Cancel a job: at once while it waits; one that runs stops at its next chunk, or is ended after 4 s.
+
+    Asking twice changes nothing.
 
     Raises:
         Conflict: it has succeeded or failed already.

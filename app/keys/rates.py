@@ -122,7 +122,7 @@ class RedisCounts:
         return dict(zip(counts, map(int, totals), strict=True))
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close the connections to Redis."""
         await self._redis.aclose()
 
 

@@ -35,7 +35,7 @@ class Aside:
         self._lanes: dict[str, _Lane] = {}
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="aside")
 
-    async def done(self, tenant: str, size: int, call: Callable[..., T], *arguments: object) -> T:
+    async def run(self, tenant: str, size: int, call: Callable[..., T], *arguments: object) -> T:
         """What the call gives. Cancelled while it is done, it keeps its tenant's place to its end.
 
         Args:

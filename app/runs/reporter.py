@@ -131,7 +131,7 @@ class Reporter:
                 item = _item(live, compiled, iteration, given, commit)
                 if KINDS[live.kind].engine.takes_long(compiled, live.kept, given.report):
                     with self._waiting.away(number):
-                        await self._aside.done(tenant, len(item.encoded), self._decide_aside, item)
+                        await self._aside.run(tenant, len(item.encoded), self._decide_aside, item)
                 else:
                     _read(item)
                 self._take_in(item)
@@ -156,7 +156,7 @@ class Reporter:
         if len(body) <= LARGE_BYTES:
             return _given(live, body)
         with self._waiting.away(number):
-            return await self._aside.done(live.tenant, len(body), _given, live, body)
+            return await self._aside.run(live.tenant, len(body), _given, live, body)
 
     def _decide_aside(self, item: Item) -> None:
         """In a thread: all that can be done before the turn to be written comes."""

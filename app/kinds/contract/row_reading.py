@@ -6,6 +6,7 @@ Each holds one execution, and is read as it comes.
 from __future__ import annotations
 
 import csv
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple, Protocol
@@ -58,7 +59,7 @@ class Collector(Protocol):
         ...
 
 
-class RowReader:
+class RowReader(ABC):
     """Reads one execution by lines; a part says what they are."""
 
     def __init__(self, forms: RowForms, collector: Collector, name: str | None) -> None:
@@ -74,16 +75,16 @@ class RowReader:
             self._collector.take(rows)
         yield self._collector.sample(self._name)
 
+    @abstractmethod
     def rows(self, blocks: Iterator[bytes]) -> Iterator[Rows]:
         """The body's rows, many at a time."""
-        raise NotImplementedError
 
 
 class CsvReader(RowReader):
     """Reads rows under a header."""
 
     def rows(self, blocks: Iterator[bytes]) -> Iterator[Rows]:
-        """See ``RowReader``."""
+        """The body's rows, a block at a time."""
         head, _, rest = next(blocks, b"").partition(b"\n")
         names = _header(head, self._forms)
         before = 1
@@ -102,7 +103,7 @@ class NdjsonReader(RowReader):
     """Reads an object per line."""
 
     def rows(self, blocks: Iterator[bytes]) -> Iterator[Rows]:
-        """See ``RowReader``."""
+        """The body's rows, a block at a time."""
         before = 0
         for block in blocks:
             numbers, lines = _filled(block, before)

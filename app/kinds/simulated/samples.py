@@ -81,7 +81,7 @@ class ReportSamples:
         return np.frombuffer(data, "<f8").reshape(-1, len(self.fields))
 
     def summary(self, data: bytes) -> Mapping[str, Any]:
-        """Its seconds."""
+        """Sum of an execution's seconds."""
         return {"seconds": self.layout.iteration_seconds * len(self.unpacked(data))}
 
     def read(self, execution: Stored, *, reports: bool) -> ExecutionBase:

@@ -143,7 +143,7 @@ class Live(Generic[D]):
 
     @property
     def service(self) -> str:
-        """The service's address."""
+        """The address of the service."""
         return str(self._http.base_url)
 
     def finish(self) -> None:

@@ -78,7 +78,7 @@ class Outage:
         self._failures += 1
 
     def over(self) -> None:
-        """Something was delivered."""
+        """Note that something was delivered."""
         if self._failures:
             logger.info("the service answers again")
         self._failures, self._again = 0, float("-inf")

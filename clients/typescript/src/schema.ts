@@ -613,7 +613,9 @@ export interface paths {
         put?: never;
         /**
          * Cancel a job
-         * @description Cancel a job: at once if it waits, within 10 s if it runs. Repeating changes nothing.
+         * @description Cancel a job: at once if it waits; one that runs stops at its next chunk, or is ended after 4 s.
+         *
+         *     Repeating changes nothing.
          */
         post: operations["cancel_job"];
         delete?: never;

@@ -105,7 +105,7 @@ class Told:
         self.totals: dict[str, int] = {}
 
     async def add(self, counts: Mapping[str, int]) -> dict[str, int]:
-        """See ``Counts``."""
+        """Add to counts; gives their totals."""
         for name, number in counts.items():
             self.totals[name] = self.totals.get(name, 0) + number
         return {name: self.totals[name] for name in counts}
@@ -143,7 +143,7 @@ async def test_a_caller_far_below_its_rate_may_move_to_another_process(counts: C
     sharing = [Sharing(rates, counts) for rates in processes]
     who = caller("moves")
     for at in (1, *[0] * 40, 1, 1, 1):  # one request a second
-        processes[at].take(who)
+        assert let_through(processes[at], who, 1) == 1
         for one in sharing:
             await one.once()
         clock.now += 1.0

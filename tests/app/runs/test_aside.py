@@ -149,24 +149,24 @@ def test_large_reports_wait_in_bounded_number_and_size_for_each_tenant(monkeypat
 
     async def go() -> None:
         here = Aside()
-        waits = [asyncio.ensure_future(here.done(TENANT, 10, opened.wait, 60)) for _ in range(4)]
+        waits = [asyncio.ensure_future(here.run(TENANT, 10, opened.wait, 60)) for _ in range(4)]
         await asyncio.sleep(0)
         with pytest.raises(TooManyRequests, match="4 reports of tenant default that take long wait") as refused:
-            await here.done(TENANT, 10, opened.wait, 60)
+            await here.run(TENANT, 10, opened.wait, 60)
         assert refused.value.retry_after == aside.RETRY_SECONDS
-        assert await here.done(OTHER, 10, lambda: "other") == "other"
+        assert await here.run(OTHER, 10, lambda: "other") == "other"
         waits[3].cancel()  # one that waits leaves its place
         await asyncio.sleep(0)
         monkeypatch.setattr(aside, "MOST_BYTES", 29)
         with pytest.raises(TooManyRequests, match="30 bytes"):
-            await here.done(TENANT, 10, opened.wait, 60)
+            await here.run(TENANT, 10, opened.wait, 60)
         monkeypatch.setattr(aside, "MOST_BYTES", 30)
-        waits[3] = asyncio.ensure_future(here.done(TENANT, 10, lambda: True))
+        waits[3] = asyncio.ensure_future(here.run(TENANT, 10, lambda: True))
         opened.set()
         assert await asyncio.gather(*waits) == [True] * 4
         with pytest.raises(ZeroDivisionError):
-            await here.done(TENANT, 10, lambda: 1 / 0)
-        assert await here.done(TENANT, 10, lambda: "free again") == "free again"
+            await here.run(TENANT, 10, lambda: 1 / 0)
+        assert await here.run(TENANT, 10, lambda: "free again") == "free again"
 
     asyncio.run(go())
 
@@ -178,8 +178,8 @@ def test_a_place_is_free_again_where_no_thread_could_be_started(monkeypatch: pyt
             patched.setattr(here._threads, "submit", refused)
             for _ in range(2 * aside.AT_ONCE):
                 with pytest.raises(RuntimeError, match="can't start new thread"):
-                    await here.done(TENANT, 10, lambda: None)
-        assert await here.done(TENANT, 10, lambda: "free again") == "free again"
+                    await here.run(TENANT, 10, lambda: None)
+        assert await here.run(TENANT, 10, lambda: "free again") == "free again"
 
     def refused(*_: object) -> None:
         raise RuntimeError("can't start new thread")

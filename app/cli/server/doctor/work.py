@@ -37,7 +37,7 @@ def of_database(settings: Settings, database: Database) -> Iterator[Finding]:
 
 
 def broker(settings: Settings) -> Finding:
-    """Whether it answers."""
+    """Whether the broker answers."""
     try:
         startup.check_broker_url(settings)
     except startup.StartupError as error:

@@ -69,7 +69,7 @@ class ClusterEngine(DecidedInRuns):
         return decode(body)
 
     def takes_long(self, compiled: Compiled, state: ClusterState, report: EncodedReport) -> bool:  # noqa: ARG002
-        """With many jobs."""
+        """Whether there are many jobs, in the run or new."""
         return len(state.names) + len(report.submitted) > FEW_JOBS
 
     def read(self, compiled: Compiled, state: ClusterState, iteration: int, report: EncodedReport) -> ClusterState:  # noqa: ARG002

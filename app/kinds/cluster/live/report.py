@@ -140,7 +140,7 @@ Batch = Annotated[int, Meta(ge=1, le=10**9)]
 
 
 class EncodedSubmitted(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True, gc=False):
-    """`Submitted`."""
+    """``Submitted`` on the fast path."""
 
     job: Text
     gpus: Count
@@ -167,7 +167,7 @@ class EncodedSubmitted(Struct, forbid_unknown_fields=True, omit_defaults=True, f
 
 
 class EncodedProgressed(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True, gc=False):
-    """`Progressed`."""
+    """``Progressed`` on the fast path."""
 
     job: Text
     iteration: Amount
@@ -188,21 +188,21 @@ class EncodedProgressed(Struct, forbid_unknown_fields=True, omit_defaults=True, 
 
 
 class EncodedEnded(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True, gc=False):
-    """`Ended`."""
+    """``Ended`` on the fast path."""
 
     job: Text
     state: Literal["finished", "failed"] = "finished"
 
 
 class EncodedNode(Struct, forbid_unknown_fields=True, frozen=True, gc=False):
-    """`NodeChange`."""
+    """``NodeChange`` on the fast path."""
 
     node: Text
     gpus: Annotated[int, Meta(ge=0, le=64)]
 
 
 class EncodedReport(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
-    """`ClusterReport`."""
+    """``ClusterReport`` on the fast path."""
 
     at: Time
     kind: Literal["cluster"] = "cluster"

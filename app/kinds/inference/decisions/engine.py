@@ -51,7 +51,7 @@ class InferenceEngine(DecidedInRuns):
         return decode(body)
 
     def takes_long(self, compiled: Compiled, state: RunState, report: EncodedReport) -> bool:  # noqa: ARG002
-        """With many events, or requests that wait."""
+        """Whether there are many events, or requests that wait."""
         events = len(report.arrived) + len(report.finished) + len(report.servers) + len(report.started)
         return events + sum(len(queue.at) for queue in state.queues) > FEW_EVENTS
 

@@ -51,7 +51,7 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 class IterativeEngine:
-    """See ``DecisionEngine``; a run's state is ``Kept``."""
+    """Decides for runs of iterations; a run's state is ``Kept``."""
 
     def compile(self, snapshot: Snapshot) -> Compiled:
         """Projector, heuristic and texts that recur."""

@@ -55,7 +55,7 @@ class IterationSamples:
         return np.frombuffer(data, "<f8").reshape(-1, self.checker.columns)
 
     def summary(self, data: bytes) -> Mapping[str, Any]:
-        """Its seconds."""
+        """Sum of an execution's seconds."""
         return self.checker.summary(self.unpacked(data))
 
     def read(self, execution: Stored, *, reports: bool) -> ExecutionRead:

@@ -36,7 +36,7 @@ _sample = msgspec.json.Decoder(SampleBody)
 
 
 class SampleReader:
-    """Reads one execution."""
+    """Reads one execution out of its JSON."""
 
     def __init__(self, checker: Checker) -> None:
         self._checker = checker

@@ -56,7 +56,7 @@ class WorkflowEngine(DecidedInRuns):
         return decode(body)
 
     def takes_long(self, compiled: Compiled, state: State, report: EncodedQueue) -> bool:  # noqa: ARG002
-        """With any task: plans of few take long, too."""
+        """Whether there is any task: plans of few take long, too."""
         return bool(len(state.queue) or report.queued or report.running)
 
     def read(self, compiled: Compiled, state: State, iteration: int, report: Any) -> Read:  # noqa: ARG002

@@ -19,14 +19,14 @@ AtMost = Meta(max_length=MOST_TASKS)
 
 
 class EncodedParent(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
-    """`Parent`."""
+    """``Parent`` on the fast path."""
 
     task: Id
     bytes: Amount = 0.0
 
 
 class EncodedQueued(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
-    """`QueuedTask`."""
+    """``QueuedTask`` on the fast path."""
 
     id: Id
     processors: Annotated[int, Meta(ge=1, le=10_000_000)] | None = None
@@ -40,14 +40,14 @@ class EncodedQueued(Struct, forbid_unknown_fields=True, omit_defaults=True, froz
 
 
 class EncodedRunning(EncodedQueued, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
-    """`RunningTask`."""
+    """``RunningTask`` on the fast path."""
 
     node: Id | None = None
     start: Time | None = None
 
 
 class EncodedFinished(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
-    """`FinishedTask`."""
+    """``FinishedTask`` on the fast path."""
 
     id: Id
     end: Time
@@ -56,7 +56,7 @@ class EncodedFinished(Struct, forbid_unknown_fields=True, omit_defaults=True, fr
 
 
 class EncodedNode(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
-    """`NodeReport`."""
+    """``NodeReport`` on the fast path."""
 
     name: Id
     state: str
@@ -64,7 +64,7 @@ class EncodedNode(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen
 
 
 class EncodedQueue(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
-    """`QueueReport`."""
+    """``QueueReport`` on the fast path."""
 
     now: Time
     kind: Literal["workflow"] = "workflow"

@@ -52,7 +52,7 @@ class _Reading:
         """The task that an identifier names now."""
 
     def take(self, report: Mapping[str, Any]) -> None:
-        """One more report."""
+        """Read one more report of the run."""
         known, now = len(self.tasks), report["now"]
         for told in report.get("queued", ()):
             self._described(told, now).pop("begun", None)

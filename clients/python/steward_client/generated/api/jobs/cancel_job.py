@@ -93,7 +93,9 @@ def sync_detailed(
 ) -> Response[JobRead | Problem]:
     """Cancel a job
 
-     Cancel a job: at once if it waits, within 10 s if it runs. Repeating changes nothing.
+     Cancel a job: at once if it waits; one that runs stops at its next chunk, or is ended after 4 s.
+
+    Repeating changes nothing.
 
     Args:
         id (str): The job's id.
@@ -124,7 +126,9 @@ def sync(
 ) -> JobRead | Problem | None:
     """Cancel a job
 
-     Cancel a job: at once if it waits, within 10 s if it runs. Repeating changes nothing.
+     Cancel a job: at once if it waits; one that runs stops at its next chunk, or is ended after 4 s.
+
+    Repeating changes nothing.
 
     Args:
         id (str): The job's id.
@@ -150,7 +154,9 @@ async def asyncio_detailed(
 ) -> Response[JobRead | Problem]:
     """Cancel a job
 
-     Cancel a job: at once if it waits, within 10 s if it runs. Repeating changes nothing.
+     Cancel a job: at once if it waits; one that runs stops at its next chunk, or is ended after 4 s.
+
+    Repeating changes nothing.
 
     Args:
         id (str): The job's id.
@@ -179,7 +185,9 @@ async def asyncio(
 ) -> JobRead | Problem | None:
     """Cancel a job
 
-     Cancel a job: at once if it waits, within 10 s if it runs. Repeating changes nothing.
+     Cancel a job: at once if it waits; one that runs stops at its next chunk, or is ended after 4 s.
+
+    Repeating changes nothing.
 
     Args:
         id (str): The job's id.
