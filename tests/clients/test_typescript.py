@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
+import httpx
 import pytest
 from fastapi.testclient import TestClient
 
-from tests.clients.cutting import Cutting
+from tests.clients.cutting import HALF, PAGE, UNHEARD, Cutting
 from tests.clients.test_generated import ROOT, STALE, regenerate
 from tests.clients.test_run import Handler, forwarded
 from tests.servers import missing
@@ -67,10 +68,17 @@ def test_it_is_the_schemas(installed: Path, regenerate: ModuleType) -> None:
     assert (installed / "src/schema.ts").read_text() == committed, f"the TypeScript client {STALE}"
 
 
-def test_its_example_is_checked_and_trains(installed: Path, client: TestClient, forwarded: Handler) -> None:
+AMISS = {2: PAGE, 3: httpx.Response(403, html="<p>no</p>"), 5: UNHEARD, 7: HALF}
+"""Of the requests that report the first, the second and the third iteration."""
+
+
+@pytest.mark.parametrize("amiss", [{}, AMISS], ids=["undisturbed", "behind a proxy"])
+def test_its_example_is_checked_and_trains(
+    installed: Path, client: TestClient, forwarded: Handler, amiss: dict[int, str | httpx.Response]
+) -> None:
     (installed / "examples/wrong.ts").write_text(WRONG)
     called(installed, "npx", "tsc")
-    with Cutting(forwarded, lambda _: None).running() as service:
+    with Cutting(forwarded, amiss.get).running() as service:
         told = called(installed, "node", "dist/examples/train.js", service.url).splitlines()
     assert len(told) == 5
     assert all('{"gpus":' in line for line in told[:3])

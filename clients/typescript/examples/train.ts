@@ -1,5 +1,5 @@
 /** Registers a workload, runs three epochs under decisions, and ends: `npm run example -- http://127.0.0.1:8080`. */
-import { answered, steward, StewardError, type AnyDecision, type components } from "../src/index.js";
+import { answered, patiently, steward, StewardError, type AnyDecision, type components } from "../src/index.js";
 
 const client = steward(process.argv[2] ?? "http://127.0.0.1:8080", process.env["STEWARD_API_KEY"]);
 
@@ -45,7 +45,9 @@ for (let iteration = 0; iteration < workload.iterations; iteration += 1) {
     features: { batch: 128 },
   } satisfies components["schemas"]["IterationReport"];
   const path = { run: run.id, iteration };
-  decision = answered(await client.PUT("/runs/{run}/iterations/{iteration}", { params: { path }, body: report }));
+  decision = answered(
+    await patiently(() => client.PUT("/runs/{run}/iterations/{iteration}", { params: { path }, body: report })),
+  );
 }
 const asked = answered(await client.GET("/runs/{run}", { params: { path: { run: run.id } } }));
 console.log(`${asked.iterations} iterations are reported`);

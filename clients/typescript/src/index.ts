@@ -28,9 +28,43 @@ export class StewardError extends Error {
   }
 }
 
+/** A proxy, a portal or another program answered in the place of the service: whether the call was done is unknown. */
+export class ForeignAnswer extends Error {
+  override readonly name = "ForeignAnswer";
+
+  constructor(readonly status: number) {
+    super(`another program than Steward answered, with status ${status}: send the call again`);
+  }
+}
+
+/** Lets the service's own answers through: problem documents, and successes that are no web page but a report. */
+const own: Middleware = {
+  async onResponse({ response, schemaPath }) {
+    const type = response.headers.get("Content-Type") ?? "";
+    if (response.ok) {
+      const page = type.startsWith("text/html") && !schemaPath.endsWith("/report");
+      if (page || (type === "" && response.status !== 204)) {
+        throw new ForeignAnswer(response.status);
+      }
+    } else if (!type.startsWith("application/problem+json") || !(await isProblem(response.clone()))) {
+      throw new ForeignAnswer(response.status);
+    }
+  },
+};
+
+async function isProblem(response: Response): Promise<boolean> {
+  try {
+    const found: Partial<Problem> | null = await response.json();
+    return found?.status === response.status && (found.type ?? "").startsWith("/problems/");
+  } catch {
+    return false;
+  }
+}
+
 /** A client of the service at an address; `key` is a key of it, or the token of a single run. */
 export function steward(baseUrl: string, key?: string): Steward {
   const client = createClient<paths>({ baseUrl });
+  client.use(own);
   if (key !== undefined) {
     const authorised: Middleware = {
       onRequest({ request }) {
@@ -41,6 +75,34 @@ export function steward(baseUrl: string, key?: string): Steward {
     client.use(authorised);
   }
   return client;
+}
+
+const WAIT_AT_MOST_SECONDS = 30;
+
+/**
+ * Repeats a call, which must be safe to repeat as a report is, until the service answers it: through failures of the
+ * network, answers of proxies, and the service's own 429, 502, 503 and 504. Throws the last failure after `seconds`.
+ */
+export async function patiently<Result extends { response: Response }>(
+  call: () => Promise<Result>,
+  seconds = 300,
+): Promise<Result> {
+  const end = Date.now() + seconds * 1000;
+  for (let wait = 1; ; wait = Math.min(2 * wait, WAIT_AT_MOST_SECONDS)) {
+    const left = (): boolean => Date.now() + wait * 1000 < end;
+    try {
+      const result = await call();
+      if (![429, 502, 503, 504].includes(result.response.status) || !left()) {
+        return result;
+      }
+    } catch (error) {
+      const outage = error instanceof ForeignAnswer || error instanceof TypeError || error instanceof SyntaxError;
+      if (!outage || !left()) {
+        throw error; // fetch throws a TypeError where there is no connection, a SyntaxError where the JSON is cut off
+      }
+    }
+    await new Promise((resolve) => setTimeout(resolve, wait * 1000));
+  }
 }
 
 /** What a call was answered; throws `StewardError` where it was refused. */
