@@ -191,7 +191,7 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
     app.state.compiled_workloads = CompiledWorkloads(app.state.snapshots)
     app.state.started_runs = StartedRuns()
     app.state.error_page = error_page
-    app.state.keys = KeyRing(database, Quotas(settings.tenant_jobs, settings.tenant_executions))
+    app.state.keys = KeyRing(database, Quotas.of(settings))
     limits = settings.key_requests_per_second, settings.tenant_requests_per_second
     app.state.rates = Rates(*limits) if any(limits) else None
     app.state.log_meter, app.state.observer = LogMeter(), observer(settings)

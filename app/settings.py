@@ -64,6 +64,9 @@ class Settings(BaseSettings):
     tenant_requests_per_second: float = Field(0.0, ge=0, description="The same for all keys of a tenant together.")
     tenant_jobs: int = Field(0, ge=0, description="Maximum waiting and running jobs of a tenant; 0: unlimited.")
     tenant_executions: int = Field(0, ge=0, description="Maximum stored executions of a tenant; 0: unlimited.")
+    tenant_training_hours: float = Field(
+        24.0, ge=0, description="Maximum hours of one training on one core, as estimated from its budget; 0: unlimited."
+    )
     tls_certificate: Path | None = Field(
         None, description="Certificate (chain) of the API, PEM; with `tls_key`, enables TLS."
     )

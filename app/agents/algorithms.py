@@ -12,6 +12,8 @@ from pydantic_core import core_schema
 from app.kinds.registry import KINDS
 
 GROUP = "steward.algorithms"
+AUTO_SEEDS = 3
+"""Seeds that `auto` tries where a request gives no number."""
 ONLINE = "online"
 """A training that goes on, from one window of what runs report to the next."""
 CONTESTS = ("auto", "planner", ONLINE)

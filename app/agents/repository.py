@@ -38,6 +38,15 @@ def latest_version(session: Session, workload_id: str) -> int | None:
     return session.scalar(select(func.max(Agent.version)).where(Agent.workload_id == workload_id))
 
 
+def steps_per_second(session: Session, workload_id: str) -> float | None:
+    """Steps a second of the newest training of a workload that counted them; None where none did."""
+    reports = session.scalars(
+        select(Agent.report).where(Agent.workload_id == workload_id).order_by(Agent.version.desc())
+    )
+    rates = (float(report.get("steps_per_second") or 0) for report in reports.yield_per(1))
+    return next((rate for rate in rates if rate > 0), None)
+
+
 def listed(session: Session, workload_id: str, request: PageRequest) -> Slice[Agent]:
     """A workload's agents, newest first."""
     statement = select(Agent).where(Agent.workload_id == workload_id)

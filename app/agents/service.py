@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from app import queue
 from app.agents import combinations, evidence, extras, repository
+from app.agents.algorithms import AUTO_SEEDS
 from app.agents.repository import Served
 from app.agents.schemas import (
     AgentRead,
@@ -27,6 +29,7 @@ from app.database.tables import Agent, Champion, Promotion, Workload
 from app.domain_models import repository as models
 from app.domain_models import service as domain_models
 from app.errors import Conflict, FieldError, Invalid, NotFound
+from app.http.caller import current_quotas
 from app.http.idempotency.once import Record, no_record
 from app.http.pagination import PageRequest, Slice
 from app.jobs import service as jobs
@@ -39,6 +42,7 @@ from app.retention import held
 from app.workloads import service as workloads
 
 LONGEST_REASON = 1024
+HOUR = 3600.0
 NO_MODEL = 0  # version of the model of what was trained on samples alone
 
 
@@ -61,6 +65,7 @@ def request_training(
             combinations.check_together(request)
         if queue.reaches_this_host_alone():
             extras.require(request)
+        _check_length(session, workload, request)
         stored_request = {**request.model_dump(mode="json"), "model": _model_version(session, workload, request.model)}
         if request.start_from is not None:
             combinations.check_start(request, require_start(session, workload, request.start_from))
@@ -68,6 +73,27 @@ def request_training(
         answer = jobs.read(job, workload.name)
         record(session, answer)
         return answer
+
+
+def _check_length(session: Session, workload: Workload, request: TrainRequest) -> None:
+    """Refuse a training that takes more hours on one core than the tenant may, by the pace of the workload's last one.
+
+    Raises:
+        Invalid: it gives the estimate and the largest budget.
+    """
+    most, options = current_quotas().training_hours, KINDS[workload.kind].training
+    if not most or request.budget is None or "budget" in options.unused:
+        return
+    seeds = request.seeds or (AUTO_SEEDS if request.algorithm == "auto" else 1)
+    pace = repository.steps_per_second(session, workload.id) or options.steps_per_second
+    hours = request.budget * seeds / pace / HOUR
+    if hours > most:
+        message = f"must be at most {math.floor(most * HOUR * pace / seeds):,} steps per seed"
+        detail = (
+            f"{seeds} × {request.budget:,} steps take about {hours:,.0f} hours on one core, at {pace:,.0f} a second; at "
+            f"most {most:g} hours are accepted (STEWARD_TENANT_TRAINING_HOURS)"
+        )
+        raise Invalid(detail, errors=[FieldError("/budget", message, request.budget)])
 
 
 def _model_version(session: Session, workload: Workload, version: int | None) -> int | None:

@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 from starlette.types import Scope
 
 from app.database.base import DEFAULT_TENANT
+from app.settings import Settings
 
 READ, REPORT, TRAIN, ADMIN = "read", "report", "train", "admin"
 SCOPES = (READ, REPORT, TRAIN, ADMIN)
@@ -23,10 +24,17 @@ class Quotas(NamedTuple):
     Attributes:
         jobs: that wait or run.
         executions: that are stored.
+        training_hours: that one training may take, as estimated, on one core.
     """
 
     jobs: int = 0
     executions: int = 0
+    training_hours: float = 0.0
+
+    @classmethod
+    def of(cls, settings: Settings) -> Quotas:
+        """The quotas of every tenant."""
+        return cls(settings.tenant_jobs, settings.tenant_executions, settings.tenant_training_hours)
 
 
 UNLIMITED = Quotas()

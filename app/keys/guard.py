@@ -52,7 +52,7 @@ class KeyGuard:
         rates: Rates | None,
         settings: Settings,
     ) -> None:
-        self._rates, self._quotas = rates, Quotas(settings.tenant_jobs, settings.tenant_executions)
+        self._rates, self._quotas = rates, Quotas.of(settings)
         self._access, self._keys, self._tokens, self._provider = access, keys, tokens, provider
         self._required = settings.authentication == "required" or provider is not None
         self._hosts = frozenset(settings.allowed_hosts)

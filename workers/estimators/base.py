@@ -74,10 +74,15 @@ class CriterionMissed(EstimationError):
 
 @dataclass(frozen=True)
 class Inputs:
-    """Names of the columns of ``X``: the resources, then the features."""
+    """Names of the columns of ``X``: the resources, then the features.
+
+    Attributes:
+        most_cells: distinct inputs that a family whose work grows with their cube is conditioned on, at most.
+    """
 
     resources: tuple[str, ...]
     features: tuple[str, ...] = ()
+    most_cells: int = 1_500
 
     @property
     def width(self) -> int:

@@ -17,7 +17,6 @@ from workers.estimators.replicates import collapse, replicate_variance
 Shape = Literal["smooth", "two_scale"]
 SEARCH_ROWS = 180  # the hyper-parameters are searched on at most so many inputs
 SEARCH_STEPS = 40
-MAXIMUM_ROWS = 1_500
 CHUNK = 4_096
 
 
@@ -94,7 +93,7 @@ class GaussianProcess:
                 self.kernel_ = search.fit(Z[few], target[few]).kernel_
         else:
             self.kernel_ = self.kernel
-        many = np.sort(chosen[:MAXIMUM_ROWS])
+        many = np.sort(chosen[: self.inputs.most_cells])
         self.process_ = GaussianProcessRegressor(self.kernel_, alpha=noise[many], optimizer=None)
         self.process_.fit(Z[many], target[many])
 

@@ -36,7 +36,7 @@ class ClusterKind:
     samples, engine = ClusterSamples, ClusterEngine()
     state_parameters: tuple[Parameter, ...] = ()
     prediction = Prediction(PARAMETERS, ClusterPrediction, predict)
-    training = TrainingOptions(experts=(WITH_MODEL,))
+    training = TrainingOptions(experts=(WITH_MODEL,), steps_per_second=500.0)
     simulated = True
     example = EXAMPLE
     views: Views | None = ClusterViews()

@@ -96,6 +96,7 @@ class TrainingOptions(NamedTuple):
         own: names of algorithms beside the registered ones that are the kind's own.
         online: whether agents can go on learning from what runs have just reported.
         held_out: what level L3 of an evaluation can keep back a share of.
+        steps_per_second: of a training on one core, about, where no agent of the workload tells.
     """
 
     algorithms: Sequence[str] | None = None
@@ -104,6 +105,7 @@ class TrainingOptions(NamedTuple):
     own: Sequence[str] = ()
     online: bool = False
     held_out: Sequence[str] = ("executions",)
+    steps_per_second: float = 20_000.0
 
 
 class Example(NamedTuple):

@@ -35,7 +35,7 @@ class InferenceKind:
     samples, engine = InferenceSamples, InferenceEngine()
     state_parameters: tuple[Parameter, ...] = ()
     prediction = Prediction(PARAMETERS, BatchPrediction, predict)
-    training = TrainingOptions(own=(ALGORITHM,), online=True, held_out=("executions", "users"))
+    training = TrainingOptions(own=(ALGORITHM,), online=True, held_out=("executions", "users"), steps_per_second=500.0)
     simulated = True
     example = EXAMPLE
     views: Views | None = InferenceViews()

@@ -33,7 +33,9 @@ class WorkflowKind:
     samples, engine = TraceSamples, WorkflowEngine()
     state_parameters: tuple[Parameter, ...] = ()
     prediction: Prediction | None = None
-    training = TrainingOptions(("auto",), ("seeds", "executor", "backend", "start_from", "imitate"))
+    training = TrainingOptions(
+        ("auto",), ("seeds", "executor", "backend", "start_from", "imitate"), steps_per_second=80_000.0
+    )
     simulated = False
     example = EXAMPLE
     views: Views | None = WorkflowViews()

@@ -10,17 +10,22 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from sqlalchemy import select
 
+from app.agents.algorithms import AUTO_SEEDS
+from app.agents.service import Trained, publish
 from app.database.engine import Database
-from app.database.tables import Execution
+from app.database.tables import Execution, Workload
 from app.errors import TooManyRequests
 from app.http.caller import ALL, Caller
 from app.keys.rates import Counts, Rates, RedisCounts, Sharing, share
+from app.kinds.registry import KINDS
 from app.main import create_app
 from app.samples import repository as samples
 from app.settings import Settings
 from tests.app.keys.conftest import Headers, make_key
 from tests.batched import SPEC as EXAMPLE
+from workers.learning.training.request import SEEDS
 
 SAMPLE = {"reports": [{"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 3}, "features": {"batch": 128}}]}
 Limited = Callable[..., TestClient]
@@ -276,3 +281,34 @@ def test_uploads_at_the_same_time_are_counted_together(limited: Limited, blue: H
         uploading.join(0.5)  # which it must not have come to an end in, however long that is
     uploading.join()
     assert answers == [429]
+
+
+def test_a_training_takes_no_more_hours_than_estimated(limited: Limited, blue: Headers) -> None:
+    client = limited(tenant_training_hours=2.0)
+    home = registered(client, blue)
+    hour = 3_600 * KINDS["iterative"].training.steps_per_second
+    for request, seeds in (({}, AUTO_SEEDS), ({"seeds": 4}, 4), ({"algorithm": "ppo"}, 1)):
+        most = int(2 * hour / seeds)
+        refused = client.post(f"{home}/agents", json={**request, "budget": most + 1}, headers=blue)
+        assert refused.status_code == 422
+        (error,) = refused.json()["errors"]
+        assert (error["pointer"], error["message"]) == ("/budget", f"must be at most {most:,} steps per seed")
+        assert "take about 2 hours on one core" in refused.json()["detail"]
+        accepted = client.post(f"{home}/agents", json={**request, "budget": most}, headers=blue)
+        assert accepted.status_code == 409, "there is no sample yet"
+    assert AUTO_SEEDS == SEEDS, "what a worker tries is what was estimated"
+
+
+def test_the_pace_of_the_workloads_newest_training_counts(limited: Limited, blue: Headers) -> None:
+    client = limited(tenant_training_hours=1.0)
+    homes = [registered(client, blue, name) for name in ("w", "other")]
+    database: Database = client.app.state.database  # type: ignore[attr-defined]
+    with database.session() as session:
+        for workload in session.scalars(select(Workload)):
+            for version, pace in ((1, 900.0), (2, 100.0 if workload.name == "w" else 300.0), (3, 0.0)):
+                report = {"steps_per_second": pace} if pace else {}
+                trained = Trained(1, 1, "ppo", 0, report, b"", promote=False, reason="")
+                assert publish(session, workload.id, trained) == version
+    for home, most in zip(homes, (360_000, 1_080_000), strict=True):
+        refused = client.post(f"{home}/agents", json={"algorithm": "ppo", "budget": 10**10}, headers=blue).json()
+        assert refused["errors"][0]["message"] == f"must be at most {most:,} steps per seed"

@@ -1,6 +1,7 @@
 """Every family against the contract, and the published numbers of those that come from the literature."""
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +47,13 @@ def test_a_blend_keeps_the_contract_too() -> None:
 def test_a_design_matrix_of_the_wrong_shape_is_refused(X: np.ndarray) -> None:
     with pytest.raises(ValueError, match=r"X must be \[n, 2\]"):
         Ernest(estimator.INPUTS).fit(X, np.ones(len(X)), np.arange(len(X)))
+
+
+def test_a_gaussian_process_is_conditioned_on_so_many_inputs() -> None:
+    X, y, groups = estimator.planted()
+    inputs = replace(estimator.INPUTS, most_cells=7)
+    few, many = (GaussianProcess(one).fit(X, y, groups).process_.X_train_ for one in (inputs, estimator.INPUTS))
+    assert len(few) == 7 < len(many)
 
 
 def test_ernest_parameters_on_its_own_example(shared_data: Path) -> None:

@@ -27,6 +27,8 @@ from workers.kinds.iterative.estimation.executions import Executions, Flat
 from workers.kinds.iterative.estimation.hierarchy import FREEDOM
 
 MOST_ROWS = 20_000
+MOST_CELLS, METRICS_AT_MOST_CELLS = 1_500, 4
+"""Distinct inputs of a metric; with more metrics than so many there are fewer, for the same work in all."""
 FEWEST_EXECUTIONS = 2  # a single one can't say what runs differ by
 FEWEST_TO_JUDGE = 3  # executions, at as many allocations as tell a law from its level
 FEWEST_MEMBERS = 4  # of the belief, where its table is as large as a table may be
@@ -153,7 +155,8 @@ def _fit_metric(
 ) -> MetricFit:
     logs = np.log(flat.metrics[:, metric])
     used = _usable(flat) if metric == layout.seconds else np.ones(len(logs), bool)
-    columns = Inputs(tuple(layout.resources), tuple(layout.features))
+    share = min(1.0, METRICS_AT_MOST_CELLS / len(layout.metrics))
+    columns = Inputs(tuple(layout.resources), tuple(layout.features), round(MOST_CELLS * share ** (1 / 3)))
     families = FAMILIES if np.ptp(logs) > 1e-9 else {"mean": FAMILIES["mean"]}
     count = int(bins.max()) + 1
     X, groups = flat.X[used], flat.groups[used]

@@ -12,7 +12,9 @@ from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.spec import Spec
 from workers.estimators.base import CriterionMissed, EstimationError, Inputs, TooLittleData
+from workers.estimators.registry import FAMILIES
 from workers.estimators.selection import input_folds, select
+from workers.kinds.iterative.estimation import fit
 from workers.kinds.iterative.estimation.executions import Executions
 from workers.kinds.iterative.estimation.fit import check_judge, fit_domain_model
 
@@ -41,6 +43,23 @@ def _executions(
         seconds[1:] += 5.0 * (np.diff(gpus) != 0)
         items.append((f"run-{run}", np.column_stack([np.arange(12.0), gpus, seconds])))
     return Executions(tuple(items))
+
+
+def test_more_metrics_are_fitted_to_fewer_inputs_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells: list[int] = []
+
+    def selected(inputs: Inputs, *rest: Any, **named: Any) -> Any:
+        cells.append(inputs.most_cells)
+        return select(inputs, *rest, **{**named, "families": {"mean": FAMILIES["mean"]}})
+
+    monkeypatch.setattr(fit, "select", selected)
+    for count in (1, 4, 8):
+        executions = Executions(
+            tuple((name, np.hstack([rows, np.tile(rows[:, 2:], count - 1)])) for name, rows in _executions(3).items)
+        )
+        fit_domain_model(_spec(metrics=[{"name": f"m{n}"} for n in range(count - 1)]), executions)
+    assert cells == [1_500] * 5 + [1_191] * 8
+    assert 8 * 1_191**3 == pytest.approx(4 * 1_500**3, rel=0.01)
 
 
 def test_a_planted_workload_is_recovered() -> None:
