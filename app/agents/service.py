@@ -90,8 +90,8 @@ def _check_length(session: Session, workload: Workload, request: TrainRequest) -
     if hours > most:
         message = f"must be at most {math.floor(most * HOUR * pace / seeds):,} steps per seed"
         detail = (
-            f"{seeds} × {request.budget:,} steps take about {hours:,.0f} hours on one core, at {pace:,.0f} a second; at "
-            f"most {most:g} hours are accepted (STEWARD_TENANT_TRAINING_HOURS)"
+            f"{seeds} × {request.budget:,} steps take about {hours:,.0f} hours on one core, at {pace:,.0f} a second; "
+            f"at most {most:g} hours are accepted (STEWARD_TENANT_TRAINING_HOURS)"
         )
         raise Invalid(detail, errors=[FieldError("/budget", message, request.budget)])
 
