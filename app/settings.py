@@ -121,7 +121,6 @@ class Settings(BaseSettings):
         300.0, gt=0, description="A run is not stale earlier; also an iteration's length where nothing predicts it."
     )
 
-    pack_reports: bool = Field(True, description="Store reports packed; false while the previous release serves too.")
     policy_poll_seconds: float = Field(0.5, gt=0, description="How often the API checks for a newly promoted agent.")
     workload_cache_bytes: int = Field(
         256 << 20, ge=0, description="Most memory for workloads ready to decide; others are loaded for each report."

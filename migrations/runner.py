@@ -26,11 +26,6 @@ def upgrade(url: str, revision: str = "head") -> None:
     command.upgrade(configuration(url), revision)
 
 
-def downgrade(url: str, revision: str = "base") -> None:
-    """Take a database back to a revision."""
-    command.downgrade(configuration(url), revision)
-
-
 def check(url: str) -> None:
     """Raise alembic.util.CommandError when the tables in code and in the database differ."""
     command.check(configuration(url))

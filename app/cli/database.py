@@ -14,7 +14,6 @@ def register(cli: typer.Typer) -> None:
     cli.add_typer(database, name="db")
     database.callback()(_database)
     database.command()(upgrade)
-    database.command()(downgrade)
     database.command()(prune)
     database.command()(backup)
     database.command()(restore)
@@ -77,21 +76,3 @@ def upgrade(data: DataDir = None) -> None:
     startup.check_folder(settings.data_dir)
     startup.check_database(settings, creates=True)
     migrate(settings)
-
-
-def downgrade(data: DataDir = None) -> None:
-    """Revert the last database migration.
-
-    For returning to the previous release; stop the service first.
-    """
-    from app import startup
-    from app.cli.server import lock
-    from app.cli.server.migrations import migrate
-
-    settings = startup.load_settings(data_dir=data)
-    startup.check_database(settings, creates=False)
-    holder = lock.holder(settings.data_dir)
-    if holder is not None:
-        raise startup.StartupError(f"nothing was changed: process {holder} serves {settings.data_dir}; stop it first")
-    migrate(settings, back=True)
-    typer.echo("the tables are back by one migration; `steward db upgrade` brings them to this release again")

@@ -133,8 +133,7 @@ async def put_iteration(request: Exchange) -> Answer:
 
 
 def _reporter(state: Any) -> Reporter:
-    pack, started = state.settings.pack_reports, state.started_runs
-    return Reporter(state.database, state.compiled_workloads, state.drift_meter, utc_now, pack, started)
+    return Reporter(state.database, state.compiled_workloads, state.drift_meter, utc_now, state.started_runs)
 
 
 hot_routes = [HotRoute("/runs/{run}/iterations/{iteration}", put_iteration, "PUT")]

@@ -12,7 +12,6 @@ from sqlalchemy import Row
 
 from app.database.packing import unpacked
 from app.database.tables import Run
-from app.decisions import service as decisions
 from app.drift.detector import NOTHING, Drift, restored
 from app.kinds.contract.engine import Shadow
 from app.kinds.registry import KINDS
@@ -111,7 +110,7 @@ def from_start(run: Run, workload: str, kind: str) -> Live:
 def _last_decision(found: Row[Any]) -> bytes:
     if found.digest is None:  # before the first iteration
         return b""
-    return decisions.encoded(found.plain_decision) if found.packed is None else unpacked(found.id, found.packed)[1]
+    return unpacked(found.id, found.packed)[1]
 
 
 class LiveCache:

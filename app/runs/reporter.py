@@ -65,7 +65,6 @@ class Reporter:
         compiled_workloads: what each workload is decided with.
         meter: counts what has drifted.
         clock: the time of decisions.
-        pack: whether reports are stored packed, which the release before can't read.
         started: runs that have been started and haven't reported yet, as far as this process knows.
     """
 
@@ -75,10 +74,9 @@ class Reporter:
         compiled_workloads: CompiledWorkloads,
         meter: DriftMeter | None = None,
         clock: Callable[[], datetime] = utc_now,
-        pack: bool = True,
         started: StartedRuns | None = None,
     ) -> None:
-        self._pack, self._started = pack, started or StartedRuns()
+        self._started = started or StartedRuns()
         self._database, self._compiled, self._clock = database, compiled_workloads, clock
         self._meter = meter or DriftMeter()
         self._runs, self._shadows = LiveCache(), Shadows(database)
@@ -161,7 +159,7 @@ class Reporter:
     def _decide_aside(self, item: Item) -> None:
         """In a thread: all that can be done before the turn to be written comes."""
         decide_aside(item, self._clock())
-        item.entry = writing.entry(item, pack=self._pack)
+        item.entry = writing.entry(item)
 
     async def _load(self, tenant: str, run: str) -> Live:
         live = await self._in_thread(self._read, tenant, run)
@@ -253,7 +251,7 @@ class Reporter:
     def _write(self, ready: Sequence[Item], now: datetime) -> dict[str, Exception | None]:
         """In a thread: commit; gives the runs that were written (None), or whose report can't be."""
         try:
-            return writing.written(self._writer, ready, now, pack=self._pack)
+            return writing.written(self._writer, ready, now)
         finally:
             if len(ready) == 1 and not self._pending:  # where several came, more will come
                 self._writer.close()

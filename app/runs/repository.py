@@ -32,8 +32,7 @@ class Entry(msgspec.Struct, frozen=True):
     """One report with its decision, as it is written; JSON parts are already encoded.
 
     Attributes:
-        report, decision: empty objects where they are packed.
-        packed: both; None where they are not.
+        packed: the report and the decision.
         drift: what the test for drifts keeps, and how many it has noticed; None where that is as it was.
         outcome: the run's, its reason, and whether it is quiet; None where all are as they were.
     """
@@ -42,10 +41,8 @@ class Entry(msgspec.Struct, frozen=True):
     iteration: int
     tenant: str
     digest: str
-    report: msgspec.Raw
-    decision: msgspec.Raw
     state: msgspec.Raw
-    packed: bytes | None
+    packed: bytes
     drift: tuple[msgspec.Raw, int] | None = None
     outcome: tuple[str, str | None, bool] | None = None
 
@@ -62,17 +59,17 @@ WITH moved AS (
     outcome_reason = CASE WHEN input.outcome IS NULL THEN runs.outcome_reason ELSE input.reason END
   FROM (
     SELECT * FROM unnest(CAST(%(run)s AS text[]), CAST(%(iteration)s AS integer[]), CAST(%(digest)s AS text[]),
-      CAST(%(state)s AS jsonb[]), CAST(%(report)s AS jsonb[]), CAST(%(decision)s AS jsonb[]),
-      CAST(%(packed)s AS bytea[]), CAST(%(drift)s AS jsonb[]), CAST(%(drifts)s AS integer[]),
+      CAST(%(state)s AS jsonb[]), CAST(%(packed)s AS bytea[]),
+      CAST(%(drift)s AS jsonb[]), CAST(%(drifts)s AS integer[]),
       CAST(%(outcome)s AS text[]), CAST(%(reason)s AS text[]), CAST(%(quiet)s AS boolean[]))
-    AS entry(run, iteration, digest, state, report, decision, packed, drift, drifts, outcome, reason, quiet)
+    AS entry(run, iteration, digest, state, packed, drift, drifts, outcome, reason, quiet)
     LIMIT CAST(%(rows)s AS bigint)
   ) AS input
   WHERE runs.id = input.run AND runs.next_iteration = input.iteration AND runs.state = 'running'
   RETURNING runs.tenant, input.*
 )
-INSERT INTO iterations (run_id, iteration, tenant, digest, report, decision, packed, reported_at)
-SELECT run, iteration, tenant, digest, COALESCE(report, '{}'), COALESCE(decision, '{}'), packed, %(now)s FROM moved
+INSERT INTO iterations (run_id, iteration, tenant, digest, packed, reported_at)
+SELECT run, iteration, tenant, digest, packed, %(now)s FROM moved
 RETURNING run_id
 """
 _ADVANCE_EACH = """
@@ -81,8 +78,7 @@ WHERE id = ? AND next_iteration = ? AND state = 'running'
 """
 _DRIFT, _OUTCOME = ", drift = ?, drifts = ?", ", outcome = ?, outcome_reason = ?, quiet = ?"
 _INSERT_EACH = """
-INSERT INTO iterations (run_id, iteration, tenant, digest, report, decision, packed, reported_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO iterations (run_id, iteration, tenant, digest, packed, reported_at) VALUES (?, ?, ?, ?, ?, ?)
 """
 
 
@@ -103,7 +99,6 @@ def append(connection: psycopg.Connection | sqlite3.Connection, entries: Sequenc
 
 def _append_all(connection: psycopg.Connection, entries: Sequence[Entry], now: datetime) -> set[str]:
     """In one statement, PostgreSQL's."""
-    plain = entries if any(entry.packed is None for entry in entries) else []
     drifts = [entry.drift for entry in entries] if any(entry.drift is not None for entry in entries) else []
     outcomes = [entry.outcome for entry in entries] if any(entry.outcome is not None for entry in entries) else []
     columns: dict[str, Iterable[str | None]] = {
@@ -111,9 +106,7 @@ def _append_all(connection: psycopg.Connection, entries: Sequence[Entry], now: d
         "iteration": (str(entry.iteration) for entry in entries),
         "digest": (entry.digest for entry in entries),
         "state": (str(entry.state, "utf-8") for entry in entries),
-        "report": (str(entry.report, "utf-8") for entry in plain),
-        "decision": (str(entry.decision, "utf-8") for entry in plain),
-        "packed": (None if entry.packed is None else f"\\x{entry.packed.hex()}" for entry in entries),
+        "packed": (f"\\x{entry.packed.hex()}" for entry in entries),
         "drift": (None if drift is None else str(drift[0], "utf-8") for drift in drifts),
         "drifts": (None if drift is None else str(drift[1]) for drift in drifts),
         "outcome": (None if outcome is None else outcome[0] for outcome in outcomes),
@@ -149,11 +142,7 @@ def _append_each(executed: Callable[..., Any], entries: Sequence[Entry], now: da
         if executed(_ADVANCE_EACH.format(drift=drift_set, outcome=outcome_set), rows).rowcount != len(rows):
             raise OutrunError
     moment = now.strftime("%Y-%m-%d %H:%M:%S.%f")
-    inserted = [
-        (e.run, e.iteration, e.tenant, e.digest, str(e.report, "utf-8"), str(e.decision, "utf-8"), e.packed, moment)
-        for e in entries
-    ]
-    executed(_INSERT_EACH, inserted)
+    executed(_INSERT_EACH, [(e.run, e.iteration, e.tenant, e.digest, e.packed, moment) for e in entries])
     return {entry.run for entry in entries}
 
 
@@ -175,7 +164,7 @@ _STANDING = (
     select(
         *(Run.id, Run.tenant, Run.workload_id, Run.state, Run.next_iteration, Run.start, Run.state_vector, Run.drift),
         *(Run.outcome, Run.outcome_reason, Run.quiet, Run.shadow_version, Workload.name, Workload.kind),
-        *(Iteration.digest, Iteration.plain_decision, Iteration.packed),
+        *(Iteration.digest, Iteration.packed),
     )
     .join(Workload, Workload.id == Run.workload_id)
     .outerjoin(Iteration, _AT_END)

@@ -19,38 +19,34 @@ from app.runs.repository import Entry, OutrunError
 
 logger = logging.getLogger(__name__)
 
-NOTHING_PLAIN = msgspec.Raw(b"{}")
 SERIALISATION = frozenset({"40001", "40P01"})  # SQLSTATEs of transactions that PostgreSQL undid to resolve a conflict
 
 
-def written(writer: Writer, ready: Sequence[Item], now: datetime, *, pack: bool) -> dict[str, Exception | None]:
+def written(writer: Writer, ready: Sequence[Item], now: datetime) -> dict[str, Exception | None]:
     """Commit; gives the runs that were written (None), or whose report can't be; the others have been outrun."""
-    entries, faults = _entries(ready, pack=pack)
+    entries, faults = _entries(ready)
     return faults | (_outcome(writer, entries, now) if entries else {})
 
 
-def entry(item: Item, *, pack: bool) -> Entry:
+def entry(item: Item) -> Entry:
     """What is written of an item that is decided."""
-    live, raw = item.live, msgspec.Raw
-    decision = item.answered.decision
+    live = item.live
     stored = KINDS[live.kind].engine.serialise(item.answered.state)
     run, iteration = item.pending.run, item.pending.iteration
-    drift = None if item.drift is live.drift else (raw(encoded(item.drift)), len(item.drift.notices))
+    drift = None if item.drift is live.drift else (msgspec.Raw(encoded(item.drift)), len(item.drift.notices))
     risk, quiet = item.risk, item.answered.quiet
     outcome = None if (risk, quiet) == (live.risk, live.quiet) else (*outcomes.live(risk), quiet)
-    report, answer, both = raw(item.encoded), raw(decision), None
-    if pack:
-        report, answer, both = NOTHING_PLAIN, NOTHING_PLAIN, packed(run, item.encoded, decision)
-    return Entry(run, iteration, live.tenant, item.digest, report, answer, stored, both, drift, outcome)
+    both = packed(run, item.encoded, item.answered.decision)
+    return Entry(run, iteration, live.tenant, item.digest, stored, both, drift, outcome)
 
 
-def _entries(ready: Sequence[Item], *, pack: bool) -> tuple[list[Entry], dict[str, Exception | None]]:
+def _entries(ready: Sequence[Item]) -> tuple[list[Entry], dict[str, Exception | None]]:
     """What is written of them; and, by run, why nothing can be of one."""
     entries: list[Entry] = []
     faults: dict[str, Exception | None] = {}
     for item in ready:
         try:
-            entries.append(item.entry or entry(item, pack=pack))
+            entries.append(item.entry or entry(item))
         except Exception as error:
             logger.exception("run %s: iteration %d can't be written", item.live.id, item.pending.iteration)
             faults[item.live.id] = error

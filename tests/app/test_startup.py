@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from app import startup
-from app.cli.server import lock
 from app.settings import Settings
 from app.startup import StartupError
 from tests.servers import clean_environment, free_port
@@ -99,23 +98,6 @@ def test_a_database_of_another_version_is_told(tmp_path: Path) -> None:
     line = told(steward(tmp_path, "db", "upgrade"))
     assert "'later'" in line
     assert "another version of Steward" in line
-
-
-def test_tables_are_taken_back_while_nothing_serves_and_brought_forward_again(tmp_path: Path) -> None:
-    def revision() -> str:
-        with closing(sqlite3.connect(tmp_path / "data" / "steward.db")) as database:
-            return str(database.execute("SELECT version_num FROM alembic_version").fetchone()[0])
-
-    assert "there is no such file yet" in told(steward(tmp_path, "db", "downgrade"))
-    assert steward(tmp_path, "db", "upgrade").returncode == 0
-    newest = revision()
-    with lock.exclusive(tmp_path / "data"):
-        assert f"process {os.getpid()} serves" in told(steward(tmp_path, "db", "downgrade"))
-    assert revision() == newest
-    assert steward(tmp_path, "db", "downgrade").returncode == 0
-    assert revision() < newest
-    assert steward(tmp_path, "db", "upgrade").returncode == 0
-    assert revision() == newest
 
 
 def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from app.settings import Settings
 from app.startup import EXIT_STATUS, StartupError, first_line, without_password
 
 
-def migrate(settings: Settings, *, back: bool = False) -> None:
-    """Bring the database's tables to this version; ``back``: by one migration towards the one before.
+def migrate(settings: Settings) -> None:
+    """Bring the database's tables to this version.
 
     Raises:
         StartupError: it failed.
@@ -22,28 +22,26 @@ def migrate(settings: Settings, *, back: bool = False) -> None:
     start: type[BaseProcess] = multiprocessing.context.ForkProcess if linux else multiprocessing.context.SpawnProcess
     context = multiprocessing.get_context()
     problems = context.SimpleQueue()
-    process = start(target=_change, args=(settings.database_url, back, problems), name="migrations")
+    process = start(target=_change, args=(settings.database_url, problems), name="migrations")
     process.start()
     process.join()
     if process.exitcode != 0:
         problem = f"ended with status {process.exitcode}" if problems.empty() else problems.get()
         said = f"STEWARD_DATABASE_URL={without_password(settings.database_url)!r}"
-        raise StartupError(
-            f"{said}: the tables can't be {'taken back' if back else 'brought to this version'}: {problem}"
-        )
+        raise StartupError(f"{said}: the tables can't be brought to this version: {problem}")
 
 
-def _change(url: str, back: bool, problems: multiprocessing.SimpleQueue[str]) -> None:
+def _change(url: str, problems: multiprocessing.SimpleQueue[str]) -> None:
     """The whole process. Ctrl-C reaches it too, and would cut a migration in two."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.getLogger("alembic").setLevel(logging.WARNING)
     from alembic.util import CommandError
     from sqlalchemy.exc import SQLAlchemyError
 
-    from migrations.runner import downgrade, upgrade
+    from migrations.runner import upgrade
 
     try:
-        downgrade(url, "-1") if back else upgrade(url)
+        upgrade(url)
     except RuntimeError as error:  # rows would refer to nothing
         problems.put(first_line(error))
         sys.exit(EXIT_STATUS)

@@ -10,11 +10,11 @@ from sqlalchemy import ForeignKey, LargeBinary, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.database.base import DEFAULT_TENANT, Base, Identifier, utc_now
-from app.database.packing import unpacked, unpacked_size
+from app.database.packing import packed, unpacked, unpacked_size
 
 
 class Iteration(Base):
-    """One reported iteration of a run with the decision it was answered with; both in `packed`, or each plain."""
+    """One reported iteration of a run with the decision it was answered with, both in `packed`."""
 
     __tablename__ = "iterations"
 
@@ -22,44 +22,30 @@ class Iteration(Base):
     iteration: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     tenant: Mapped[str] = mapped_column(String(63), default=DEFAULT_TENANT)
     digest: Mapped[str] = mapped_column(String(64))
-    plain_report: Mapped[dict[str, Any]] = mapped_column("report", default=dict)
-    plain_decision: Mapped[dict[str, Any]] = mapped_column("decision", default=dict)
-    """As releases before have them; empty where they are packed."""
-    packed: Mapped[bytes | None] = mapped_column(LargeBinary)
+    packed: Mapped[bytes] = mapped_column(LargeBinary)
     reported_at: Mapped[datetime] = mapped_column(default=utc_now)
+
+    @classmethod
+    def of(cls, run: str, iteration: int, report: Any, decision: Any, **values: Any) -> Iteration:
+        """A row of a report and a decision, both anything that JSON can hold."""
+        pack = packed(run, msgspec.json.encode(report), msgspec.json.encode(decision))
+        return cls(run_id=run, iteration=iteration, packed=pack, **values)
 
     @property
     def size(self) -> int:
         """Bytes of both, as JSON."""
-        if self.packed is None:
-            return len(msgspec.json.encode((self.plain_report, self.plain_decision)))
         return unpacked_size(self.packed)
 
     @property
     def report(self) -> dict[str, Any]:
-        """What was reported."""
-        return self.plain_report if self.packed is None else self._unpacked(0)
-
-    @report.setter
-    def report(self, given: dict[str, Any]) -> None:
-        self._make_plain()
-        self.plain_report = given
+        """The report."""
+        return self._unpacked(0)
 
     @property
     def decision(self) -> dict[str, Any]:
-        """What was answered."""
-        return self.plain_decision if self.packed is None else self._unpacked(1)
-
-    @decision.setter
-    def decision(self, given: dict[str, Any]) -> None:
-        self._make_plain()
-        self.plain_decision = given
+        """The decision that answered it."""
+        return self._unpacked(1)
 
     def _unpacked(self, which: int) -> dict[str, Any]:
-        found: dict[str, Any] = msgspec.json.decode(unpacked(self.run_id, self.packed or b"")[which])
+        found: dict[str, Any] = msgspec.json.decode(unpacked(self.run_id, self.packed)[which])
         return found
-
-    def _make_plain(self) -> None:
-        if self.packed is not None:
-            self.plain_report, self.plain_decision = self._unpacked(0), self._unpacked(1)
-            self.packed = None

@@ -19,7 +19,7 @@ from app.samples import service as samples
 from app.workloads import service as workloads
 from tests.app.both import on_both
 from tests.app.drift.serving import EACH, NAME, SPEC, Served, finish, publish_agent, publish_model, registered
-from tests.app.runs.reporting import TENANT, start
+from tests.app.runs.reporting import TENANT, decide_anew, start
 from workers.tasks import inputs
 
 RESPONSE: dict[str, Any] = {"respond": "retrain", "shadow_decisions": 20, "window_reports": 200, "budget": 5_000}
@@ -89,7 +89,7 @@ def test_decisions_of_before_the_shadow_was_known_are_not_waited_on(client: Test
     served.go(RESPONSE["shadow_decisions"] + 10, 1.8)
     with backend.session() as session:
         for row in session.scalars(select(Iteration).where(Iteration.run_id == served.run)):
-            row.decision = row.decision | {"shadow": None}
+            decide_anew(row, shadow=None)
     assert service.step(backend) == 0
     served.go(RESPONSE["shadow_decisions"] - 1, 1.8)
     assert service.step(backend) == 0

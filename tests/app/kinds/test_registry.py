@@ -16,6 +16,7 @@ from app.kinds.registry import KINDS, BrokenKind, MissingKind, discovered, read_
 from app.main import create_app
 from app.settings import Settings
 from app.workloads.snapshot import WorkloadCache
+from tests.app.runs.reporting import decide_anew
 from tests.app.samples.bodies import csv_of, upload_csv
 
 
@@ -74,8 +75,9 @@ def orphan(backend: Database, run: str) -> str:
     with backend.session() as session:
         row = session.query(Workload).filter_by(name="orphan").one()
         row.kind, row.spec = "gone", {**row.spec, "kind": "gone"}
-        for kept in (session.get_one(Run, run), session.get_one(Iteration, (run, 0))):
-            kept.decision = {**kept.decision, "kind": "gone"}
+        stored = session.get_one(Run, run)
+        stored.decision = {**stored.decision, "kind": "gone"}
+        decide_anew(session.get_one(Iteration, (run, 0)), kind="gone")
     return "orphan"
 
 
@@ -116,7 +118,8 @@ def test_a_stored_row_that_is_broken_is_no_fault_of_the_callers(
     with backend.session() as session:
         row = session.query(Workload).filter_by(name="orphan").one()
         row.spec = {name: part for name, part in row.spec.items() if name != "resources"}
-        session.get_one(Iteration, (run, 0)).decision = {"kind": "iterative"}
+        iteration = session.get_one(Iteration, (run, 0))
+        iteration.packed = Iteration.of(run, 0, iteration.report, {"kind": "iterative"}).packed
     for path, field in (("/workloads/orphan", "/resources"), (f"/runs/{run}", "/allocation")):
         answer = client.get(path)
         assert (answer.status_code, answer.json()["type"]) == (500, "/problems/broken-row")

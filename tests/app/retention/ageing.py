@@ -34,13 +34,13 @@ def add_run(database: Database, workload_id: str, identifier: str, iterations: i
         session.add(Run(id=identifier, tenant="default", workload_id=workload_id, **common, **row))
         session.flush()
         session.add_all(
-            Iteration(
-                run_id=identifier,
+            Iteration.of(
+                identifier,
+                number,
+                {"metrics": {"iteration_seconds": number}},
+                {"kind": "iterative", "iteration": number + 1},
                 tenant="default",
-                iteration=number,
                 digest=f"{number:032}",
-                report={"metrics": {"iteration_seconds": number}},
-                decision={"kind": "iterative", "iteration": number + 1},
                 reported_at=OLD,
             )
             for number in range(row.get("kept_from") or 0, iterations)

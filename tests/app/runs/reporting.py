@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from app.database.engine import Database
+from app.database.tables import Iteration
 from app.decisions.compiled import CompiledWorkloads
 from app.kinds.iterative.decisions.report import EncodedReport
 from app.kinds.iterative.spec import Spec
@@ -54,3 +55,8 @@ def end(database: Database, run: str, state: Literal["finished", "failed", "canc
 def report(seconds: float = 31.5, gpus: float = 4, batch: float = 128) -> bytes:
     """What an iteration used and measured."""
     return msgspec.json.encode(EncodedReport({"gpus": gpus}, {"iteration_seconds": seconds}, {"batch": batch}))
+
+
+def decide_anew(row: Iteration, **changes: Any) -> None:
+    """Change members of a stored decision."""
+    row.packed = Iteration.of(row.run_id, row.iteration, row.report, row.decision | changes).packed

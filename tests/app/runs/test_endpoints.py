@@ -341,12 +341,11 @@ def test_runs_are_listed_newest_first_with_their_last_decisions(client: TestClie
 
 
 @on_both
-@pytest.mark.parametrize("packed", [True, False])
 def test_a_page_of_large_reports_is_short(
-    settings: Settings, backend: Database, spec: dict[str, Any], monkeypatch: pytest.MonkeyPatch, packed: bool
+    settings: Settings, backend: Database, spec: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Small as they are stored, large as they are read: what a page takes in memory is bounded all the same."""
-    client = TestClient(create_app(settings.model_copy(update={"pack_reports": packed}), backend))
+    client = TestClient(create_app(settings, backend))
     client.post("/workloads", json=spec)
     run = client.post("/runs", json={"workload": spec["name"]}).json()["id"]
     sizes = [

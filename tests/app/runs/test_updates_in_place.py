@@ -37,9 +37,9 @@ def _runs(database: Database, number: int) -> list[Run]:
 @pytest.mark.servers
 def test_reports_update_runs_in_place(postgres_database: Database) -> None:
     runs = _runs(postgres_database, RUNS)
-    nothing, state, updated, in_place = Raw(b"{}"), Raw(b"[1.0, 2.0]"), 0, 0
+    state, updated, in_place = Raw(b"[1.0, 2.0]"), 0, 0
     for iteration in range(REPORTS):
-        entries = [Entry(run.id, iteration, run.tenant, "", nothing, nothing, state, b"packed") for run in runs]
+        entries = [Entry(run.id, iteration, run.tenant, "", state, b"packed") for run in runs]
         with postgres_database.session() as session:
             assert repository.append(_driver(session.connection()), entries, utc_now()) == {run.id for run in runs}
             found = session.execute(
@@ -53,8 +53,8 @@ def test_reports_update_runs_in_place(postgres_database: Database) -> None:
 @pytest.mark.servers
 @pytest.mark.parametrize("analysed", [False, True])
 def test_runs_are_found_by_their_key(postgres_database: Database, analysed: bool) -> None:
-    nothing, runs = Raw(b"{}"), _runs(postgres_database, FEW)
-    entries = [Entry(run.id, 0, run.tenant, "", nothing, nothing, Raw(b"[1.0]"), b"packed") for run in runs]
+    runs = _runs(postgres_database, FEW)
+    entries = [Entry(run.id, 0, run.tenant, "", Raw(b"[1.0]"), b"packed") for run in runs]
     with postgres_database.engine.connect() as connection:
         told: list[str] = []
         driver = _driver(connection)

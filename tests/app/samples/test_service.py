@@ -63,7 +63,7 @@ def finished_run(database: Database, target: Target, seconds: list[float], first
         session.flush()
         for i, value in enumerate(seconds, start=first):
             told = report(metrics={"iteration_seconds": value}, allocation={"gpus": 4 + i - first})
-            session.add(Iteration(tenant=TENANT, run_id=run.id, iteration=i, digest="", report=told, decision={}))
+            session.add(Iteration.of(run.id, i, told, {}, tenant=TENANT, digest=""))
         return run.id
 
 

@@ -75,7 +75,7 @@ def reported(database: Database, seconds: int) -> None:
         for number in range(seconds):
             arrived = [{"user": user, "at": number + 0.5} for user in ("shop", "archive")]
             report = {"at": number + 1.0, "arrived": arrived}
-            session.add(Iteration(run_id=run.id, iteration=number, digest="", report=report, decision={}))
+            session.add(Iteration.of(run.id, number, report, {}, digest=""))
 
 
 def answering(database: Database, preferred: int) -> None:
