@@ -10,7 +10,9 @@ from app.kinds.fields import Counted, Finite, Name, NonNegative, Positive, Proba
 
 SECONDS = "iteration_seconds"  # the metric that is always there: it is what costs are billed by
 MAXIMUM_ALLOCATIONS = 20_000
-MAXIMUM_ACTIONS = 2_000
+MAXIMUM_ACTIONS = 1_000
+"""With as many metrics as there may be, they are weighed in some 15 ms."""
+Unit = Annotated[str, Field(max_length=63)]
 NEAR = 0.1
 """Of a set point, within which it counts as met."""
 ROUNDING = 1e-9
@@ -21,7 +23,7 @@ class Resource(Strict):
     """Something that is allocated in equal steps between two bounds."""
 
     name: Name
-    unit: str = ""
+    unit: Unit = ""
     minimum: NonNegative
     maximum: NonNegative
     step: Positive = 1.0
@@ -85,7 +87,7 @@ class Metric(Strict):
     """A quantity measured in each iteration; without a target it is only recorded and predicted."""
 
     name: Name
-    unit: str = ""
+    unit: Unit = ""
     target: Target | None = None
     goal: Literal["at_most", "at_least", "track"] = "at_most"
     scope: Literal["iteration", "run"] = Field(
