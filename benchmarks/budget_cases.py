@@ -101,13 +101,13 @@ def dumped(value: Any) -> bytes:
 
 def iterative(name: str = "iterative") -> dict[str, Any]:
     """As many metrics, features, allocations and joint actions as there may be."""
-    steps = (1, 1, 1, 1, 1, 1)
+    steps = (2, 1, 1, 1, 1)
     resources = [
-        {"name": long("r", at), "unit": "u" * 63, "minimum": 1, "maximum": 5, "max_steps": most, "price_per_hour": 1.5}
+        {"name": long("r", at), "unit": "u" * 63, "minimum": 1, "maximum": 7, "max_steps": most, "price_per_hour": 1.5}
         for at, most in enumerate(steps)
     ]
     metrics = [
-        {"name": long("m", at), "unit": "u" * 63, "target": 9.5, "goal": "at_least", "scope": "run"} for at in range(15)
+        {"name": long("m", at), "unit": "u" * 63, "target": 9.5, "goal": "at_least", "scope": "run"} for at in range(13)
     ]
     timed = {"name": "iteration_seconds", "unit": "s", "target": 1800, "scope": "run"}
     features = [{"name": long("f", at), "minimum": 1, "maximum": 512} for at in range(8)]
@@ -525,6 +525,7 @@ ARRIVED: Report = {"at": 10, "arrived": requests(MOST_REQUESTS, NAME)}
 AGAIN: Report = {"at": 11, "arrived": [one | {"at": 10.5} for one in requests(MOST_REQUESTS, NAME, "o")]}
 REPORTS: dict[str, tuple[dict[str, Any], tuple[Report, ...]]] = {
     "iterative, 1,000 iterations announced": (iterative(), (iterative_report(),)),
+    "iterative, nothing announced": (iterative(), ({**iterative_report(), "upcoming": []},)),
     "cluster, 2,000 jobs come to 496 nodes": (NARROW, (COME,)),
     "cluster, 2,000 jobs go on": (NARROW, (COME, GOES_ON)),
     "cluster, half of the nodes are lost": (NARROW, (COME, LOST)),

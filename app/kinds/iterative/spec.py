@@ -11,7 +11,8 @@ from app.kinds.fields import Counted, Finite, Name, NonNegative, Positive, Proba
 SECONDS = "iteration_seconds"  # the metric that is always there: it is what costs are billed by
 MAXIMUM_ALLOCATIONS = 20_000
 MAXIMUM_ACTIONS = 1_000
-"""With as many metrics as there may be, they are weighed in some 15 ms."""
+MAXIMUM_WEIGHED = 6_000
+"""Joint actions times metrics, of which a decision weighs each: in some 15 ms, on the event loop."""
 Unit = Annotated[str, Field(max_length=63)]
 NEAR = 0.1
 """Of a set point, within which it counts as met."""
@@ -237,6 +238,11 @@ class IterativeSpec(Strict):
         actions = math.prod(2 * r.max_steps + 1 for r in self.resources)
         if actions > MAXIMUM_ACTIONS:
             raise ValueError(f"max_steps gives {actions} joint actions; at most {MAXIMUM_ACTIONS} are accepted")
+        if actions * len(self.metrics) > MAXIMUM_WEIGHED:
+            raise ValueError(
+                f"max_steps gives {actions} joint actions with {len(self.metrics)} metrics each; at most "
+                f"{MAXIMUM_WEIGHED} together are accepted"
+            )
         return self
 
 
