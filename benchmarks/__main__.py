@@ -43,6 +43,7 @@ BENCHMARKS = (
     "recovery",
     "hostile",
     "victims",
+    "budgets",
     "years",
     "dashboard",
     "report_path",

@@ -71,21 +71,21 @@ def _requests(count: int) -> list[dict[str, Any]]:
 CLUSTER = {
     "name": "cluster",
     "kind": "cluster",
-    "nodes": [{"name": "a", "count": 1_000, "gpus": 64}],
+    "nodes": [{"name": "a", "count": 500, "gpus": 64}],
     "queues": [{"name": "batch"}],
 }
 INVALID, TWICE = b"0," * 7_000_000, b'"x",' * 1_200_000
 UNKNOWN = _dumped({**REPORT, "metrics": {f"m{n}": 1 for n in range(200_000)}})
-TASKS = [{"id": f"task-{n}", "processors": 1 + n % 16, "estimate": 100.0 + n} for n in range(15_000)]
+TASKS = [{"id": f"task-{n}", "processors": 1 + n % 16, "estimate": 100.0 + n} for n in range(5_000)]
 CASES: dict[str, Attack] = {
     "an invalid body, an error per element": Attack("POST", "/workloads", b'{"resources":[%s0]}' % INVALID, JSON),
     "a report of 200,000 unknown metrics": Attack(
         "PUT", "/runs/{run}/iterations/0", UNKNOWN, JSON, "iterative"
     ),
-    "4,000 jobs on 64,000 GPUs": Attack(
-        "PUT", "/runs/{run}/iterations/0", _dumped({"at": 10, "submitted": _jobs(4_000)}), JSON, "cluster"
+    "2,000 jobs on 32,000 GPUs": Attack(
+        "PUT", "/runs/{run}/iterations/0", _dumped({"at": 10, "submitted": _jobs(2_000)}), JSON, "cluster"
     ),
-    "15,000 tasks": Attack("PUT", "/runs/{run}/iterations/0", _dumped({"now": 10, "queued": TASKS}), JSON, "workflow"),
+    "5,000 tasks": Attack("PUT", "/runs/{run}/iterations/0", _dumped({"now": 10, "queued": TASKS}), JSON, "workflow"),
     "10,000 requests": Attack(
         "PUT", "/runs/{run}/iterations/0", _dumped({"at": 10, "arrived": _requests(10_000)}), JSON, "inference"
     ),

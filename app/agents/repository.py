@@ -10,7 +10,7 @@ from sqlalchemy import LargeBinary, func, select
 from sqlalchemy.orm import Session
 
 from app.database.tables import Agent, Evaluation, Job, Promotion
-from app.http.pagination import PageRequest, Slice, paginate
+from app.http.pagination import PageRequest, Slice, json_size, paginate
 from app.jobs.states import OPEN
 
 LARGEST_SEARCH = 100
@@ -50,13 +50,20 @@ def steps_per_second(session: Session, workload_id: str) -> float | None:
 def listed(session: Session, workload_id: str, request: PageRequest) -> Slice[Agent]:
     """A workload's agents, newest first."""
     statement = select(Agent).where(Agent.workload_id == workload_id)
-    return paginate(session, statement, [Agent.version], request, descending=True)
+    return paginate(
+        session, statement, [Agent.version], request, descending=True, weigh=lambda row: json_size(row.report)
+    )
 
 
 def promotions(session: Session, workload_id: str, request: PageRequest) -> Slice[Promotion]:
     """Changes of a workload's champions, newest first."""
     statement = select(Promotion).where(Promotion.workload_id == workload_id)
-    return paginate(session, statement, [Promotion.created_at, Promotion.id], request, descending=True)
+    keys = [Promotion.created_at, Promotion.id]
+    return paginate(session, statement, keys, request, descending=True, weigh=_weight)
+
+
+def _weight(row: Promotion) -> int:
+    return json_size([row.reason, row.figures])
 
 
 def artifact(session: Session, workload_id: str, version: int) -> Artifact | None:

@@ -10,7 +10,7 @@ from fastapi.responses import StreamingResponse
 from app.audit import service
 from app.audit.schemas import AuditRead
 from app.http.dependencies import FromDatabase, Tenant, problems
-from app.http.pagination import Page, Paging, page
+from app.http.pagination import Page, Paging, joined, page
 
 router = APIRouter(tags=["audit"])
 
@@ -46,4 +46,4 @@ def listed(
     if media is None:
         return page(request, service.listed(database, tenant, paging, action), service.read)
     lines = EXPORTS[media](service.every(database, tenant, action))
-    return StreamingResponse(lines, media_type=media, headers={"Cache-Control": "no-store"})
+    return StreamingResponse(joined(lines), media_type=media, headers={"Cache-Control": "no-store"})

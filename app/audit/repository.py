@@ -6,7 +6,7 @@ from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
 from app.database.tables import AuditEntry
-from app.http.pagination import PageRequest, Slice, paginate
+from app.http.pagination import PageRequest, Slice, json_size, paginate
 
 
 def add(session: Session, entry: AuditEntry) -> None:
@@ -16,7 +16,12 @@ def add(session: Session, entry: AuditEntry) -> None:
 
 def listed(session: Session, tenant: str | None, request: PageRequest, action: str | None) -> Slice[AuditEntry]:
     """Entries of a tenant (of all with None), newest first; ``action``: those alone, or all that begin with it."""
-    return paginate(session, _chosen(tenant, action), [AuditEntry.created_at, AuditEntry.id], request, descending=True)
+    keys = [AuditEntry.created_at, AuditEntry.id]
+    return paginate(session, _chosen(tenant, action), keys, request, descending=True, weigh=_weight)
+
+
+def _weight(row: AuditEntry) -> int:
+    return json_size([row.actor, row.target, row.detail])
 
 
 def _chosen(tenant: str | None, action: str | None) -> Select[AuditEntry]:

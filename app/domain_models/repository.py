@@ -8,7 +8,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.database.tables import DomainModel
-from app.http.pagination import PageRequest, Slice, paginate
+from app.http.pagination import PageRequest, Slice, json_size, paginate
 
 
 class Table(NamedTuple):
@@ -32,7 +32,9 @@ def latest_version(session: Session, workload_id: str) -> int | None:
 def listed(session: Session, workload_id: str, request: PageRequest) -> Slice[DomainModel]:
     """A workload's models, newest first."""
     statement = select(DomainModel).where(DomainModel.workload_id == workload_id)
-    return paginate(session, statement, [DomainModel.version], request, descending=True)
+    return paginate(
+        session, statement, [DomainModel.version], request, descending=True, weigh=lambda row: json_size(row.report)
+    )
 
 
 def table(session: Session, workload_id: str, version: int | None = None) -> Table | None:

@@ -40,7 +40,11 @@ def listed(session: Session, tenant: str, request: PageRequest, workload_id: str
     if workload_id is not None:
         statement = statement.where(Evaluation.workload_id == workload_id)
     keys = [Evaluation.created_at, Evaluation.id]
-    return paginate(session, statement, keys, request, descending=True, weigh=lambda row: json_size(row.request))
+    return paginate(session, statement, keys, request, descending=True, weigh=_weight)
+
+
+def _weight(row: Evaluation) -> int:
+    return json_size([row.request, row.verdicts])
 
 
 def stored(session: Session, workload_id: str) -> list[Stored]:

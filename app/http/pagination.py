@@ -9,12 +9,13 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, Generic, TypeVar
 
 from fastapi import Depends, Query, Request
+from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 from sqlalchemy import Select, literal, tuple_
 from sqlalchemy.orm import InstrumentedAttribute, Session
@@ -24,8 +25,12 @@ from app.errors import FieldError, Invalid
 
 MAXIMUM_LIMIT = 500
 DEFAULT_LIMIT = 50
-HEAVIEST_PAGE = 8 << 20
-"""Bytes of a page whose rows may be large; its first row is there in any case."""
+HEAVIEST_PAGE = 900_000
+"""Bytes of a page whose rows may be large, so that its answer has at most 1 MB; its first row is there in any case."""
+ROW = 500
+"""Bytes of a row beside what is weighed: times, numbers and names."""
+PIECE = 1 << 16
+"""Characters of which an answer is sent in pieces."""
 AT_ONCE = 25
 """Such rows are read so many at a time."""
 
@@ -135,7 +140,7 @@ def _read(session: Session, statement: Select[Row], weigh: Callable[[Row], int] 
     rows, weight = list[Row](), 0
     with session.scalars(statement.execution_options(yield_per=AT_ONCE)) as found:
         for row in found:
-            weight += weigh(row)
+            weight += ROW + weigh(row)
             if rows and weight > HEAVIEST_PAGE:
                 return rows, True
             rows.append(row)
@@ -153,8 +158,37 @@ def _python_type(key: InstrumentedAttribute[Any]) -> type:
 
 def page(request: Request, found: Slice[Row], convert: Callable[[Row], Item]) -> Page[Item]:
     """A slice as answered: items converted, and the link to the next page with the caller's own parameters."""
-    following = None
-    if found.cursor is not None:
-        url = request.url.include_query_params(cursor=found.cursor)
-        following = f"{url.path}?{url.query}"
-    return Page(items=[convert(row) for row in found.rows], next=following)
+    return Page(items=[convert(row) for row in found.rows], next=_following(request, found))
+
+
+def _following(request: Request, found: Slice[Row]) -> str | None:
+    if found.cursor is None:
+        return None
+    url = request.url.include_query_params(cursor=found.cursor)
+    return f"{url.path}?{url.query}"
+
+
+def streamed(request: Request, found: Slice[Row], convert: Callable[[Row], Item]) -> StreamingResponse:
+    """The same as ``page``, sent item by item: where one row may be larger than an answer should be."""
+
+    def texts() -> Iterator[str]:
+        yield '{"items":['
+        for number, row in enumerate(found.rows):
+            text = convert(row).model_dump_json(by_alias=True)
+            yield "," if number else ""
+            yield from (text[at : at + PIECE] for at in range(0, len(text), PIECE))
+        yield f'],"next":{json.dumps(_following(request, found))}}}'
+
+    return StreamingResponse(joined(texts()), media_type="application/json")
+
+
+def joined(texts: Iterable[str]) -> Iterator[str]:
+    """Texts, the short ones put together: each that is sent costs the event loop a part that is always the same."""
+    kept, length = list[str](), 0
+    for text in texts:
+        kept.append(text)
+        length += len(text)
+        if length >= PIECE:
+            yield "".join(kept)
+            kept, length = [], 0
+    yield "".join(kept)

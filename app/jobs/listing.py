@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session, defer
 from app.database.base import UtcDateTime
 from app.database.clock import Clock, database_time
 from app.database.tables import Job, JobEvent, Workload
-from app.http.pagination import PageRequest, Slice, paginate
+from app.http.pagination import PageRequest, Slice, json_size, paginate
 from app.jobs.states import WAITING
 
 
@@ -29,7 +29,12 @@ def listed(
         statement = statement.where(Job.workload_id == workload_id)
     if state is not None:
         statement = statement.where(Job.state.in_((state, WAITING) if state == "running" else (state,)))
-    return paginate(session, statement, [Job.created_at, Job.id], request, descending=True)
+    keys = [Job.created_at, Job.id]
+    return paginate(session, statement, keys, request, descending=True, weigh=_weight)
+
+
+def _weight(row: Job) -> int:
+    return json_size([row.error, row.result])
 
 
 def workload_names(session: Session, workload_ids: Sequence[str]) -> dict[str, str]:

@@ -23,7 +23,7 @@ from app.http.dependencies import (
 from app.http.exchange import Exchange
 from app.http.fast_path import Answer, HotRoute
 from app.http.idempotency.once import IdempotentPost
-from app.http.pagination import Page, Paging, page
+from app.http.pagination import Page, Paging, page, streamed
 from app.http.query import check_query, query_values
 from app.keys import service as keys
 from app.kinds.contract.inputs import LARGEST_ITERATION, number_at
@@ -112,13 +112,17 @@ def delete(run: RunId, database: FromDatabase, tenant: Tenant) -> None:
     service.delete(database, tenant, run)
 
 
-@router.get("/{run}/iterations", operation_id="list_iterations", summary="List iterations", responses=problems(404))
-def iterations(
-    request: Request, run: RunId, database: FromDatabase, tenant: Tenant, paging: Paging
-) -> Page[IterationRead]:
+@router.get(
+    "/{run}/iterations",
+    operation_id="list_iterations",
+    summary="List iterations",
+    response_model=Page[IterationRead],
+    responses=problems(404),
+)
+def iterations(request: Request, run: RunId, database: FromDatabase, tenant: Tenant, paging: Paging) -> Response:
     """List a run's reported iterations with their decisions, in order, page by page."""
     found, kind = service.iterations(database, tenant, run, paging)
-    return page(request, found, lambda row: service.read_iteration(row, kind))
+    return streamed(request, found, lambda row: service.read_iteration(row, kind))
 
 
 async def put_iteration(request: Exchange) -> Answer:

@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session, defer
 from app.database.tables.iteration import Iteration
 from app.database.tables.run import Run
 from app.database.tables.workload import Workload
-from app.http.pagination import PageRequest, Slice, paginate
+from app.http.pagination import AT_ONCE, HEAVIEST_PAGE, ROW, PageRequest, Slice, encode_cursor, json_size, paginate
 from app.kinds.contract.run_outcome import RunOutcome
 from app.runs.outcomes import Staleness, having, silence
 
@@ -235,9 +235,31 @@ def listed(session: Session, tenant: str, request: PageRequest, rule: Staleness,
     if chosen.outcome is not None:
         query = query.where(having(chosen.outcome, rule))
     found = paginate(session, query, [Run.created_at, Run.id], request, descending=True)
-    wanted = _loaded(rule).options(_WITHOUT_STATE).where(Run.id.in_([run.id for run in found.rows]))
-    known = {row[0].id: Loaded(*row) for row in session.execute(wanted)}  # without those deleted a moment ago
-    return Slice([known[run.id] for run in found.rows if run.id in known], found.cursor)
+    wanted = _loaded(rule).options(_WITHOUT_STATE)
+
+    def load(ids: Sequence[str]) -> dict[str, Loaded]:
+        return {row[0].id: Loaded(*row) for row in session.execute(wanted.where(Run.id.in_(ids)))}
+
+    return _light(found, load)
+
+
+def _light(found: Slice[Run], load: Callable[[Sequence[str]], dict[str, Loaded]]) -> Slice[Loaded]:
+    """As many of the runs, each with its last iteration, as a page may have by their decisions."""
+    rows, weight = list[Loaded](), 0
+    for first in range(0, len(found.rows), AT_ONCE):
+        some = [run.id for run in found.rows[first : first + AT_ONCE]]
+        known = load(some)
+        for loaded in (known[run] for run in some if run in known):  # without those deleted a moment ago
+            weight += ROW + json_size([_decision(loaded), loaded.run.start, loaded.run.drift])
+            if rows and weight > HEAVIEST_PAGE:
+                last = rows[-1].run
+                return Slice(rows, encode_cursor([last.created_at, last.id]))
+            rows.append(loaded)
+    return Slice(rows, found.cursor)
+
+
+def _decision(loaded: Loaded) -> dict[str, Any]:
+    return loaded.last.decision if loaded.last else loaded.run.decision
 
 
 def iteration(session: Session, run: str, number: int) -> Iteration | None:

@@ -17,7 +17,7 @@ from fastapi.responses import StreamingResponse
 from app.errors import FieldError, TooLarge, TooManyRequests, UnsupportedMedia
 from app.http.dependencies import FromDatabase, FromSettings, Tenant, UtcTime, WorkloadName, problems
 from app.http.idempotency.once import IdempotentUpload, Once
-from app.http.pagination import Page, Paging, page
+from app.http.pagination import Page, Paging, page, streamed
 from app.kinds.contract.samples import FILE, Format
 from app.kinds.registry import AnyExecution
 from app.samples import service
@@ -213,7 +213,8 @@ def listed(
     media_type = preferred(accept, EXPORTS)
     if media_type is not None:
         return StreamingResponse(export(database, tenant, workload, media_type, execution), media_type=media_type)
-    return page(request, *service.listed(database, tenant, workload, paging, execution, reports=reports))
+    answer = streamed if reports else page
+    return answer(request, *service.listed(database, tenant, workload, paging, execution, reports=reports))
 
 
 @router.delete(

@@ -8,7 +8,7 @@ from itertools import chain, islice
 from app.database.engine import Database
 from app.database.tables import Execution
 from app.errors import FieldError, Invalid, NotAcceptable
-from app.http.pagination import PageRequest
+from app.http.pagination import PageRequest, joined
 from app.kinds.contract.samples import Export, SampleCodec
 from app.samples import service
 
@@ -55,7 +55,7 @@ def export(database: Database, tenant: str, name: str, media_type: str, executio
         message = f"must name one execution: {media_type} holds one, and the workload has {many}"
         raise Invalid(f"execution {message}", errors=[FieldError("/query/execution", message, None)])
     pages = _pages(database, tenant, name, execution)
-    return _text(how, codec, chain([next(pages)], pages))
+    return joined(_text(how, codec, chain([next(pages)], pages)))
 
 
 def _pages(database: Database, tenant: str, name: str, execution: str | None) -> Iterator[list[Execution]]:

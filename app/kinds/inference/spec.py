@@ -8,8 +8,10 @@ from app.kinds.fields import Counted, NonNegative, Positive, Slug, Strict
 
 LARGEST_BATCH, LARGEST_QUEUE = 1_024, 10_000
 MOST_ACTIONS = 4_096
-MOST_WAITING = 20_000
-"""Requests of all users together: a report reads and writes them all, 20,000 in about 5 ms."""
+MOST_WAITING = 10_000
+"""Requests of all users together: a report reads and writes them all, and a decision may name all of them."""
+MOST_SERVERS = 1_000
+"""Of all classes together: a decision may start a batch on each of them."""
 SHORTEST_CONTROL = 0.1
 """Seconds. Servers go on in seconds, and what is reported comes some milliseconds late: of less a count of what came is
 noise. A log is counted by such intervals, and an episode in training decides at the end of each."""
@@ -19,7 +21,7 @@ MOST_INTERVALS = 10_000
 """Of an episode, each with a decision: they bound what an episode costs where nothing comes."""
 
 Named = TypeVar("Named", "Variant", "ServerClass", "User")
-Count = Annotated[int, Field(ge=0, le=1_000)]
+Count = Annotated[int, Field(ge=0, le=MOST_SERVERS)]
 
 
 class Variant(Strict):
@@ -34,7 +36,7 @@ class ServerClass(Strict):
 
     name: Slug
     minimum: Count = 1
-    maximum: Annotated[int, Field(ge=1, le=1_000)]
+    maximum: Annotated[int, Field(ge=1, le=MOST_SERVERS)]
     cores: Positive = Field(default=1.0, description="cores or GPUs of one server")
     price_per_hour: NonNegative = Field(default=0.0, description="price of one server while it is on or starting")
     startup_seconds: NonNegative = Field(default=0.0, description="time from ordering a server to its first batch")
@@ -89,6 +91,13 @@ def _unique(named: tuple[Named, ...]) -> tuple[Named, ...]:
     return named
 
 
+def _few(servers: tuple[ServerClass, ...]) -> tuple[ServerClass, ...]:
+    count = sum(one.maximum for one in servers)
+    if count > MOST_SERVERS:
+        raise ValueError(f"maximum of all server classes together must be at most {MOST_SERVERS:,}: {count:,}")
+    return servers
+
+
 def _ascending(batches: tuple[int, ...]) -> tuple[int, ...]:
     if list(batches) != sorted(set(batches)):
         raise ValueError(f"batch sizes must ascend: {list(batches)}")
@@ -101,7 +110,13 @@ class InferenceSpec(Strict):
     name: Slug
     kind: Literal["inference"]
     variants: Annotated[tuple[Variant, ...], Field(min_length=1, max_length=16), Counted(), AfterValidator(_unique)]
-    servers: Annotated[tuple[ServerClass, ...], Field(min_length=1, max_length=8), Counted(), AfterValidator(_unique)]
+    servers: Annotated[
+        tuple[ServerClass, ...],
+        Field(min_length=1, max_length=8),
+        Counted(),
+        AfterValidator(_unique),
+        AfterValidator(_few),
+    ]
     users: Annotated[tuple[User, ...], Field(min_length=1, max_length=32), Counted(), AfterValidator(_unique)]
     batches: Annotated[
         tuple[Annotated[int, Field(ge=1, le=LARGEST_BATCH)], ...],

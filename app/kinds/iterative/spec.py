@@ -10,7 +10,10 @@ from app.kinds.fields import Counted, Finite, Name, NonNegative, Positive, Proba
 
 SECONDS = "iteration_seconds"  # the metric that is always there: it is what costs are billed by
 MAXIMUM_ALLOCATIONS = 20_000
-MAXIMUM_ACTIONS = 2_000
+MAXIMUM_ACTIONS = 1_000
+MAXIMUM_WEIGHED = 6_000
+"""Joint actions times metrics, of which a decision weighs each: in some 15 ms, on the event loop."""
+Unit = Annotated[str, Field(max_length=63)]
 NEAR = 0.1
 """Of a set point, within which it counts as met."""
 ROUNDING = 1e-9
@@ -21,7 +24,7 @@ class Resource(Strict):
     """Something that is allocated in equal steps between two bounds."""
 
     name: Name
-    unit: str = ""
+    unit: Unit = ""
     minimum: NonNegative
     maximum: NonNegative
     step: Positive = 1.0
@@ -85,7 +88,7 @@ class Metric(Strict):
     """A quantity measured in each iteration; without a target it is only recorded and predicted."""
 
     name: Name
-    unit: str = ""
+    unit: Unit = ""
     target: Target | None = None
     goal: Literal["at_most", "at_least", "track"] = "at_most"
     scope: Literal["iteration", "run"] = Field(
@@ -235,6 +238,11 @@ class IterativeSpec(Strict):
         actions = math.prod(2 * r.max_steps + 1 for r in self.resources)
         if actions > MAXIMUM_ACTIONS:
             raise ValueError(f"max_steps gives {actions} joint actions; at most {MAXIMUM_ACTIONS} are accepted")
+        if actions * len(self.metrics) > MAXIMUM_WEIGHED:
+            raise ValueError(
+                f"max_steps gives {actions} joint actions with {len(self.metrics)} metrics each; at most "
+                f"{MAXIMUM_WEIGHED} together are accepted"
+            )
         return self
 
 

@@ -8,7 +8,8 @@ from app.kinds.fields import Counted, NonNegative, Positive, Slug, Strict
 from app.kinds.workflow.scheduling.rules import RULES
 
 TERMS = ("slowdown", "wait", "makespan", "deadline", "utilisation", "cost")
-MAXIMUM_NODES = 100_000
+MAXIMUM_NODES = 4_096
+"""Of all types together: a decision may order all of them at once, by name."""
 
 Count = Annotated[int, Field(ge=0, le=MAXIMUM_NODES)]
 Backfilling = Literal["none", "rls", "easy", "conservative"]
@@ -71,6 +72,13 @@ def _unique(nodes: tuple[NodeType, ...]) -> tuple[NodeType, ...]:
     return nodes
 
 
+def _few(nodes: tuple[NodeType, ...]) -> tuple[NodeType, ...]:
+    count = sum(node.maximum for node in nodes)
+    if count > MAXIMUM_NODES:
+        raise ValueError(f"maximum of all node types together must be at most {MAXIMUM_NODES:,}: {count:,}")
+    return nodes
+
+
 def _known(strategy: str) -> str:
     if strategy not in (*STRATEGIES, AGENT):
         raise ValueError(f"unknown strategy; known: {', '.join((*STRATEGIES, AGENT))}")
@@ -82,7 +90,13 @@ class WorkflowSpec(Strict):
 
     name: Slug
     kind: Literal["workflow"]
-    nodes: Annotated[tuple[NodeType, ...], Field(min_length=1, max_length=16), Counted(), AfterValidator(_unique)]
+    nodes: Annotated[
+        tuple[NodeType, ...],
+        Field(min_length=1, max_length=16),
+        Counted(),
+        AfterValidator(_unique),
+        AfterValidator(_few),
+    ]
     weights: Objective = Objective()
     limits_per_user: Limits = Limits()
     strategy: Annotated[Slug, AfterValidator(_known)] = Field(

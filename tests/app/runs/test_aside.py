@@ -194,7 +194,7 @@ def test_a_run_holds_a_bounded_number_of_jobs_at_once(database: Database) -> Non
 
     async def go() -> None:
         assert (await taker.report(TENANT, runs[0], 0, large(MOST_JOBS)))[0] == 201
-        with pytest.raises(InvalidInput, match="at most 4,000 jobs") as refused:
+        with pytest.raises(InvalidInput, match="at most 2,000 jobs") as refused:
             await taker.report(TENANT, runs[0], 1, json.dumps(more).encode())
         assert (refused.value.errors[0].pointer, refused.value.errors[0].value) == ("/submitted", MOST_JOBS + 1)
         leaves = {**more, "ended": [{"job": "j7"}]}

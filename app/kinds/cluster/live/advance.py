@@ -10,7 +10,7 @@ import numpy as np
 from app.kinds.cluster import jobs as table
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.live import counting, learning, measured, records
-from app.kinds.cluster.live.report import MOST_CELLS, MOST_JOBS, EncodedReport, EncodedSubmitted
+from app.kinds.cluster.live.report import MOST_CELLS, MOST_JOBS, MOST_NAMES, EncodedReport, EncodedSubmitted
 from app.kinds.cluster.live.state import ClusterState
 from app.kinds.contract.inputs import Contradiction, FieldIssue, InvalidInput
 
@@ -41,6 +41,7 @@ def advance(layout: Layout, state: ClusterState, report: EncodedReport) -> Clust
     capacity = _capacity(layout, state, report)
     stay, new = _stay(state, report), _new(state, report)
     _check_few(len(layout.capacity), sum(stay), len(new))
+    _check_names(state, stay, [report.submitted[at].job for at in new])
     jobs = table.pass_time(state.jobs, report.at, report.at - state.now, layout.demotion)
     finished = _finished(state, report, stay)
     told = records.trained(state.records, state.jobs, report.at - state.now)
@@ -99,6 +100,15 @@ def _check_few(nodes: int, stay: int, new: int) -> None:
     if new and stay + new > most:
         accepted = f"must leave at most {most:,} jobs that wait or run in the run at once, on {nodes:,} nodes"
         raise InvalidInput([FieldIssue("/submitted", accepted, stay + new)])
+
+
+def _check_names(state: ClusterState, stay: Sequence[bool], new: Sequence[str]) -> None:
+    """No longer names than an answer may have that tells of all jobs."""
+    names = [name for name, stays in zip(state.names, stay, strict=True) if stays]
+    length = sum(len(name.encode()) for name in (*names, *new)) if new else 0
+    if length > MOST_NAMES:
+        accepted = f"must leave jobs whose names have at most {MOST_NAMES:,} bytes together"
+        raise InvalidInput([FieldIssue("/submitted", accepted, length)])
 
 
 def _moment(job: EncodedSubmitted, report: EncodedReport) -> float:

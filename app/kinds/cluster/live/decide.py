@@ -161,13 +161,15 @@ def _beside(names: Sequence[str], neighbours: Neighbours, held: Integers, change
 
 
 def _changes(layout: Layout, state: ClusterState, held: Integers, changed: Integers, left: Floats) -> list[Change]:
-    gone = np.any(state.jobs.held[changed] > state.capacity, axis=1).tolist()
-    moves = trades(state.jobs.held[changed], held[changed])
-    before, after = state.jobs.gpus[changed].tolist(), held[changed].sum(axis=1).tolist()
+    given = held[changed].astype(np.int16)
+    had_before = state.jobs.held[changed].astype(np.int16)
+    gone = np.any(had_before > state.capacity, axis=1).tolist()
+    moves = trades(had_before, given)
+    before, after = state.jobs.gpus[changed].tolist(), given.sum(axis=1).tolist()
     waited = (state.now - state.jobs.submitted - state.jobs.running)[changed].tolist()
-    rows, columns = np.nonzero(held[changed])
+    rows, columns = np.nonzero(given)
     nodes: list[dict[str, int]] = [{} for _ in before]
-    for row, column, gpus in zip(rows.tolist(), columns.tolist(), held[changed][rows, columns].tolist(), strict=True):
+    for row, column, gpus in zip(rows.tolist(), columns.tolist(), given[rows, columns].tolist(), strict=True):
         nodes[row][layout.nodes[column]] = gpus
     names = [state.names[at] for at in changed.tolist()]
     times = [(_finite(old), _finite(new)) for old, new in left.tolist()]

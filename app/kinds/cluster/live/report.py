@@ -27,10 +27,12 @@ from app.kinds.fields import (
     Time,
 )
 
-MOST_JOBS = 4_000
+MOST_JOBS = 2_000
 """That wait or run in a run at once, or that a list of a report names."""
-MOST_CELLS = 4_000_000
+MOST_CELLS = 1_000_000
 """Jobs times nodes of a run: what each job has on each node is one table."""
+MOST_NAMES = 200_000
+"""Bytes of the names of the jobs in a run: a decision may name all of them."""
 Id = Annotated[str, Field(min_length=1, max_length=255)]
 Gpus = Annotated[int, Field(ge=1, le=1_000_000)]
 Samples = Annotated[int, Field(ge=1, le=10**9)]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from app.kinds.cluster.jobs import Integers
+Counts = NDArray[np.signedinteger[Any]]
 
 
-def trades(before: Integers, after: Integers) -> list[dict[int, int]]:
+def trades(before: Counts, after: Counts) -> list[dict[int, int]]:
     """GPUs by the other job, for each of C jobs that change from ``before`` to ``after``, [C, N] each.
 
     A job that has more in the end is told whom they come from, one that has fewer where they went; GPUs that were free,
@@ -28,7 +30,7 @@ def trades(before: Integers, after: Integers) -> list[dict[int, int]]:
     return [dict(one) for one in given]
 
 
-def _matched(column: Integers) -> list[tuple[int, int, int]]:
+def _matched(column: Counts) -> list[tuple[int, int, int]]:
     """Giver, taker and GPUs on one node, [C]."""
     givers, takers = np.flatnonzero(column < 0), np.flatnonzero(column > 0)
     left, wanted = (-column[givers]).tolist(), column[takers].tolist()

@@ -16,9 +16,11 @@ from app.kinds.contract.report_reading import decoded
 from app.kinds.fields import Strict
 from app.kinds.inference.samples.limits import LARGEST, LATEST
 
+LONGEST_ID = 63
+"""Characters of a request's name: a decision names every request that it starts or drops."""
 LARGEST_REPORT = 10_000
 Id = Annotated[str, Field(min_length=1, max_length=255)]
-RequestId = Annotated[str, Field(pattern=r"^[^#]", max_length=255)]
+RequestId = Annotated[str, Field(pattern=r"^[^#]", max_length=LONGEST_ID)]
 BatchSize = Annotated[int, Field(ge=1, le=1_024)]
 Moment = Annotated[float, Field(ge=0, le=LATEST, allow_inf_nan=False)]
 Took = Annotated[float, Field(gt=0, le=LARGEST, allow_inf_nan=False)]
@@ -73,7 +75,7 @@ class InferenceReport(Strict):
 
 
 Text = Annotated[str, Meta(min_length=1, max_length=255)]
-Given = Annotated[str, Meta(pattern="^[^#]", max_length=255)]
+Given = Annotated[str, Meta(pattern="^[^#]", max_length=LONGEST_ID)]
 Size = Annotated[int, Meta(ge=1, le=1_024)]
 Time = Annotated[float, Meta(ge=0, le=LATEST)]
 TookNumber = Annotated[float, Meta(gt=0, le=LARGEST)]

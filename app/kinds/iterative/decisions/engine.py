@@ -50,6 +50,9 @@ class Kept(msgspec.Struct, frozen=True):
     memories: memory.Memories = memory.NOTHING
 
 
+FEW_ANNOUNCED = 100  # reading and weighing them takes some 3 ms
+
+
 class IterativeEngine:
     """Decides for runs of iterations; a run's state is ``Kept``."""
 
@@ -84,9 +87,10 @@ class IterativeEngine:
         """What one iteration used and measured."""
         return decode(body)
 
-    def takes_long(self, compiled: Compiled, state: object, report: EncodedReport) -> bool:  # noqa: ARG002
-        """No: the most actions that a spec may have take 2 ms."""
-        return False
+    def takes_long(self, compiled: Compiled, state: Kept, report: EncodedReport) -> bool:  # noqa: ARG002
+        """Whether many iterations are announced, by this report or before."""
+        announced = report.upcoming if isinstance(report.upcoming, list) else state.upcoming
+        return len(announced) > FEW_ANNOUNCED
 
     def read(self, compiled: Compiled, state: object, iteration: int, report: EncodedReport) -> Read:  # noqa: ARG002
         """The report in the layout's order; any state takes it, up to the workload's last iteration.

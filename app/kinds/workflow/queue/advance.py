@@ -10,7 +10,7 @@ from app.kinds.contract.inputs import Contradiction, FieldIssue, InvalidInput
 from app.kinds.workflow.formats.check import Edges, cycle_issue
 from app.kinds.workflow.layout import GIGA, Layout
 from app.kinds.workflow.plans.plan import reported
-from app.kinds.workflow.queue.report import MOST_TASKS, QueuedTask, QueueReport, RunningTask
+from app.kinds.workflow.queue.report import MOST_EDGES, MOST_NAMES, MOST_TASKS, QueuedTask, QueueReport, RunningTask
 from app.kinds.workflow.queue.state import (
     COLUMNS,
     MOST_USERS,
@@ -110,6 +110,7 @@ def advance(layout: Layout, state: State, report: QueueReport) -> State:
         message = f"must be at least {state.now:g}, the time of the last report: time does not go backwards"
         raise Contradiction([FieldIssue("/now", message, report.now)])
     _once(draft)
+    _few_edges(report)
     _raise(draft)
     _nodes(draft)
     _queued(draft)
@@ -137,6 +138,19 @@ def _few(draft: Draft) -> None:
     if there > MOST_TASKS and draft.new < len(draft.columns["names"]):
         message = f"must leave at most {MOST_TASKS:,} tasks that wait or run in the queue at once"
         raise InvalidInput([FieldIssue("/queued", message, there)])
+    names = draft.columns["names"]
+    length = sum(len(name.encode()) for name in names) if draft.new < len(names) else 0
+    if length > MOST_NAMES:
+        message = f"must leave tasks whose ids have at most {MOST_NAMES:,} bytes together"
+        raise InvalidInput([FieldIssue("/queued", message, length)])
+
+
+def _few_edges(report: QueueReport) -> None:
+    """No more dependencies in a report than are read within its memory."""
+    edges = sum(len(task.parents) for task in (*report.queued, *report.running))
+    if edges > MOST_EDGES:
+        message = f"must name at most {MOST_EDGES:,} parents of all tasks together"
+        raise InvalidInput([FieldIssue("/queued", message, edges)])
 
 
 def _inputs(parents: Parents) -> Inputs:

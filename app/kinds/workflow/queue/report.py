@@ -14,9 +14,12 @@ from app.kinds.workflow.spec import MAXIMUM_NODES
 
 Id = Annotated[str, Field(min_length=1, max_length=255)]
 NodeState = Literal["off", "starting", "up", "failed"]
-MOST_TASKS = 15_000
+MOST_TASKS = 5_000
 """That wait or run in a run at once, or that a list of a report names."""
-MOST_PARENTS = 10_000
+MOST_NAMES = 300_000
+"""Bytes of the ids of those that wait or run: a decision may name all of them."""
+MOST_PARENTS, MOST_EDGES = 10_000, 100_000
+"""Of a task, and of all tasks of a report."""
 
 
 class Parent(Strict):
