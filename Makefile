@@ -15,7 +15,7 @@ export UV_HTTP_TIMEOUT ?= 180
 # Tests start dozens of processes: without compiled modules on disk each would compile all that it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup test mutants lint audit bench demo docs openapi clean
+.PHONY: setup test test-all mutants lint audit bench demo docs openapi clean
 
 setup: $(STAMP)
 
@@ -29,8 +29,13 @@ $(STAMP): pyproject.toml constraints.txt
 # Tests run side by side, and arrays are small: threads of their own would only wait for one another. A third of the
 # processes waits for servers at any time, so there is one more of them than cores. Loops are compiled with little
 # optimisation: that takes most of the time of compiling, and no test plays for long. They are kept apart from others.
+PYTEST := NUMBA_OPT=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadgroup
 test: setup
-	NUMBA_OPT=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadgroup $(ARGS)
+	$(PYTEST) -m "not slow" $(ARGS)
+
+# And those that train for long, or start and kill servers.
+test-all: test
+	$(PYTEST) -m slow $(ARGS)
 
 # Would the tests notice a fault? `make mutants ARGS="guard lease --most 20 --seed 3"`; takes hours in full.
 mutants: setup
