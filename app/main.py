@@ -26,37 +26,32 @@ from app.audit import endpoints as audit
 from app.charts.text import use_currency
 from app.dashboard import api_docs
 from app.dashboard import endpoints as dashboard
-from app.dashboard.error_page import error_page
+from app.dashboard.rendering import error_page
 from app.database.engine import Database
 from app.decisions import endpoints as decisions
-from app.decisions.compiled import CompiledWorkloads
+from app.decisions.service import CompiledWorkloads
 from app.domain_models import endpoints as domain_models
 from app.drift import endpoints as drift
-from app.drift.metering import DriftMeter
+from app.drift.detector import DriftMeter
 from app.evaluations import endpoints as evaluations
 from app.exogenous import endpoints as exogenous
 from app.http import health, problems
 from app.http.caller import Quotas
-from app.http.characters import storable
 from app.http.dependencies import Problem
 from app.http.dependencies import problems as documented
 from app.http.gateway import Gateway
-from app.http.health import ServiceCollector
-from app.http.known_query import known_query
-from app.http.metering import LogMeter, RequestMeter
-from app.http.observing import observer
-from app.http.schema import SERVERS, document_keys, only_unions
+from app.http.health import LogMeter, RequestMeter, ServiceCollector, observer
+from app.http.problems import SERVERS, document_keys, only_unions
+from app.http.query import known_query, storable
 from app.jobs import endpoints as jobs
 from app.keys import endpoints as keys
-from app.keys.access import Access
-from app.keys.documented import document_access
+from app.keys.access import Access, document_access
 from app.keys.guard import KeyGuard
-from app.keys.rates import Rates
-from app.keys.ring import KeyRing
-from app.keys.run_tokens import RunTokens
+from app.keys.ring import KeyRing, Rates
+from app.keys.service import RunTokens
 from app.retention import endpoints as retention
 from app.runs import endpoints as runs
-from app.runs.live import StartedRuns
+from app.runs.deciding import StartedRuns
 from app.runs.outcomes import Staleness
 from app.samples import endpoints as samples
 from app.settings import Settings, get_settings

@@ -31,7 +31,7 @@ from benchmarks.problems import EXACT, WITHOUT_TABLE, Problem, alone, problem
 from workers.evaluation.statistics import mean_interval
 from workers.kinds.iterative.evaluation.judge import Evaluator
 from workers.kinds.iterative.evaluation.optimum import NoOptimum, plan, solve
-from workers.kinds.iterative.training.train import training
+from workers.kinds.iterative.training import training
 from workers.learning.training.request import Request
 
 GAP, SECONDS = 0.02, 60.0

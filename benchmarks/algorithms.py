@@ -20,9 +20,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.problems import PROBLEMS, problem
-from workers.evaluation.equivalence import MARGIN, Equivalence
-from workers.evaluation.statistics import mean_interval
-from workers.kinds.iterative.training.train import training
+from workers.evaluation.statistics import MARGIN, Equivalence, mean_interval
+from workers.kinds.iterative.training import training
 from workers.learning.training.request import Request
 
 ALGORITHMS = ("tabular_q", "dueling_double_dqn", "a2c", "vtrace")

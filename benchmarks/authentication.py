@@ -27,7 +27,7 @@ def serve(port: int, folder: Path, sort: str) -> None:
     """The server process: ``guarded``, ``open``, or ``blind``, which is open and looks for no keys."""
     import uvicorn
 
-    from app.cli.server.api import configuration
+    from app.cli.server.serve import configuration
 
     settings = Settings(port=port, data_dir=folder)
     config = configuration(settings, Database(settings.database_url, settings))

@@ -22,8 +22,8 @@ from app.domain_models import service as domain_models
 from app.evaluations import service as evaluations
 from app.evaluations.schemas import Verdict
 from app.evaluations.service import Evaluated
-from app.kinds.forecasting.forecaster import Forecaster, written
-from app.kinds.forecasting.naive import Last
+from app.kinds.forecasting.answer import Forecaster, written
+from app.kinds.forecasting.families import Last
 from app.kinds.forecasting.series import Series
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.spec import InferenceSpec

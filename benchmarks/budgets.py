@@ -25,10 +25,10 @@ from typing import Any, NamedTuple
 
 import uvicorn
 
-from app.cli.server.api import configuration
+from app.cli.server.serve import configuration
 from app.database.engine import Database
 from app.keys import service as keys
-from app.keys.schemas import KeyRequest
+from app.keys.service import KeyRequest
 from app.settings import Settings
 from benchmarks.api_speed import Row
 from benchmarks.budget_cases import CASES, Case, Sent, World, dumped

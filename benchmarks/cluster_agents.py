@@ -33,28 +33,32 @@ from typing import Any
 
 import numpy as np
 
-from app.kinds.cluster.allocation.completion import USUAL, Constants, completing, soonest
-from app.kinds.cluster.allocation.fairness import goodput
-from app.kinds.cluster.allocation.optimus import optimus
-from app.kinds.cluster.allocation.shares import equal_share, fifo, srtf
-from app.kinds.cluster.allocation.situation import Rule
-from app.kinds.cluster.allocation.slaq import slaq
-from app.kinds.cluster.allocation.tiresias import tiresias
 from app.kinds.cluster.layout import Layout
+from app.kinds.cluster.placement import Rule
 from app.kinds.cluster.spec import ClusterSpec
+from app.kinds.cluster.strategies import (
+    USUAL,
+    Constants,
+    completing,
+    equal_share,
+    fifo,
+    goodput,
+    optimus,
+    slaq,
+    soonest,
+    srtf,
+    tiresias,
+)
 from app.policies.base import Published
 from benchmarks.cluster_goodput import GOAL, WORKLOADS, interval
 from benchmarks.cluster_learned import trained
 from workers.evaluation.statistics import mean_interval
-from workers.kinds.cluster.estimation.experience import Experience
+from workers.kinds.cluster.estimation.fit import Experience
 from workers.kinds.cluster.simulator.adaptive import AdaptiveSimulator
-from workers.kinds.cluster.simulator.deciding import play
-from workers.kinds.cluster.simulator.drawn import draw
-from workers.kinds.cluster.simulator.log import Submission, read_log
-from workers.kinds.cluster.simulator.many import clusters, tabled
+from workers.kinds.cluster.simulator.kernels import play
 from workers.kinds.cluster.simulator.measured import Application, read_applications
-from workers.kinds.cluster.simulator.simulator import ClusterSimulator, Settings
-from workers.kinds.cluster.world.logged import LoggedSource
+from workers.kinds.cluster.simulator.simulator import ClusterSimulator, Settings, Submission, draw, read_log
+from workers.kinds.cluster.world.played import LoggedSource, clusters, tabled
 
 LOADS = {"half": 0.5, "double": 2.0}
 LEARNED = "learned"

@@ -17,17 +17,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.kinds.cluster.allocation.completion import USUAL
 from app.kinds.cluster.jobs import Floats
+from app.kinds.cluster.strategies import USUAL
 from benchmarks.cluster_goodput import WORKLOADS
 from benchmarks.forecasts import venus
 from workers.evaluation.statistics import mean_interval
-from workers.kinds.cluster.simulator.deciding import decided
-from workers.kinds.cluster.simulator.kernels import ENDED, THERE, Rules, passed, settled
-from workers.kinds.cluster.simulator.log import Submission, read_log
-from workers.kinds.cluster.simulator.many import clusters, tabled
+from workers.kinds.cluster.simulator.kernels import ENDED, THERE, Rules, decided, passed, settled
 from workers.kinds.cluster.simulator.measured import read_applications
-from workers.kinds.cluster.simulator.simulator import Settings
+from workers.kinds.cluster.simulator.simulator import Settings, Submission, read_log
+from workers.kinds.cluster.world.played import clusters, tabled
 
 SECONDS, BINS, HOUR = 600.0, 144, 6
 JUNE, JULY, JOBS_AN_HOUR = range(61, 73), range(91, 107), 12.0

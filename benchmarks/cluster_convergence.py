@@ -8,7 +8,7 @@ loss). Values that fall are taken negative.
 
 Each curve is played forward as a job on eight GPUs that has the time of its epochs and no more: on half the GPUs an
 epoch takes twice as long, and what it has not trained by its end is lost. After each epoch the job shows its metric,
-and ``app.kinds.cluster.allocation.convergence`` says how many GPUs it keeps, from eight down to one. A job's metric is
+and ``app.kinds.cluster.lookahead`` says how many GPUs it keeps, from eight down to one. A job's metric is
 its best so far, as of a checkpoint that is kept. Other jobs of the set have ended before, from nine of them on they say
 how far gains may be off; with fewer no job is limited. Intervals are said to hold 90 % of the ends.
 
@@ -33,12 +33,12 @@ from sklearn.metrics import log_loss
 from sklearn.neural_network import MLPClassifier
 from threadpoolctl import threadpool_limits
 
-from app.kinds.cluster.allocation.convergence import Progress, Tolerance, judged, none
 from app.kinds.cluster.jobs import Floats, Integers
-from app.kinds.cluster.learning_curves import AGES, POINTS, Ahead, LearningCurves, Seen, ahead, kept, parametric
+from app.kinds.cluster.lengths import AGES, POINTS, Ahead, LearningCurves, Seen, ahead, kept, parametric
+from app.kinds.cluster.lookahead import Progress, Tolerance, judged, none
 from benchmarks.problems import data
 from workers.evaluation.statistics import mean_interval
-from workers.kinds.cluster.estimation.learning_curves import Curve, classes, fit_class
+from workers.kinds.cluster.estimation.fit import Curve, classes, fit_class
 
 Row = dict[str, Any]
 SETS = ("deep_resnets_cifar10", "metaqnn_svhn")

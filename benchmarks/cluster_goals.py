@@ -28,13 +28,10 @@ from scipy.stats import spearmanr
 from app.kinds.cluster.jobs import Floats
 from benchmarks.cluster_goodput import WORKLOADS
 from workers.evaluation.statistics import mean_interval
-from workers.kinds.cluster.simulator.deciding import decided, play
-from workers.kinds.cluster.simulator.drawn import draw
-from workers.kinds.cluster.simulator.kernels import ENDED, Clusters, Rules, passed, settled
-from workers.kinds.cluster.simulator.log import Submission, read_log
-from workers.kinds.cluster.simulator.many import clusters, tabled
+from workers.kinds.cluster.simulator.kernels import ENDED, Clusters, Rules, decided, passed, play, settled
 from workers.kinds.cluster.simulator.measured import ONE_GPU, Application, read_applications
-from workers.kinds.cluster.simulator.simulator import Settings
+from workers.kinds.cluster.simulator.simulator import Settings, Submission, draw, read_log
+from workers.kinds.cluster.world.played import clusters, tabled
 
 PARTS = ("priorities", "data")
 DRAWS, HIGH, LOW = 64, 0.6, 1.3

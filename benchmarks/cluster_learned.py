@@ -7,15 +7,15 @@ import numpy as np
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.policies import FAMILIES
 from app.policies.base import Published
-from workers.evaluation.levels import Level
+from workers.evaluation.statistics import Level
 from workers.evaluation.wrappers import wrapped
 from workers.inputs import Conditions
 from workers.kinds.cluster.kind import CLONING_ENTROPY
-from workers.kinds.cluster.world.answering import Ruled
 from workers.kinds.cluster.world.episodes import Source
+from workers.kinds.cluster.world.played import Ruled
 from workers.kinds.cluster.world.world import ClusterWorld
+from workers.learning.build import demonstrate
 from workers.learning.execution.serial import Plan, Serial
-from workers.learning.imitation import demonstrate
 from workers.learning.training.request import Request, configured
 
 ENVIRONMENTS, SHOWN = 256, 64

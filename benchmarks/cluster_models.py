@@ -27,12 +27,19 @@ from threadpoolctl import threadpool_limits
 from app.kinds.cluster.jobs import Floats
 from benchmarks import cluster_convergence
 from benchmarks.problems import data
-from workers.estimators.base import NORMAL_90
+from workers.estimators.base import NORMAL_90, distinct
 from workers.estimators.registry import FAMILIES
-from workers.estimators.replicates import distinct
 from workers.evaluation.statistics import mean_interval
-from workers.kinds.cluster.estimation.interference import Shared, fit_pairs, foretold, likeliest
-from workers.kinds.cluster.estimation.throughput import INPUTS, Measured, fit_steps, within
+from workers.kinds.cluster.estimation.throughput import (
+    INPUTS,
+    Measured,
+    Shared,
+    fit_pairs,
+    fit_steps,
+    foretold,
+    likeliest,
+    within,
+)
 
 Row = dict[str, Any]
 PARTS = ("throughput", "curves", "interference")

@@ -18,16 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from app.kinds.cluster.allocation.completion import soonest
 from app.kinds.cluster.jobs import Floats
+from app.kinds.cluster.strategies import soonest
 from benchmarks.cluster_goodput import WORKLOADS
 from workers.evaluation.statistics import mean_interval
-from workers.kinds.cluster.estimation.experience import Experience
-from workers.kinds.cluster.estimation.interference import Shared, fit_pairs
+from workers.kinds.cluster.estimation.fit import Experience
+from workers.kinds.cluster.estimation.throughput import Shared, fit_pairs
 from workers.kinds.cluster.simulator.adaptive import AdaptiveSimulator
-from workers.kinds.cluster.simulator.drawn import draw
-from workers.kinds.cluster.simulator.log import read_log
 from workers.kinds.cluster.simulator.measured import read_applications
+from workers.kinds.cluster.simulator.simulator import draw, read_log
 
 LOGS, STEPS, NOISE, WORST = 8, 300, 0.1, 2.5
 Row = dict[str, Any]

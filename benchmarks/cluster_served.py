@@ -35,14 +35,13 @@ import numpy as np
 from app.demo.api import Steward
 from app.demo.service import own_service
 from app.kinds.cluster import jobs as table
-from app.kinds.cluster.allocation.fairness import goodput
 from app.kinds.cluster.jobs import Integers
+from app.kinds.cluster.strategies import goodput
 from benchmarks.cluster_goodput import WORKLOADS, interval
 from workers.evaluation.statistics import mean_interval
 from workers.kinds.cluster.simulator.adaptive import AdaptiveSimulator
-from workers.kinds.cluster.simulator.log import Submission, read_log
 from workers.kinds.cluster.simulator.measured import NCF_BATCH, ONE_GPU, Application, read_applications
-from workers.kinds.cluster.simulator.simulator import ClusterSimulator, packed_first
+from workers.kinds.cluster.simulator.simulator import ClusterSimulator, Submission, packed_first, read_log
 
 PARTS = (*WORKLOADS, *(name.replace("workload", "spread") for name in WORKLOADS))
 GOALS = {"a": 0.83, "b": 0.86, "c": 0.92, "d": 1.0}

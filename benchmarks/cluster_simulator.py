@@ -15,12 +15,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from app.kinds.cluster.allocation.optimus import optimus
-from app.kinds.cluster.allocation.situation import Rule
-from app.kinds.cluster.allocation.tiresias import tiresias
-from workers.kinds.cluster.simulator.log import read_log
+from app.kinds.cluster.placement import Rule
+from app.kinds.cluster.strategies import optimus, tiresias
 from workers.kinds.cluster.simulator.measured import read_applications
-from workers.kinds.cluster.simulator.simulator import ClusterSimulator
+from workers.kinds.cluster.simulator.simulator import ClusterSimulator, read_log
 
 GOAL_SECONDS, REPEATS = 0.5, 3
 WORKLOADS = ("workload-1", "workload-2", "workload-3", "workload-4")

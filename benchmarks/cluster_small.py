@@ -21,23 +21,19 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.cluster.allocation.situation import Situation
 from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.layout import Layout
-from app.kinds.cluster.portfolio import AHEAD
+from app.kinds.cluster.placement import Situation
+from app.kinds.cluster.policies import AHEAD
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.contract.policy import Policy
 from benchmarks.cluster_learned import trained
 from workers.evaluation.arena import Bare, play
-from workers.evaluation.levels import Level
-from workers.evaluation.statistics import mean_interval
+from workers.evaluation.statistics import Level, mean_interval
 from workers.inputs import Conditions
 from workers.kinds.cluster.simulator.kernels import Clusters, Rules
-from workers.kinds.cluster.simulator.many import empty
-from workers.kinds.cluster.world.answering import Ruled
-from workers.kinds.cluster.world.courses import usual
-from workers.kinds.cluster.world.episodes import Drawn, Episodes
-from workers.kinds.cluster.world.tabled import moment
+from workers.kinds.cluster.world.episodes import Drawn, Episodes, usual
+from workers.kinds.cluster.world.played import Ruled, empty, moment
 from workers.kinds.cluster.world.world import ClusterWorld
 
 JOBS, GPUS, INTERVAL, RESTART, INTERVALS = 3, 4, 60.0, 30.0, 48

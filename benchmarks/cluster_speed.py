@@ -16,12 +16,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.cluster_goodput import WORKLOADS
-from workers.kinds.cluster.simulator.deciding import play
-from workers.kinds.cluster.simulator.drawn import draw
-from workers.kinds.cluster.simulator.log import read_log
-from workers.kinds.cluster.simulator.many import clusters, tabled
+from workers.kinds.cluster.simulator.kernels import play
 from workers.kinds.cluster.simulator.measured import read_applications
-from workers.kinds.cluster.simulator.simulator import Settings
+from workers.kinds.cluster.simulator.simulator import Settings, draw, read_log
+from workers.kinds.cluster.world.played import clusters, tabled
 
 GOAL, BATCH, REPEATS = 200_000, 32, 5
 

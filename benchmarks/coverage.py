@@ -29,11 +29,11 @@ from app.kinds.inference.model import ServiceModel
 from app.kinds.inference.spec import InferenceSpec
 from workers.evaluation.candidate import Settings
 from workers.evaluation.judge import Judgement
-from workers.evaluation.levels import Level
-from workers.evaluation.records import Record
 from workers.evaluation.statistics import (
     POWER,
     Clusters,
+    Level,
+    Record,
     confidence_at,
     estimate,
     interquartile_mean,
@@ -43,9 +43,8 @@ from workers.evaluation.statistics import (
 )
 from workers.evaluation.summary import LevelScores
 from workers.kinds.inference.kind import KIND
-from workers.kinds.inference.simulator.recorded import Recorded
-from workers.kinds.inference.windows.seen import Batches, Stretch
-from workers.kinds.inference.windows.window import rebuilt
+from workers.kinds.inference.simulator.arrivals import Recorded
+from workers.kinds.inference.windows import Batches, Stretch, rebuilt
 from workers.kinds.iterative.evaluation.off_policy import SOFTNESS, Trace, importance
 
 Floats = NDArray[np.float64]

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from app.drift.detector import NOTHING, Report, observed
-from app.kinds.contract.drift import Residual, Residuals, counted, measured
+from app.kinds.contract.engine import Residual, Residuals, counted, measured
 
 Row = dict[str, Any]
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

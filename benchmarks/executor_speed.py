@@ -31,10 +31,10 @@ from benchmarks.problems import planted_one
 from workers.kinds.iterative.simulator import TRAINING
 from workers.kinds.iterative.simulator import described as simulator_of
 from workers.learning.algorithms.config import DQN, ActorCritic, Config, DeviceConfig, named
-from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.execution import Plan, make_executor
 from workers.learning.execution.processes import Processes
 from workers.learning.execution.serial import Serial
+from workers.learning.simulator import SimulatorSpec
 
 OVERHEAD_GOAL, RATIO_GOAL = 0.10, 1.6
 ENVIRONMENTS, ROUNDS, SECONDS = 1_024, 5, 1.0

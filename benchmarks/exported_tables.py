@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from app.kinds.iterative.announced import announced
-from app.kinds.iterative.decisions.forecast import next_iteration
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.reasons import next_iteration
 from app.kinds.iterative.spec import Spec
 from app.kinds.iterative.state import begin
 from benchmarks.domain_data import Mask, Measurements
 from workers.estimators.base import Floats, Prediction
-from workers.kinds.iterative.estimation.executions import Executions
 from workers.kinds.iterative.estimation.fit import fit_domain_model
+from workers.kinds.iterative.estimation.grid import Executions
 
 
 def spec_of(m: Measurements) -> Spec:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from app.kinds.forecasting.forecaster import Forecaster, Forward
+from app.kinds.forecasting.answer import Forecaster, Forward
 from app.kinds.forecasting.series import DAY, Floats, Series, unscaled
 from benchmarks.problems import data
 from workers.estimators.forecasting.back_test import DAILY, back_test, chosen, daily_course, played

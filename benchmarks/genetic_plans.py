@@ -9,15 +9,20 @@ from time import process_time
 
 import numpy as np
 
-from app.kinds.workflow.scheduling.placement import Fleet, Work
-from app.kinds.workflow.scheduling.planning import Problem
-from app.kinds.workflow.scheduling.portfolio import length
-from app.kinds.workflow.scheduling.ranks import Floats, Graph, Indices
+from app.kinds.workflow.scheduling.placement import Fleet, Floats, Graph, Indices, Work
+from app.kinds.workflow.scheduling.planning import Problem, length
 from workers.kinds.workflow.simulator import annealing
-from workers.kinds.workflow.simulator.annealing import course, timed, turned, turns_open
-from workers.kinds.workflow.simulator.compiling import compilable, kernel
-from workers.kinds.workflow.simulator.planner import plan
-from workers.kinds.workflow.simulator.search import SHORT, candidates, order_of
+from workers.kinds.workflow.simulator.annealing import (
+    SHORT,
+    candidates,
+    course,
+    order_of,
+    plan,
+    timed,
+    turned,
+    turns_open,
+)
+from workers.kinds.workflow.simulator.world import compilable, kernel
 
 POPULATION, MUTATIONS = 20, 1  # the best of (20, 1), (20, 2), (20, 4) and (40, 1) on the workflows for tuning
 CHUNK = 50

@@ -30,25 +30,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Choice, Policy, Situation
-from app.kinds.inference.adaptive import AdaptivePlanner
-from app.kinds.inference.dynamics import Dynamics, nothing
-from app.kinds.inference.forecast import going_on
-from app.kinds.inference.heuristics import BASELINES, Composed
+from app.kinds.inference.dynamics import NONE, Dynamics, Projector, Transitions, nothing
+from app.kinds.inference.heuristics import BASELINES, AdaptivePlanner, Composed
 from app.kinds.inference.layout import Layout
-from app.kinds.inference.lookahead import Lookahead
-from app.kinds.inference.model import ServiceModel
-from app.kinds.inference.projector import Projector
-from app.kinds.inference.scaling import ExpectedReturn
-from app.kinds.inference.transitions import NONE, Transitions
+from app.kinds.inference.model import ServiceModel, going_on
+from app.kinds.inference.scaling import ExpectedReturn, Lookahead
 from benchmarks.inference_agents import planted, serving, twitter
 from workers.evaluation.arena import Bare, Scores, play
-from workers.evaluation.levels import Level
-from workers.evaluation.statistics import mean_interval
-from workers.evaluation.wrappers.base import Conditions as Met
-from workers.evaluation.wrappers.base import World, neutral
+from workers.evaluation.statistics import Level, mean_interval
+from workers.evaluation.wrappers import Conditions as Met
+from workers.evaluation.wrappers import World, neutral
 from workers.inputs import Conditions
 from workers.kinds.inference.adaptation.trainer import adaptive_policies
-from workers.kinds.inference.simulator.recorded import Recorded
+from workers.kinds.inference.simulator.arrivals import Recorded
 from workers.kinds.inference.simulator.world import OUTCOMES, InferenceWorld
 
 SHIFT_AT, APART = 20, 80  # seconds: of an episode, and from the begin of one to the next

@@ -15,7 +15,7 @@ anyway, the goal means nothing. Players:
   as an episode goes (``workers.kinds.inference.simulator.world``);
 - *one agent, paid at the end*: the same, paid F · Jain's index at the end of the episode;
 - *agents of users*: one for each, on its own observation, trained together by PPO, each paid its own user's quality and
-  F · Jain's index. See ``app.kinds.inference.per_user``.
+  F · Jain's index. See ``app.kinds.inference.awarding``.
 
 F and what is charged for a server's seconds were chosen by the rule's offers on other systems (requests of 9 and 3.2 a
 second; 6, 4 and 2): there Jain's index is .949 and .964 with F = .2, .974 and .978 with .35, and what is lost of mean
@@ -50,8 +50,7 @@ from app.kinds.inference.model import ServiceModel
 from app.kinds.inference.spec import InferenceSpec
 from app.policies.artifact import SHARED
 from workers.evaluation.arena import Bare, play
-from workers.evaluation.levels import Level
-from workers.evaluation.statistics import mean_interval
+from workers.evaluation.statistics import Level, mean_interval
 from workers.inputs import Conditions
 from workers.kinds.inference.simulator.clients import Clients
 from workers.kinds.inference.simulator.world import TERMS, InferenceWorld

@@ -28,9 +28,8 @@ from benchmarks.problems import data
 from workers.estimators.base import Floats
 from workers.evaluation.statistics import mean_interval
 from workers.kinds.inference.estimation.arrivals import Series, back_test
-from workers.kinds.inference.estimation.held_out import held_out
-from workers.kinds.inference.estimation.measurements import Rows
-from workers.kinds.inference.estimation.service import ServiceTime
+from workers.kinds.inference.estimation.fit import held_out
+from workers.kinds.inference.estimation.service import Rows, ServiceTime
 
 Row = dict[str, Any]
 DEPTHS = ("18", "34", "50", "101", "152")

@@ -27,10 +27,9 @@ from app.kinds.inference.model import ServiceModel
 from benchmarks.inference_agents import CORES, FEW_CORES, LOADS, TEST_SEED, Load, believed, met, serving
 from benchmarks.inference_peers import scalers
 from workers.evaluation.arena import Bare, Scores, play
-from workers.evaluation.levels import Level
-from workers.evaluation.statistics import mean_interval
+from workers.evaluation.statistics import Level, mean_interval
 from workers.inputs import Conditions
-from workers.kinds.inference.simulator.recorded import Recorded
+from workers.kinds.inference.simulator.arrivals import Recorded
 from workers.kinds.inference.simulator.world import InferenceWorld
 
 STARTS = (0, 8, 60)

@@ -28,7 +28,7 @@ from app.database.engine import Database
 from app.domain_models import service as domain_models
 from app.kinds.contract.engine import Pending, Snapshot
 from app.kinds.inference.carried import Carried
-from app.kinds.inference.decisions.schemas import InferenceStart
+from app.kinds.inference.engine import InferenceStart
 from app.kinds.inference.kind import KIND
 from app.kinds.inference.layout import WAIT, Layout
 from app.kinds.inference.model import ServiceModel

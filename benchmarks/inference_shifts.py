@@ -35,17 +35,15 @@ from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
 from benchmarks.inference_agents import planted, serving, twitter
 from workers.evaluation.arena import Bare, Scores, play
-from workers.evaluation.levels import Level
-from workers.evaluation.statistics import mean_interval
+from workers.evaluation.statistics import Level, mean_interval
 from workers.inputs import Conditions, Workload
 from workers.kinds.inference.kind import KIND
-from workers.kinds.inference.simulator.recorded import Recorded
+from workers.kinds.inference.simulator.arrivals import Recorded
 from workers.kinds.inference.simulator.world import InferenceWorld
-from workers.kinds.inference.windows.seen import Batches, Stretch
-from workers.kinds.inference.windows.window import Window, rebuilt
+from workers.kinds.inference.windows import Batches, Stretch, Window, rebuilt
 from workers.kinds.simulated.training import WindowTraining
-from workers.learning.training.online import NO_PLAN, Learned, learned
 from workers.learning.training.request import Request
+from workers.learning.training.trial import NO_PLAN, Learned, learned
 
 WINDOW_SECONDS = 300
 BEFORE, AFTER = 1, 2  # windows

@@ -31,13 +31,13 @@ from app.kinds.inference.model import ServiceModel
 from app.kinds.inference.spec import InferenceSpec
 from app.policies.artifact import SHARED
 from workers.evaluation.arena import Bare, play
-from workers.evaluation.levels import Level
+from workers.evaluation.statistics import Level
 from workers.inputs import Conditions
 from workers.kinds.inference.evaluation.optimum import System, solve
 from workers.kinds.inference.kind import KIND
 from workers.kinds.inference.simulator.world import InferenceWorld
+from workers.learning.build import standardised
 from workers.learning.execution.serial import Plan, Serial
-from workers.learning.standard import standardised
 from workers.learning.training.request import COMPETING, Request, configured
 
 ENVIRONMENTS, EPISODES, TEST_SEED, SEEDS = 512, 256, 2_027, 10

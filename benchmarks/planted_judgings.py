@@ -32,19 +32,18 @@ import numpy as np
 
 from app.kinds.cluster.example import EXAMPLE
 from app.kinds.cluster.layout import Layout as ClusterLayout
-from app.kinds.cluster.samples.codec import JSON, ClusterSamples
+from app.kinds.cluster.samples.schemas import JSON, ClusterSamples
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.contract.policy import Choice, Policy, Situation
 from app.kinds.iterative.heuristics import HEURISTICS
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.policies import artifact as artifacts
-from app.kinds.iterative.policies.guard import MODEL_NOISE
+from app.kinds.iterative.policies.artifact import MODEL_NOISE
 from app.kinds.iterative.projector import Projector
-from app.kinds.workflow.policies.artifact import save
-from app.kinds.workflow.policies.schedulers import PriorityPolicy
+from app.kinds.workflow.policies import PriorityPolicy, save
 from app.kinds.workflow.scheduling.dispatch import EASY
-from app.kinds.workflow.scheduling.priority import AGEING
+from app.kinds.workflow.scheduling.planning import AGEING
 from app.kinds.workflow.spec import Spec
 from app.kinds.workflow.trace import Trace, independent
 from app.policies.base import Arrays
@@ -52,20 +51,18 @@ from benchmarks.inference_small import SYSTEMS
 from benchmarks.inference_small import planted as crowded
 from benchmarks.problems import PROBLEMS, Problem
 from workers.evaluation.arena import Scores, play
-from workers.evaluation.equivalence import MARGIN
-from workers.evaluation.levels import Level
-from workers.evaluation.statistics import share_interval
-from workers.evaluation.wrappers.held_out import HeldOut
+from workers.evaluation.statistics import MARGIN, Level, share_interval
+from workers.evaluation.wrappers import HeldOut
 from workers.inputs import Workload
 from workers.kinds.cluster.kind import LearnedCluster
 from workers.kinds.inference.kind import LearnedInference
-from workers.kinds.iterative.estimation.executions import Executions
 from workers.kinds.iterative.estimation.fit import fit_domain_model
+from workers.kinds.iterative.estimation.grid import Executions
 from workers.kinds.iterative.evaluation.problem import IterativeProblem
 from workers.kinds.iterative.evaluation.world import IterativeWorld
 from workers.kinds.iterative.kind import Iterative
-from workers.kinds.iterative.training.problem import IterativeTraining
-from workers.kinds.simulated.environment import SimulatedEnvironment
+from workers.kinds.iterative.training import IterativeTraining
+from workers.kinds.simulated.problem import SimulatedEnvironment
 from workers.kinds.simulated.training import SimulatedTraining
 from workers.kinds.workflow.kind import Workflow
 from workers.kinds.workflow.training.judge import judge

@@ -22,7 +22,7 @@ from typing import Any
 
 import uvicorn
 
-from app.cli.server.api import configuration
+from app.cli.server.serve import configuration
 from app.database.base import utc_now
 from app.database.engine import Database
 from app.kinds.contract.engine import Pending, Snapshot

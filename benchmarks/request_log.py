@@ -22,7 +22,7 @@ def serve(port: int, folder: Path) -> None:
     """The server process; what it tells, its environment says."""
     import uvicorn
 
-    from app.cli.server.api import configuration
+    from app.cli.server.serve import configuration
     from app.database.engine import Database
     from app.settings import Settings
     from app.telemetry import logs

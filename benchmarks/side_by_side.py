@@ -21,9 +21,9 @@ from typing import NamedTuple
 from app.database.base import utc_now
 from app.database.engine import Database
 from app.database.tables import Key
-from app.keys import secrets
 from app.keys import service as keys
-from app.keys.schemas import KeyRequest
+from app.keys import service as secrets
+from app.keys.service import KeyRequest
 from app.kinds.iterative.spec import Spec
 from app.settings import Settings
 from app.workloads import service as workloads

@@ -31,7 +31,7 @@ import psutil
 
 from app.database.engine import Database
 from app.keys import service as keys
-from app.keys.schemas import KeyRequest
+from app.keys.service import KeyRequest
 from app.kinds.registry import KINDS
 from app.settings import Settings
 from benchmarks.api_speed import SPEC, Row

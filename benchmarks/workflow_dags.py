@@ -22,20 +22,16 @@ import numpy as np
 from scipy import stats
 
 from app.kinds.workflow.formats.wfformat import read_wfformat
-from app.kinds.workflow.layout import Nodes, nodes_of
-from app.kinds.workflow.scheduling.planning import Problem, problem_of
-from app.kinds.workflow.scheduling.portfolio import length, rules
-from app.kinds.workflow.scheduling.ranks import Floats
+from app.kinds.workflow.queue.state import Nodes, nodes_of
+from app.kinds.workflow.scheduling.placement import Floats
+from app.kinds.workflow.scheduling.planning import Problem, length, problem_of, rules
 from app.kinds.workflow.spec import NodeType
 from app.kinds.workflow.trace import Trace
 from benchmarks.genetic_plans import genetic
-from workers.kinds.workflow.simulator.annealing import SearchObjective
-from workers.kinds.workflow.simulator.dag import followed, simulated
-from workers.kinds.workflow.simulator.generated import generated
-from workers.kinds.workflow.simulator.planner import plan
-from workers.kinds.workflow.simulator.schedule import Schedule, figures
-from workers.kinds.workflow.simulator.search import agent, bound, rest
-from workers.kinds.workflow.simulator.workflows import agent_plan
+from workers.kinds.workflow.simulator.annealing import SearchObjective, agent, bound, plan, rest
+from workers.kinds.workflow.simulator.batches import generated
+from workers.kinds.workflow.simulator.dag import agent_plan, followed, simulated
+from workers.kinds.workflow.simulator.request import Schedule, figures
 
 SPEEDS = {"mixed": (0.5, 1.0, 1.0, 2.0), "equal": (1.0,)}
 SETTINGS = (("mixed", None), ("mixed", 0.5), ("mixed", 1.0), ("mixed", 2.0), ("mixed", 5.0), ("equal", 1.0))

@@ -22,13 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.workflow.formats.swf import read_swf
-from app.kinds.workflow.policies.artifact import save
-from app.kinds.workflow.policies.schedulers import PriorityPolicy
+from app.kinds.workflow.policies import PriorityPolicy, save
 from app.kinds.workflow.scheduling.dispatch import EASY, MECHANISMS
-from app.kinds.workflow.scheduling.priority import PREDICTION, SAF
+from app.kinds.workflow.scheduling.planning import PREDICTION, SAF
 from app.kinds.workflow.scheduling.rules import FCFS, RULES
 from app.kinds.workflow.trace import Trace
-from workers.kinds.workflow.simulator.agents import play_agent
+from workers.kinds.workflow.simulator.batches import play_agent
 from workers.kinds.workflow.simulator.pool import opened, play_rules
 from workers.kinds.workflow.training.sequences import piece
 

@@ -1,6 +1,6 @@
 """The yardstick of the API's speed: a FastAPI endpoint that takes the parameters of `GET /decision` and does nothing.
 
-It runs under the same server settings as Steward (see ``app.cli.server.api``), without any middleware.
+It runs under the same server settings as Steward (see ``app.cli.server.serve``), without any middleware.
 """
 
 import gc

@@ -99,7 +99,7 @@ def _start_child(**_: Any) -> None:
 def _warm_up() -> None:
     """Import what the tasks need, so that the first job need not wait for it."""
     with importing():
-        for module in ("workers.tasks.fit", "workers.tasks.train", "workers.tasks.sweep"):
+        for module in ("workers.tasks.trained", "workers.tasks.online", "workers.tasks.trained"):
             import_module(module)
 
 

@@ -9,8 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.drift import Chain
-from app.kinds.contract.member import Member
+from app.kinds.contract.engine import Chain, Member
 
 Samples = Sequence[tuple[str, Any]]
 """Executions, oldest first: name, and what the kind's sample codec unpacks."""

@@ -12,7 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.database.engine import Database
 from app.processes import process_name
-from app.retention.prune import Archive, HeldElsewhere, NoArchive, Pruning
+from app.retention.service import Archive, HeldElsewhere, NoArchive, Pruning
 from app.settings import Settings, get_settings
 from app.startup import EXIT_STATUS, first_line
 from app.telemetry import logs

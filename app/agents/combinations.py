@@ -1,8 +1,9 @@
-"""What of a training request goes together with what."""
+"""Algorithms that a training may name, and what of a request goes together."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 
 from app.agents.algorithms import ONLINE, names, own
 from app.agents.schemas import TrainRequest
@@ -115,3 +116,26 @@ def _useless(request: TrainRequest, names: Sequence[str], message: str) -> list[
         for name in names
         if getattr(request, name) != fields[name].default
     ]
+
+
+# What a training may ask for that comes with an extra, and may not be installed where it is to run.
+
+
+EXTRAS = {("executor", "ray"): "ray"}
+"""The extra, which is also the package's name, by field and value."""
+
+
+def require(request: TrainRequest) -> None:
+    """Refuse what is not installed here: a worker asks for itself, the API where its workers share its installation.
+
+    Raises:
+        Invalid: it names the field, its value, and the command that installs it.
+    """
+    errors = [
+        FieldError(f"/{field}", f"needs the extra {extra!r} where workers run: pip install 'steward[{extra}]'", value)
+        for (field, value), extra in EXTRAS.items()
+        if getattr(request, field, None) == value and find_spec(extra) is None
+    ]
+    if errors:
+        detail = "; ".join(f"{error.pointer[1:]} {error.value!r} {error.message}" for error in errors)
+        raise Invalid(detail, errors=errors)

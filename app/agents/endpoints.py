@@ -9,9 +9,9 @@ from fastapi import APIRouter, Header, Query, Request, Response, status
 from app.agents import service
 from app.agents.schemas import AgentRead, PromotionListed, PromotionRead, PromotionRequest, ShadowRead, TrainRequest
 from app.http.dependencies import FromDatabase, Tenant, Version, WorkloadName, problems
-from app.http.idempotency.once import IdempotentPost
+from app.http.idempotency import IdempotentPost
 from app.http.pagination import Page, Paging, page
-from app.jobs.schemas import JobRead
+from app.jobs.service import JobRead
 from app.kinds.fields import Slug
 
 router = APIRouter(prefix="/workloads/{workload}/agents", tags=["agents"])

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.database.tables import Agent, Evaluation, Job, Promotion
 from app.http.pagination import PageRequest, Slice, json_size, paginate
-from app.jobs.states import OPEN
+from app.jobs.repository import OPEN
 
 LARGEST_SEARCH = 100
 """Evaluations of a workload, the newest, among which verdicts are looked for."""

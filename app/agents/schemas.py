@@ -10,9 +10,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
 
 from app.agents.algorithms import Algorithm
-from app.domain_models.schemas import Seed
+from app.domain_models.service import Seed
 from app.evaluations.schemas import EquivalenceMargin
-from app.jobs.schemas import Priority
+from app.jobs.service import Priority
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.fields import Slug
 from app.kinds.registry import KINDS

@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 from sqlalchemy.orm import Session
 
 from app import queue
-from app.agents import combinations, evidence, extras, repository
+from app.agents import combinations, evidence, repository
+from app.agents import combinations as extras
 from app.agents.algorithms import AUTO_SEEDS
+from app.agents.evidence import JUDGE, Present
 from app.agents.repository import Served
 from app.agents.schemas import (
     AgentRead,
@@ -22,7 +24,6 @@ from app.agents.schemas import (
     ShadowRead,
     TrainRequest,
 )
-from app.agents.standing import JUDGE, Present
 from app.audit import service as audit
 from app.database.engine import Database
 from app.database.tables import Agent, Champion, Promotion, Workload
@@ -30,12 +31,12 @@ from app.domain_models import repository as models
 from app.domain_models import service as domain_models
 from app.errors import Conflict, FieldError, Invalid, NotFound
 from app.http.caller import current_quotas
-from app.http.idempotency.once import Record, no_record
+from app.http.idempotency import Record, no_record
 from app.http.pagination import PageRequest, Slice
 from app.jobs import service as jobs
-from app.jobs.schemas import JobRead
+from app.jobs.service import JobRead
 from app.kinds.contract.engine import DEFAULT_ROLE
-from app.kinds.contract.stored import stored
+from app.kinds.contract.inputs import stored
 from app.kinds.registry import KINDS, read_spec
 from app.policies.artifact import by_role, save_roles
 from app.retention import held

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import StreamingResponse
 
 from app.audit import service
-from app.audit.schemas import AuditRead
+from app.audit.service import AuditRead
 from app.http.dependencies import FromDatabase, Tenant, problems
 from app.http.pagination import Page, Paging, joined, page
 

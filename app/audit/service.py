@@ -1,21 +1,45 @@
-"""The audit: entries are added in the transaction that makes a change, so that neither is there without the other."""
+"""The audit log: entries, rows and their listing."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
+from pydantic import BaseModel, Field
 from sqlalchemy.orm import Session
 
 from app.audit import repository
-from app.audit.schemas import AuditRead
 from app.database.base import new_id, utc_now
 from app.database.engine import Database
 from app.database.tables import AuditEntry
 from app.http.caller import current_caller
 from app.http.pagination import MAXIMUM_LIMIT, PageRequest, Slice
-from app.kinds.contract.csv_cells import line
+from app.kinds.contract.samples import line
+
+# What crosses the API about the audit.
+
+
+class AuditRead(BaseModel):
+    """One audit record."""
+
+    id: str
+    at: datetime
+    tenant: str
+    actor: str = Field(
+        description="`key:<id>`, `subject:<name>` of an identity provider, `anybody` if no keys are required, or "
+        "`steward` for its own command line and workers.",
+        examples=["key:5f0c8a4be9f04a0c"],
+    )
+    action: str = Field(examples=["agent.promote"])
+    target: str = Field(examples=["workload resnet18"])
+    address: str | None = Field(description="Address that the request came from.")
+    detail: dict[str, Any] | None
+
+
+# The audit: entries are added in the transaction that makes a change, so that neither is there without the other.
+
 
 OWN = "steward"
 LONGEST_TARGET = 255

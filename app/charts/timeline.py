@@ -1,11 +1,206 @@
-"""What went on from iteration to iteration: measured beside expected, what was allocated, the way to a target."""
+"""Figures over time: timelines, spans and projections."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any, NamedTuple
 
-from app.charts.figure import Figure, Json, coloured, layer, layered, quantity, span
+from app.charts.figures import LIGHT_COLOURS, Figure, Json, coloured, counted, layer, layered, quantity, span
+
+# What went on over time, be it seconds or hours: curves, counts, who had what, and when each task ran where.
+
+
+Course = Sequence[tuple[float, float]]
+LANE = 14  # pixels
+MOST_NAMES = len(LIGHT_COLOURS)
+"""That colours can tell apart; others share one."""
+OTHERS = "others"
+
+
+class Bar(NamedTuple):
+    """A task that ran from a moment to another in a lane; ``open``: it still runs."""
+
+    name: str
+    lane: str
+    start: float
+    end: float
+    open: bool = False
+
+
+STEPS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1_200, 1_800, 3_600, 7_200, 14_400, 21_600, 43_200, 86_400, 172_800)
+WEEK = 604_800
+MOST_TICKS = 8
+UNITS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"))
+
+
+def time(ends: Sequence[float], field: str = "at") -> Json:
+    """The axis of time: seconds, told in minutes, hours or days where these are what it is ticked by.
+
+    Args:
+        ends: moments of which the first and the last are shown.
+    """
+    first, last = min(ends, default=0.0), max(ends, default=0.0)
+    weeks = int(-(-(last - first) // (WEEK * MOST_TICKS)))  # as many as it takes, however far apart moments are
+    step = next((one for one in STEPS if (last - first) / one <= MOST_TICKS), WEEK * weeks)
+    axis: Json = {"grid": False, "labelOverlap": "greedy"}
+    if last - first >= MOST_TICKS / 2:
+        begin = int(-(-first // step))
+        axis["values"] = [step * tick for tick in range(begin, int(last // step) + 1)]
+    size, unit = next(((size, unit) for size, unit in UNITS if step >= size and "values" in axis), (1, "seconds"))
+    if size > 1:
+        axis["labelExpr"] = f"format(datum.value / {size}, ',~r')"
+    return quantity(field, unit, zero=False, scale={"nice": False}, axis=axis)
+
+
+def courses(title: str, axis: str, series: Mapping[str, Course], told: str, *, steps: bool = False) -> Figure:
+    """A curve for each name."""
+    rows = [{"name": name, "at": at, "value": value} for name, course in series.items() for at, value in course]
+    ends = [at for course in series.values() for at, _ in course]
+    values = [float(value) for course in series.values() for _, value in course]
+    y = quantity("value", axis, axis=counted(values) if all(value.is_integer() for value in values) else {})
+    encoding = {"x": time(ends), "y": y, "tooltip": _tips("value", axis)}
+    if len(series) > 1:
+        encoding["color"] = coloured("name", list(series))
+    mark: Json = {"interpolate": "step-after"} if steps else {}
+    if any(len(course) == 1 for course in series.values()):  # of which there is no line
+        mark["point"] = True
+    spec = layered(layer("line", "series" if len(series) > 1 else "measured", rows, encoding, **mark))
+    return Figure(title, told, spec, ["of", "seconds", axis], [[r["name"], r["at"], r["value"]] for r in rows])
+
+
+def counts(title: str, axis: str, found: Mapping[str, Course], width: float, told: str) -> Figure:
+    """Bars of one width in seconds, those of several names on top of one another."""
+    rows = _stacked(found, width)
+    encoding = {
+        "x": time([row["at"] for row in rows]),
+        "x2": {"field": "until"},
+        "y": quantity("low", axis, axis=counted(row["high"] for row in rows)),
+        "y2": {"field": "high"},
+        "color": coloured("name", list(found)),
+        "tooltip": _tips("count", axis),
+    }
+    spec = layered(layer("rect", "block", rows, encoding))
+    return Figure(title, told, spec, ["of", "seconds", axis], [[r["name"], r["at"], r["count"]] for r in rows])
+
+
+def _stacked(found: Mapping[str, Course], width: float) -> list[Json]:
+    tops: dict[float, float] = {}
+    rows: list[Json] = []
+    for name, course in found.items():
+        for at, count in course:
+            low = tops.get(at, 0.0)
+            tops[at] = low + count
+            if count:
+                rows.append(
+                    {"name": name, "at": at, "until": at + width, "low": low, "high": low + count} | {"count": count}
+                )
+    return rows
+
+
+def shares(
+    title: str, axis: str, moments: Sequence[tuple[float, Mapping[str, float]]], whole: float | None, told: str
+) -> Figure:
+    """Who had how much from one moment to the next, one on top of the other; the last moment ends it."""
+    names = list(dict.fromkeys(name for _, had in moments for name in had))
+    shown = names if len(names) <= MOST_NAMES else names[: MOST_NAMES - 1]
+    legend = shown if len(names) <= MOST_NAMES else [*shown, OTHERS]
+    rows: list[Json] = []
+    for (at, had), (until, _) in pairwise(_changed(moments)):
+        low = 0.0
+        for name in names:
+            high = low + had.get(name, 0.0)
+            if high > low and until > at:
+                group = name if name in shown else OTHERS
+                rows.append({"name": name, "group": group, "at": at, "until": until, "low": low, "high": high})
+            low = high
+    encoding = {
+        "x": time([at for at, _ in moments]),
+        "x2": {"field": "until"},
+        "y": quantity("low", axis),
+        "y2": {"field": "high"},
+        "color": coloured("group", legend),
+        "tooltip": [{"field": "name", "type": "nominal", "title": "of"}, *_tips("high", "up to")[1:]],
+    }
+    limit = {} if whole is None else layer("rule", "target", [{"whole": whole}], {"y": quantity("whole", axis)})
+    spec = layered(layer("rect", "block", rows, encoding), limit)
+    table = [[r["name"], r["at"], r["until"], r["high"] - r["low"]] for r in rows]
+    return Figure(title, told, spec, ["of", "from", "to", axis], table)
+
+
+def _changed(moments: Sequence[tuple[float, Mapping[str, float]]]) -> list[tuple[float, Mapping[str, float]]]:
+    """Those at which somebody has more or less than before, and the last."""
+    found = [*moments[:1]]
+    found += [after for before, after in pairwise(moments) if after[1] != before[1]]
+    return found if found[-1:] == [*moments[-1:]] else [*found, moments[-1]]
+
+
+def shaded(figure: Figure, start: float, end: float) -> Figure:
+    """A figure with a part of its time shaded: where something disturbed."""
+    spans, *over = figure.spec["layer"]
+    x = {**spans["encoding"]["x"], "field": "start"}
+    shade = layer("rect", "stress", [{"start": start, "end": end}], {"x": x, "x2": {"field": "end"}})
+    return figure._replace(spec={**figure.spec, "layer": [shade, spans, *over]})
+
+
+def lasting(figure: Figure, until: float) -> Figure:
+    """A figure whose time goes from 0 to a moment, so that several can be compared."""
+    (spans, *over) = figure.spec["layer"]
+    x = {**spans["encoding"]["x"], "scale": {"domain": [0, until], "nice": False}}
+    moved = {**spans, "encoding": {**spans["encoding"], "x": x}}
+    return figure._replace(spec={**figure.spec, "layer": [moved, *over]})
+
+
+def gantt(title: str, bars: Sequence[Bar], told: str) -> Figure:
+    """When each task ran, lane by lane; a lane has as many rows as tasks ran in it at a time."""
+    rows, labels = [], dict[int, str]()
+    for row, bar in _rows(bars):
+        labels.setdefault(row, bar.lane)
+        rows.append(bar._asdict() | {"row": row, "below": row + 1})
+    height = LANE * (max(labels, default=0) + 1)
+    y = quantity("row", None, scale={"nice": False, "reverse": True}, axis=None)
+    lanes = list(dict.fromkeys(bar.lane for bar in bars))
+    encoding = {
+        "x": time([end for bar in bars for end in (bar.start, bar.end)], "start"),
+        "x2": {"field": "end"},
+        "y": y,
+        "y2": {"field": "below"},
+        "color": coloured("lane", lanes),
+        "opacity": {"condition": {"test": "datum.open", "value": 0.55}, "value": 1},
+        "tooltip": [
+            {"field": "name", "type": "nominal", "title": "task"},
+            *_tips("start", "start"),
+            *_tips("end", "end")[1:],
+        ],
+    }
+    told += f" All ran on {lanes[0]}." if len(lanes) == 1 else ""
+    spec = layered(layer("rect", "block", rows, encoding), height=max(80, min(height, 420)))
+    table = [[bar.name, bar.lane, bar.start, None if bar.open else bar.end] for bar in bars]
+    return Figure(title, told, spec, ["task", "on", "start", "end"], table)
+
+
+def _rows(bars: Sequence[Bar]) -> list[tuple[int, Bar]]:
+    """The first row of its lane that is free when a bar starts; lanes below one another."""
+    found: list[tuple[int, Bar]] = []
+    first = 0
+    for lane in sorted({bar.lane for bar in bars}):
+        free: list[float] = []
+        for bar in sorted((bar for bar in bars if bar.lane == lane), key=lambda bar: bar.start):
+            at = next((row for row, until in enumerate(free) if until <= bar.start), len(free))
+            free[at : at + 1] = [bar.end]
+            found.append((first + at, bar))
+        first += len(free)
+    return found
+
+
+def _tips(field: str, title: str) -> list[Any]:
+    name = {"field": "lane" if field in ("start", "end") else "name", "type": "nominal", "title": "of"}
+    return [name, {"field": field, "type": "quantitative", "title": title, "format": ".4~g"}]
+
+
+# What went on from iteration to iteration: measured beside expected, what was allocated, the way to a target.
+
 
 FAR, ROOM = 2.0, 1.5
 """Of the largest value: how far a band may go before it is cut, and what is shown of it then."""
@@ -46,7 +241,9 @@ def measured(name: str, points: Sequence[Point], band: Sequence[Expected], targe
             {"x": x, "y": quantity("low", name), "y2": {"field": "high"}},
             clip=top is not None,
         ),
-        layer("line", "measured", marks, {"x": x, "y": y, "tooltip": _tips("value", name)}, point={"size": 18}),
+        layer(
+            "line", "measured", marks, {"x": x, "y": y, "tooltip": _timeline_tips("value", name)}, point={"size": 18}
+        ),
         rule(target, name),
     )
     expected = {one.iteration: one for one in band}
@@ -67,7 +264,7 @@ def _row(point: Point, expected: dict[int, Expected]) -> list[object]:
     return [*point, None if band is None else band.low, None if band is None else band.high]
 
 
-def _tips(field: str, title: str) -> list[Json]:
+def _timeline_tips(field: str, title: str) -> list[Json]:
     return [
         {"field": "iteration", "type": "quantitative", "title": "iteration"},
         {"field": field, "type": "quantitative", "title": title, "format": ".4~g"},
@@ -118,10 +315,73 @@ def compared(
 def _lines(title: str, axis: str, series: Sequence[Series], told: str, over: Json, **mark: str) -> Figure:
     names = [one.name for one in series]
     rows = [{"name": one.name, "iteration": at, "value": value} for one in series for at, value in one.points]
-    encoding = {"x": span("iteration"), "y": quantity("value", axis), "tooltip": _tips("value", axis)}
+    encoding = {"x": span("iteration"), "y": quantity("value", axis), "tooltip": _timeline_tips("value", axis)}
     if len(names) > 1:
         encoding["color"] = coloured("name", names)
     role = "series" if len(names) > 1 else "decided" if mark else "measured"
     spec = layered(layer("line", role, rows, encoding, **mark), over)
     table = [[row["name"], row["iteration"], row["value"]] for row in rows]
     return Figure(title, told, spec, ["of", "iteration", axis], table)
+
+
+# What is expected to come after what came: counts over time, with the band that holds most of what may come.
+
+
+class Came(NamedTuple):
+    """What came in an interval that begins at a moment, seconds since 1970."""
+
+    at: float
+    number: float
+
+
+class Coming(NamedTuple):
+    """What is expected of an interval; ``low`` and ``high`` hold with some probability."""
+
+    at: float
+    mean: float
+    low: float
+    high: float
+
+
+def forecast(title: str, axis: str, came: Sequence[Came], coming: Sequence[Coming], told: str) -> Figure:
+    """A line of what came, then one of what is expected within its band."""
+    before = [{"at": _moment(one.at), "count": one.number} for one in came]
+    after = [{**one._asdict(), "at": _moment(one.at)} for one in coming]
+    x = {"field": "at", "type": "temporal", "title": "UTC", "axis": AXIS, "scale": {"type": "utc"}}
+    ticks = counted([*(one.number for one in came), *(one.high for one in coming)])
+    spec = layered(
+        layer(
+            "line",
+            "measured",
+            before,
+            {"x": x, "y": quantity("count", axis, axis=ticks), "tooltip": _ahead_tips("count", "came")},
+        ),
+        layer("area", "awaited", after, {"x": x, "y": quantity("low", axis, axis=ticks), "y2": {"field": "high"}}),
+        layer(
+            "line",
+            "decided",
+            after,
+            {"x": x, "y": quantity("mean", axis, axis=ticks), "tooltip": _ahead_tips("mean", "expected")},
+            point={"size": 18},
+        ),
+    )
+    rows = [["came", row["at"], row["count"], None, None] for row in before[-TABLE:]]
+    rows += [["expected", row["at"], row["mean"], row["low"], row["high"]] for row in after]
+    return Figure(title, told, spec, ["what", "from (UTC)", axis, "from", "to"], rows)
+
+
+CLOCK = dict.fromkeys(("seconds", "minutes", "hours"), "%H:%M") | dict.fromkeys(("date", "week", "day"), "%b %d")
+AXIS: Json = {"grid": False, "labelOverlap": True, "format": CLOCK | {"month": "%b %Y", "year": "%b %d"}}
+TABLE = 24
+"""Of what came, in the table."""
+
+
+def _moment(at: float) -> str:
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%S}Z"
+
+
+def _ahead_tips(field: str, title: str) -> list[Json]:
+    return [
+        {"field": "at", "type": "nominal", "title": "from"},
+        {"field": field, "type": "quantitative", "title": title, "format": ".4~g"},
+    ]

@@ -9,9 +9,8 @@ from typing import Annotated, Any, Literal
 import typer
 
 from app.cli.nouns.catalogue import AGENT
-from app.cli.nouns.commands import Workload, group
+from app.cli.nouns.commands import Workload, group, names_of
 from app.cli.nouns.contract import CHAMPION, NEWEST
-from app.cli.nouns.names import names_of
 from app.cli.options import SERVICE, Margin, Plot, Url
 
 
@@ -61,7 +60,7 @@ def graph(
 
     given = {"--workload": workload, "--observation": observation, "--actions": actions, "--format": format_}
     options = [part for name, value in given.items() if value is not None for part in (name, str(value))]
-    raise typer.Exit(run_child("workers.learning.show", *options, "--", config))
+    raise typer.Exit(run_child("workers.learning.describe", *options, "--", config))
 
 
 def show(

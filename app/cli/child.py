@@ -30,7 +30,7 @@ def run_child(module: str, *arguments: str, stdin: bytes | None = None) -> int:
 
 def draw_forecast(forecast: dict[str, Any], file: Path) -> int:
     """Draw a forecast, as the API answers with it; the exit status, with complaints on standard error."""
-    return run_child("workers.evaluation.report.forecast", "--", str(file), stdin=json.dumps(forecast).encode())
+    return run_child("workers.evaluation.report.tables", "--", str(file), stdin=json.dumps(forecast).encode())
 
 
 def draw_agent(agent: dict[str, Any], file: Path) -> int:

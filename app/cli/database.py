@@ -25,7 +25,7 @@ def prune(
     as_json: Annotated[bool, typer.Option("--json", help="With --dry-run: print one JSON document per line.")] = False,
 ) -> None:
     """Archive and delete expired data. Workers do so automatically."""
-    from app.cli.server.prune import go, say
+    from app.cli.server.data import go, say
 
     raise typer.Exit(say(data, as_json=as_json) if dry_run else go(data))
 
@@ -40,7 +40,7 @@ def backup(
 
     A consistent snapshot; the service may keep running.
     """
-    from app.cli.server.backups import backup as run
+    from app.cli.server.data import backup as run
 
     run(data, file, force=force, as_json=as_json)
 
@@ -55,7 +55,7 @@ def restore(
 
     Stop the service first; the backup is migrated to this version.
     """
-    from app.cli.server.backups import restore as run
+    from app.cli.server.data import restore as run
 
     run(data, file, force=force, as_json=as_json)
 
@@ -70,7 +70,7 @@ def upgrade(data: DataDir = None) -> None:
     An embedded database is created.
     """
     from app import startup
-    from app.cli.server.migrations import migrate
+    from app.cli.server.data import migrate
 
     settings = startup.load_settings(data_dir=data)
     startup.check_folder(settings.data_dir)

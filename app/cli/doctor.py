@@ -25,8 +25,8 @@ def doctor(
     Exit status: 0 no check failed (warnings are possible), 1 a check failed, 2 invalid settings.
     """
     from app import startup
-    from app.cli.server.doctor import report
-    from app.cli.server.doctor.examine import examine
+    from app.cli.server import doctor as report
+    from app.cli.server.doctor import examine
 
     found = examine(startup.load_settings(data_dir=data))
     if as_json:

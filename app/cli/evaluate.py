@@ -7,9 +7,8 @@ import typer
 
 from app.cli.commands import Defaulting
 from app.cli.nouns.catalogue import EVALUATION
-from app.cli.nouns.commands import PLACES, Workload, group
+from app.cli.nouns.commands import PLACES, Workload, group, names_of
 from app.cli.nouns.contract import NEWEST
-from app.cli.nouns.names import names_of
 from app.cli.options import LEVELS, SERVICE, STATUSES, AsJson, Margin, Url
 
 

@@ -65,7 +65,7 @@ def _moment(text: str | None) -> datetime | None:
 def _database(data: DataDir, *, creates: bool = False) -> Iterator[Database]:
     """The database, with the tables of this version."""
     from app import startup
-    from app.cli.server.migrations import migrate
+    from app.cli.server.data import migrate
     from app.database.engine import Database
 
     settings = startup.load_settings(data_dir=data)
@@ -102,7 +102,7 @@ def create(
 
     from app.http.caller import TENANT
     from app.keys import service
-    from app.keys.schemas import KeyRequest
+    from app.keys.service import KeyRequest
 
     if re.fullmatch(TENANT, tenant) is None:
         raise typer.BadParameter(f"{tenant!r}: 1 to 63 of a-z, 0-9, . _ -, and a letter or digit first")
@@ -140,7 +140,7 @@ def show(
 
     Exit status: 0 done, 2 database unavailable, 5 not found.
     """
-    from app.cli.remote.nouns.tree import tree
+    from app.cli.remote.nouns.perform import tree
     from app.keys import service
 
     with _database(data) as database:
@@ -187,7 +187,7 @@ def audit(
     from itertools import islice
 
     from app.audit import service
-    from app.cli.server.audit import show
+    from app.cli.server.data import show
 
     with _database(data) as database:
         entries = service.every(database, tenant, action)

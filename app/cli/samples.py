@@ -8,8 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from app.cli.nouns.catalogue import SAMPLES
-from app.cli.nouns.commands import Workload, group
-from app.cli.nouns.names import executions
+from app.cli.nouns.commands import Workload, executions, group
 from app.cli.options import SERVICE, AsJson, Url
 
 Files = Annotated[list[Path], typer.Argument(exists=True, dir_okay=False, help="Files, plain or gzip.")]
@@ -44,7 +43,7 @@ def upload(
     Exit status: 0 done, 1 refused, 2 usage error, 3 service unreachable, 5 not found, 6 not authorized,
     130 interrupted.
     """
-    from app.cli.remote.nouns.files import upload as run
+    from app.cli.remote.nouns.perform import upload as run
 
     query = {"execution": execution} if execution is not None else {}
     run(url, workload, files, format_, query | ({"skip_bad": "true"} if skip_bad else {}), as_json=as_json)
@@ -64,6 +63,6 @@ def export(
     Exit status: 0 done, 1 refused, 2 usage error, 3 service unreachable, 5 not found, 6 not authorized,
     130 interrupted.
     """
-    from app.cli.remote.nouns.files import export as run
+    from app.cli.remote.nouns.perform import export as run
 
     run(url, workload, out, format_, execution)

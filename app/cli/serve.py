@@ -77,7 +77,7 @@ def _worker_is_alive(settings: Settings) -> bool:
     from sqlalchemy.exc import SQLAlchemyError
 
     from app import startup
-    from app.database import seen
+    from app.database import leases
     from app.database.engine import Database
     from app.processes import node_name
 
@@ -89,7 +89,7 @@ def _worker_is_alive(settings: Settings) -> bool:
     database = Database(settings.database_url, settings)
     try:
         with database.reading() as session:
-            return seen.seen_lately(session, settings.worker_seen_seconds, f"{node_name()}/") is not None
+            return leases.seen_lately(session, settings.worker_seen_seconds, f"{node_name()}/") is not None
     except SQLAlchemyError as error:
         typer.echo(f"steward worker: {startup.first_line(getattr(error, 'orig', error))}", err=True)
         return False
@@ -100,7 +100,7 @@ def _worker_is_alive(settings: Settings) -> bool:
 def health() -> None:
     """Check whether the local API responds: exit with 0 or 1."""
     from app import startup
-    from app.cli.server import probe
+    from app.cli.server import serve as probe
 
     settings = startup.load_settings()
     try:

@@ -11,7 +11,7 @@ from fastapi import APIRouter
 from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.responses import HTMLResponse, Response
 
-from app.http.browsers import inline, policy
+from app.http.limits import inline, policy
 
 STATIC = files(fastapi_offline) / "static"
 FILES = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript"}

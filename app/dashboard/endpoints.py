@@ -9,20 +9,19 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse, StreamingResponse
 
 from app.agents.schemas import LARGEST_VERSION
-from app.dashboard import agent_page, assets, example, job_page, lists, repository, run_page, sign_in, workload_page
-from app.dashboard.overview import overview
+from app.dashboard import example, job_page, judged, lists, rendering, repository, run_page, sign_in, workload_page
+from app.dashboard.lists import CompiledOf, overview
 from app.dashboard.rendering import page
-from app.dashboard.shown import CompiledOf
 from app.dashboard.streams import changes
 from app.http.dependencies import FromCaller, FromDatabase, FromSettings, FromStaleness, Tenant, WorkloadName
 from app.jobs import service as jobs
-from app.jobs.schemas import FINAL_STATES
+from app.jobs.service import FINAL_STATES
 from app.kinds.contract.inputs import LARGEST_ITERATION
 from app.runs.service import load
 from app.workloads import service as workloads
 
 router = APIRouter(include_in_schema=False)
-router.include_router(assets.router)
+router.include_router(rendering.router)
 router.include_router(lists.router)
 router.include_router(sign_in.router)
 Identifier = Annotated[str, Path(max_length=64)]
@@ -62,7 +61,7 @@ def agent(
     tenant: Tenant,
 ) -> HTMLResponse:
     """An agent of a workload."""
-    found = agent_page.page(database, tenant, workload, version, _compiled(request, tenant))
+    found = judged.page(database, tenant, workload, version, _compiled(request, tenant))
     return page("agent.html", section="home", found=found)
 
 

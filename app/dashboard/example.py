@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.database.engine import Database
 from app.domain_models import service as domain_models
-from app.domain_models.schemas import FitRequest
+from app.domain_models.service import FitRequest
 from app.errors import NotFound
 from app.kinds.registry import DEFAULT, KINDS, parse_spec
 from app.samples import service as samples

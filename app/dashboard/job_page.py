@@ -9,13 +9,12 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import select
 
-from app.charts.figure import Figure
-from app.charts.training import Learnt, learning
+from app.charts.figures import Figure, Learnt, learning
 from app.dashboard.rendering import plain
 from app.database.engine import Database
 from app.database.tables import JobEvent
 from app.jobs import service as jobs
-from app.jobs.schemas import FINAL_STATES, JobRead
+from app.jobs.service import FINAL_STATES, JobRead
 
 MOST_EVENTS, MOST_POINTS = 2_000, 300
 SHOWN_EVENTS = 40

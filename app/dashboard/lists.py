@@ -1,24 +1,328 @@
-"""Lists of runs, jobs and evaluations, newest first: all, or those of a workload or in a state."""
+"""Lists of the dashboard: what is shown, chosen and summed up."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Literal, NamedTuple, get_args
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
+from sqlalchemy.orm import Session
 
-from app.dashboard import shown
-from app.dashboard.chosen import Chosen, job_table, of_jobs, of_runs
+from app.dashboard import repository
 from app.dashboard.rendering import page
+from app.dashboard.repository import Counts, Targets
+from app.database.engine import Database
+from app.database.tables import Job
 from app.evaluations import service as evaluations
 from app.http.dependencies import SLUG, FromDatabase, FromStaleness, Tenant
 from app.http.pagination import PageRequest
-from app.jobs.schemas import JobState
-from app.kinds.contract.run_outcome import RunOutcome
+from app.jobs import service as jobs
+from app.jobs.service import FINAL_STATES, JobRead, JobState
+from app.kinds.contract.inputs import BrokenRow
+from app.kinds.contract.kind import RunOutcome
+from app.kinds.contract.views import MOST_STEPS, Shown, Step, Views
+from app.kinds.registry import KINDS, MissingKind
 from app.runs import service as runs
-from app.runs.schemas import RunState
+from app.runs.outcomes import Staleness, stale_reason
+from app.runs.repository import Loaded
+from app.runs.service import RunListed, RunState
+from app.workloads import service as workloads
+from app.workloads.service import WorkloadListed
 
-ROWS = 50
+# What is shown of runs and workloads, as their kinds tell it.
+
+
+logger = logging.getLogger(__name__)
+
+CompiledOf = Callable[[str], Any]
+"""A workload, compiled, by name."""
+
+
+class RunLine(NamedTuple):
+    """A run in a list."""
+
+    id: str
+    workload: str
+    outcome: str
+    outcome_reason: str
+    iterations: int
+    allocation: str
+    source: str
+    reason: str
+    drifted: bool
+    created_at: datetime
+
+
+def line(run: RunListed) -> RunLine:
+    """A run with its last decision in words; or why that can't be told."""
+    if run.problem is not None or isinstance(run.decision, dict):
+        words = ("", "", run.problem or "")
+    else:
+        decision = run.decision
+        words = (KINDS[decision.kind].summarise(decision), decision.source, decision.reason.text)
+    stands = run.outcome, run.outcome_reason or ""
+    return RunLine(run.id, run.workload, *stands, run.iterations, *words, bool(run.drift), run.created_at)
+
+
+def views(kind: str) -> Views | None:
+    """What a kind shows; None where it shows nothing, or was made before kinds did."""
+    found: Views | None = getattr(KINDS[kind], "views", None) if kind in KINDS else None
+    return found
+
+
+def numbers(iterations: int, most: int = MOST_STEPS) -> tuple[list[int], int]:
+    """Which of a run's reports are shown, and at what distance: evenly from all, with the last."""
+    every = max(1, -(-iterations // most))
+    found = list(range(0, iterations, every))
+    if found and found[-1] != iterations - 1:
+        found.append(iterations - 1)
+    return found, every
+
+
+def shown(session: Session, loaded: Loaded) -> Shown:
+    """A run with those of its reports that are shown; those that were deleted by age are not there."""
+    run, kind = loaded.run, views(loaded.kind)
+    chosen, every = numbers(run.next_iteration, MOST_STEPS if kind is None else kind.most)
+    found = repository.iterations(session, run.id, chosen)
+    steps = [Step(row.iteration, row.report, row.decision, row.reported_at) for row in found]
+    return Shown(run.start, run.decision, state(loaded.kind, run.state_vector), run.next_iteration, steps, every)
+
+
+def state(kind: str, stored: Any) -> Any:
+    """A run's state as its engine has it; None where that can't be read."""
+    try:
+        return KINDS[kind].engine.restore(stored)
+    except (MissingKind, BrokenRow, LookupError, TypeError, ValueError):
+        return None
+
+
+def told(what: str, make: Callable[[], Sequence[Any]]) -> tuple[list[Any], str]:
+    """What a kind tells, and why it can't where it fails: one part that fails takes no page with it."""
+    try:
+        return list(make()), ""
+    except Exception as error:  # whatever a kind from outside may raise
+        logger.exception("%s can't be shown", what)
+        return [], f"{what} can't be shown: {type(error).__name__}: {error}"
+
+
+def compiled_or_none(compiled_of: CompiledOf, workload: str) -> Any:
+    """A workload, compiled; None where its kind is not here, or its spec can't be read."""
+    try:
+        return compiled_of(workload)
+    except (MissingKind, BrokenRow):
+        return None
+
+
+def reason(decision: Mapping[str, Any]) -> str:
+    """A stored decision's reason in words."""
+    found = decision.get("reason")
+    return str(found.get("text", "")) if isinstance(found, Mapping) else ""
+
+
+# What the first page tells: each workload's state, and what needs somebody's attention.
+
+
+ROWS, NOTICES = 50, 12
+RECENT = timedelta(days=7)
+LEVELS = ("bad", "warn")
+"""Of notices, the gravest first."""
+WORDS = {
+    "failed": ("bad", "failed", "failed"),
+    "missed": ("bad", "missed its targets", "missed their targets"),
+    "at_risk": ("warn", "is at risk", "are at risk"),
+    "stale": ("warn", "does not report", "do not report"),
+}
+"""Outcomes of one run, and of several, as notices name them."""
+
+
+class Summary(NamedTuple):
+    """A workload in a line.
+
+    Attributes:
+        problem: why it can't be read; empty when it can.
+        met: how many of its ended runs met their targets.
+    """
+
+    name: str
+    kind: str
+    resources: str
+    targets: str
+    problem: str
+    champions: dict[str, int]
+    counts: Counts
+    met: Targets
+
+
+class Notice(NamedTuple):
+    """Something that needs attention: how grave, what it is about, why, and where to look."""
+
+    level: str
+    what: str
+    why: str
+    link: str
+
+
+class Overview(NamedTuple):
+    """The first page.
+
+    Attributes:
+        notices: the gravest.
+        further: how many more there are.
+    """
+
+    summaries: Sequence[Summary]
+    notices: Sequence[Notice]
+    further: int
+    runs: Sequence[RunLine]
+    more: str | None
+
+
+def overview(database: Database, tenant: str, rule: Staleness) -> Overview:
+    """Everything on the first page, of at most ``ROWS`` workloads."""
+    found = workloads.listed(database, tenant, PageRequest(ROWS))
+    latest = runs.listed(database, tenant, PageRequest(10), rule).rows
+    with database.reading() as session:
+        has = repository.counts(session, [row.id for row in found.rows])
+        read = [workloads.read_listed(row) for row in found.rows]
+        met = repository.targets(session, [row.id for row in found.rows])
+        summaries = [_summary(one, has[one.id], met[one.id]) for one in read]
+        notices = [*_unreadable(read), *_runs(session, tenant, rule), *_drifted(session, tenant, rule)]
+        failed, number = repository.failed(session, tenant, rule.now() - RECENT, NOTICES)
+    notices += [_job(job, workload) for job, workload in failed]
+    number += len(notices) - len(failed)
+    notices.sort(key=lambda one: LEVELS.index(one.level))
+    lines = [line(runs.read_listed(run)) for run in latest]
+    return Overview(summaries, notices[:NOTICES], max(0, number - NOTICES), lines, found.cursor)
+
+
+def _summary(one: WorkloadListed, has: Counts, met: Targets) -> Summary:
+    words: tuple[str, str] = ("", "")
+    if one.problem is None:
+        description = KINDS[one.kind].describe(one.spec)
+        words = description.resources, description.targets
+    return Summary(one.name, one.kind, *words, one.problem or "", one.champions, has, met)
+
+
+def _unreadable(read: Sequence[WorkloadListed]) -> Iterator[Notice]:
+    for one in read:
+        if one.problem is not None:
+            yield Notice("bad", f"{one.name} can't be read", one.problem, "")
+
+
+def _runs(session: Session, tenant: str, rule: Staleness) -> Iterator[Notice]:
+    """One notice for all runs of a workload with the same outcome, with the reason of the newest."""
+    for one in repository.troubled(session, tenant, rule.now() - RECENT, rule):
+        level, alone, together = WORDS[one.outcome]
+        reason = one.reason or "no reason was given"
+        if one.outcome == "stale":
+            reason = stale_reason(one.silent, one.expected)
+        if one.number == 1:
+            yield Notice(level, f"A run of {one.workload} {alone}", reason, f"/ui/runs/{one.run}")
+        else:
+            which = urlencode({"workload": one.workload, "outcome": one.outcome})
+            what = f"{one.number:,} runs of {one.workload} {together}"
+            yield Notice(level, what, f"the newest: {reason}", f"/ui/runs?{which}")
+
+
+def _job(job: Job, workload: str) -> Notice:
+    why = str((job.error or {}).get("detail", "no reason was given"))
+    return Notice("bad", f"{job.type} of {workload} failed", why, f"/ui/jobs/{job.id}")
+
+
+def _drifted(session: Session, tenant: str, rule: Staleness) -> Iterator[Notice]:
+    """One notice for all runs of a workload that have drifted lately, with what the newest says."""
+    for workload, run, drift, number in repository.drifted(session, tenant, rule.now() - RECENT):
+        notices: list[Any] = (drift or {}).get("notices", [])
+        why = notices[-1].get("text", "") if notices else ""
+        what = f"{number:,} runs of {workload} have drifted" if number > 1 else f"{workload} has drifted"
+        yield Notice("warn", what, f"the newest: {why}" if number > 1 else why, f"/ui/runs/{run}")
+
+
+# Which of a list are shown, and where the rest of it is.
+
+
+class Chosen(NamedTuple):
+    """Which of a list are shown.
+
+    Attributes:
+        path: of the list.
+        states: that may be chosen among; empty where there are none.
+        by: name of the field that these are values of.
+    """
+
+    path: str
+    states: Sequence[str] = ()
+    workload: str | None = None
+    state: str | None = None
+    outcome: str | None = None
+    by: Literal["state", "outcome"] = "state"
+
+    @property
+    def current(self) -> str | None:
+        """Which of ``states`` is chosen; a state where the list is of runs in one."""
+        return (self.outcome or self.state) if self.by == "outcome" else self.state
+
+    def address(self, **other: Any) -> str:
+        """The list's, with some of it chosen otherwise."""
+        asked = {"workload": self.workload, "state": self.state, "outcome": self.outcome} | other
+        given = {name: value for name, value in asked.items() if value is not None}
+        return f"{self.path}?{urlencode(given)}" if given else self.path
+
+    def choosing(self, one: str | None) -> str:
+        """The list's address with one of ``states`` and no other; None: with all."""
+        return self.address(**{"state": None, "outcome": None, self.by: one})
+
+    def older(self, cursor: str | None) -> str | None:
+        """Where the list goes on; None at its end."""
+        return None if cursor is None else self.address(cursor=cursor)
+
+
+def of_runs(workload: str | None, state: RunState | None = None, outcome: RunOutcome | None = None) -> Chosen:
+    """Of runs, whose outcomes are offered."""
+    return Chosen("/ui/runs", get_args(RunOutcome), workload, state, outcome, "outcome")
+
+
+def of_jobs(workload: str | None, state: JobState | None = None) -> Chosen:
+    """Of jobs."""
+    return Chosen("/ui/jobs", get_args(JobState), workload, state)
+
+
+class JobTable(NamedTuple):
+    """Some jobs.
+
+    Attributes:
+        of: the workload whose jobs they are; None: they are of several.
+        older: where the list goes on.
+        again: where the table is to be had as it will be; None where all jobs have ended.
+    """
+
+    jobs: Sequence[JobRead]
+    of: str | None
+    older: str | None
+    again: str | None
+
+
+def job_table(database: Database, tenant: str, chosen: Chosen, request: PageRequest) -> JobTable:
+    """The jobs that are chosen.
+
+    Raises:
+        NotFound: no such workload.
+    """
+    found, names = jobs.listed(database, tenant, request, chosen.workload, chosen.state)
+    lines = [jobs.read(job, names[job.workload_id]) for job in found.rows]
+    moving = any(job.state not in FINAL_STATES for job in lines)
+    again = chosen.address(part="true", cursor=request.cursor, rows=request.limit) if moving else None
+    return JobTable(lines, chosen.workload, chosen.older(found.cursor), again)
+
+
+# Lists of runs, jobs and evaluations, newest first: all, or those of a workload or in a state.
+
+
+LISTS_ROWS = 50
 
 router = APIRouter(include_in_schema=False)
 Cursor = Annotated[str | None, Query(max_length=1024)]
@@ -36,9 +340,9 @@ def run_list(
     outcome: RunOutcome | None = None,
 ) -> HTMLResponse:
     """Runs."""
-    found = runs.listed(database, tenant, PageRequest(ROWS, cursor), rule, workload, state, outcome)
+    found = runs.listed(database, tenant, PageRequest(LISTS_ROWS, cursor), rule, workload, state, outcome)
     chosen = of_runs(workload, state, outcome)
-    lines = [shown.line(runs.read_listed(one)) for one in found.rows]
+    lines = [line(runs.read_listed(one)) for one in found.rows]
     return page("runs.html", section="runs", runs=lines, older=chosen.older(found.cursor), chosen=chosen)
 
 
@@ -49,7 +353,7 @@ def job_list(
     cursor: Cursor = None,
     workload: Workload = None,
     state: JobState | None = None,
-    rows: Annotated[int, Query(ge=1, le=ROWS)] = ROWS,
+    rows: Annotated[int, Query(ge=1, le=LISTS_ROWS)] = LISTS_ROWS,
     part: bool = False,
 ) -> HTMLResponse:
     """Jobs; only what changes of them where ``part``."""
@@ -63,7 +367,7 @@ def evaluation_list(
     database: FromDatabase, tenant: Tenant, cursor: Cursor = None, workload: Workload = None
 ) -> HTMLResponse:
     """Evaluations; each has its own page."""
-    found, names = evaluations.listed(database, tenant, PageRequest(ROWS, cursor), workload)
+    found, names = evaluations.listed(database, tenant, PageRequest(LISTS_ROWS, cursor), workload)
     lines = [evaluations.read(one, names[one.workload_id]) for one in found.rows]
     chosen = Chosen("/ui/evaluations", workload=workload)
     older = chosen.older(found.cursor)

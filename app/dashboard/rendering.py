@@ -1,25 +1,82 @@
-"""Pages from templates: everything that was given by someone is escaped, and nothing is run but the package's own."""
+"""Rendering of pages: templates, assets, errors."""
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from functools import cache
+from importlib.resources import files
+from typing import Annotated, Any, NamedTuple
 
-from fastapi.responses import HTMLResponse
+from fastapi import APIRouter, Header, Path, Request
+from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from app.charts import style
+from app.charts import figures
 from app.charts.text import NOTHING, duration, moment, number
-from app.dashboard.assets import address
-from app.http.browsers import policy
+from app.errors import NotFound, SignIn, StewardError
+from app.http.limits import policy
+from app.keys.access import is_page
+
+# Styles and scripts of the pages: they come with the package, under names that hold digests of what is in them.
+
+
+STATIC = files("app.dashboard") / "static"
+TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
+NAMES = ("dashboard.css", "dashboard.js", "htmx.min.js", "icon.svg", "pico.min.css", "sse.min.js", "vega.js")
+FOREVER = "public, max-age=31536000, immutable"
+
+router = APIRouter(include_in_schema=False)
+
+
+class Asset(NamedTuple):
+    """A file as it is sent, plain and compressed."""
+
+    digest: str
+    plain: bytes
+    packed: bytes
+
+
+@cache
+def asset(name: str) -> Asset:
+    """One of ``NAMES``."""
+    data = (STATIC / name).read_bytes()
+    return Asset(hashlib.sha256(data).hexdigest()[:16], data, gzip.compress(data, 9, mtime=0))
+
+
+@cache
+def address(name: str) -> str:
+    """Where a file is to be had; another one once there is something else in it."""
+    return f"/ui/static/{asset(name).digest}/{name}"
+
+
+@router.get("/ui/static/{digest}/{name}")
+def static(
+    digest: Annotated[str, Path(max_length=64)],
+    name: Annotated[str, Path(max_length=64)],
+    accept_encoding: Annotated[str, Header()] = "",
+) -> Response:
+    """A style or a script."""
+    if name not in NAMES or asset(name).digest != digest:
+        raise NotFound(f"no file {name!r} of digest {digest!r}")
+    found, headers = asset(name), {"Cache-Control": FOREVER, "Vary": "Accept-Encoding"}
+    kind = TYPES[name.rpartition(".")[2]]
+    if "gzip" in accept_encoding:
+        return Response(found.packed, media_type=kind, headers={**headers, "Content-Encoding": "gzip"})
+    return Response(found.plain, media_type=kind, headers=headers)
+
+
+# Pages from templates: everything that was given by someone is escaped, and nothing is run but the package's own.
+
 
 POLICY = policy(
     script_src="'self'", style_src="'self'", img_src="'self' data:", connect_src="'self'", form_action="'self'"
 )
 HEADERS: Mapping[str, str] = {"Cache-Control": "no-store", **POLICY}
-THEMES = {"light": style.config(), "dark": style.config(dark=True)}
+THEMES = {"light": figures.config(), "dark": figures.config(dark=True)}
 MOST_PARTS = 20
 """Of a decision that are listed."""
 
@@ -63,3 +120,22 @@ ENVIRONMENT = _environment()
 def page(template: str, status: int = 200, **values: Any) -> HTMLResponse:
     """A template's page, or part of one."""
     return HTMLResponse(ENVIRONMENT.get_template(template).render(**values), status, headers=dict(HEADERS))
+
+
+# What a person sees who asks for a page that can't be shown: what is wrong and where to go on, instead of JSON.
+
+
+REMEDIES = {
+    403: "Sign in with a key that may do this.",
+    404: "It may have been deleted, or the address is not complete.",
+    503: "Load the page again in a moment.",
+}
+
+
+def error_page(request: Request, error: StewardError) -> HTMLResponse | None:
+    """An error as a page; None for programs, for parts of pages, and for people who are sent to sign in."""
+    if not is_page(request.scope) or "hx-request" in request.headers or isinstance(error, SignIn):
+        return None
+    remedy = REMEDIES.get(error.status, "")
+    detail = "" if error.detail.lower() == error.title.lower() else error.detail
+    return page("error.html", status=error.status, section="", title=error.title, detail=detail, remedy=remedy)

@@ -9,8 +9,19 @@ from typing import Any, NamedTuple
 from sqlalchemy import Select, and_, case, exists, func, or_, select, true, union_all
 from sqlalchemy.orm import Session, aliased
 
-from app.database.tables import Agent, DomainModel, Evaluation, Execution, Iteration, Job, Promotion, Run, Workload
-from app.database.tables.run import DRIFTED, JUDGED
+from app.database.tables import (
+    DRIFTED,
+    JUDGED,
+    Agent,
+    DomainModel,
+    Evaluation,
+    Execution,
+    Iteration,
+    Job,
+    Promotion,
+    Run,
+    Workload,
+)
 from app.runs.outcomes import ATTENTION, NOT_JUDGED, Staleness, having, silence
 
 LATEST = 20

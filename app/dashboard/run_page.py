@@ -8,16 +8,15 @@ from typing import Any, NamedTuple
 
 from sqlalchemy.orm import Session
 
-from app.charts.figure import Figure
-from app.dashboard import repository, shown
-from app.dashboard.shown import CompiledOf
+from app.charts.figures import Figure
+from app.dashboard import lists, repository
+from app.dashboard.lists import CompiledOf
 from app.database.engine import Database
 from app.kinds.contract.views import Alternative, Fact, Hindsight
 from app.kinds.registry import KINDS, read_decision, read_or_raw
 from app.runs.outcomes import Staleness
 from app.runs.repository import Loaded
-from app.runs.schemas import RunListed
-from app.runs.service import load, read_listed
+from app.runs.service import RunListed, load, read_listed
 
 DECISIONS = 25
 
@@ -61,18 +60,18 @@ def page(database: Database, tenant: str, run: str, compiled_of: CompiledOf, rul
     """
     with database.reading() as session:
         loaded = load(session, tenant, run, rule)
-        views = shown.views(loaded.kind)
-        given = shown.shown(session, loaded)
+        views = lists.views(loaded.kind)
+        given = lists.shown(session, loaded)
         lines, older = decisions(session, loaded, None)
     facts: list[Any] = [Fact("reports", f"{loaded.run.next_iteration:,}")]
     figures: list[Any] = []
     others: list[Any] = []
     problems: list[str] = []
-    compiled = shown.compiled_or_none(compiled_of, loaded.workload)
+    compiled = lists.compiled_or_none(compiled_of, loaded.workload)
     if views is not None and compiled is not None:
-        facts, no_facts = shown.told("how it stands", lambda: views.facts(compiled, given))
-        figures, no_figures = shown.told("its charts", lambda: views.run(compiled, given))
-        others, no_others = shown.told("other policies", lambda: views.alternatives(compiled, given))
+        facts, no_facts = lists.told("how it stands", lambda: views.facts(compiled, given))
+        figures, no_figures = lists.told("its charts", lambda: views.run(compiled, given))
+        others, no_others = lists.told("other policies", lambda: views.alternatives(compiled, given))
         problems = [problem for problem in (no_facts, no_figures, no_others) if problem]
     return RunPage(read_listed(loaded), loaded.kind, facts, figures, others, lines, older, problems)
 
@@ -85,11 +84,11 @@ def hindsight(database: Database, tenant: str, run: str, compiled_of: CompiledOf
     """
     with database.reading() as session:
         loaded = load(session, tenant, run, rule)
-        given = shown.shown(session, loaded)
-    views, compiled = shown.views(loaded.kind), shown.compiled_or_none(compiled_of, loaded.workload)
+        given = lists.shown(session, loaded)
+    views, compiled = lists.views(loaded.kind), lists.compiled_or_none(compiled_of, loaded.workload)
     if views is None or compiled is None:
         return Hindsight([], "It can't be told: the workload can't be read, or its kind shows nothing of runs.")
-    found, problem = shown.told("other policies", lambda: [views.hindsight(compiled, given)])
+    found, problem = lists.told("other policies", lambda: [views.hindsight(compiled, given)])
     return Hindsight([], problem) if problem else found[0]
 
 
@@ -107,9 +106,9 @@ def decision_line(iteration: int, decision: dict[str, Any], at: datetime, kind: 
     read, problem = read_or_raw(read_decision, {"kind": kind, **decision})
     words = problem if problem is not None else KINDS[read.kind].summarise(read)
     source, policy = str(decision.get("source", "")), str(decision.get("policy", ""))
-    views = shown.views(kind)
-    details, _ = ([], "") if views is None else shown.told("a decision's parts", lambda: views.details(decision))
-    return DecisionLine(iteration, words, source, policy, shown.reason(decision), _shadow(decision), details, at)
+    views = lists.views(kind)
+    details, _ = ([], "") if views is None else lists.told("a decision's parts", lambda: views.details(decision))
+    return DecisionLine(iteration, words, source, policy, lists.reason(decision), _shadow(decision), details, at)
 
 
 def _shadow(decision: dict[str, Any]) -> str:

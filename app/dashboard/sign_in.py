@@ -8,8 +8,8 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.dashboard.rendering import page
-from app.keys import secrets
-from app.keys.cookie import LONGEST, NAME
+from app.keys import service as secrets
+from app.keys.access import LONGEST, NAME
 from app.keys.ring import KeyRing
 
 router = APIRouter(include_in_schema=False)

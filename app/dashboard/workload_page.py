@@ -8,13 +8,12 @@ from typing import Any, NamedTuple
 
 from app.agents import service as agents
 from app.agents.schemas import AgentRead
-from app.charts.ahead import Came, Coming, forecast
-from app.charts.figure import Figure
+from app.charts.figures import Figure
 from app.charts.text import duration, percent
-from app.dashboard import repository, shown
-from app.dashboard.chosen import JobTable, job_table, of_jobs, of_runs
+from app.charts.timeline import Came, Coming, forecast
+from app.dashboard import lists, repository
 from app.dashboard.judged import compared, figures, level, standing, status
-from app.dashboard.shown import CompiledOf
+from app.dashboard.lists import CompiledOf, JobTable, job_table, of_jobs, of_runs
 from app.database.engine import Database
 from app.database.tables import Workload
 from app.domain_models import repository as models
@@ -28,9 +27,9 @@ from app.kinds.forecasting.answer import Forecast
 from app.kinds.registry import KINDS
 from app.runs import service as runs
 from app.runs.outcomes import Staleness
-from app.samples.codecs import codec_of
+from app.samples.body import codec_of
 from app.workloads import service as workloads
-from app.workloads.schemas import WorkloadListed
+from app.workloads.service import WorkloadListed
 
 EXECUTIONS, AGENTS, RUNS, JOBS = 60, 10, 10, 8
 MOST_SERIES = 6
@@ -72,7 +71,7 @@ class WorkloadPage(NamedTuple):
     agents: Sequence[AgentLine]
     answers: str
     changes: Sequence[Any]
-    runs: Sequence[shown.RunLine]
+    runs: Sequence[lists.RunLine]
     runs_older: str | None
     jobs: JobTable
     evaluations: Sequence[Any]
@@ -111,7 +110,7 @@ def page(database: Database, tenant: str, name: str, compiled_of: CompiledOf, ru
         [agent_line(one, level(found, one)) for one in versions],
         next((one.instead for one in versions if one.instead), ""),
         [agents.read_promotion(one) for one in agents.promotions(database, tenant, row.name, PageRequest(JOBS)).rows],
-        [shown.line(runs.read_listed(one)) for one in going.rows],
+        [lists.line(runs.read_listed(one)) for one in going.rows],
         of_runs(row.name).older(going.cursor),
         job_table(database, tenant, of_jobs(row.name), PageRequest(JOBS)),
         found,
@@ -150,12 +149,12 @@ def _forecast(found: Forecast, name: str) -> Figure:
 
 
 def _charts(database: Database, row: Workload, compiled_of: CompiledOf) -> tuple[list[Any], list[Any], list[str]]:
-    views, compiled = shown.views(row.kind), shown.compiled_or_none(compiled_of, row.name)
+    views, compiled = lists.views(row.kind), lists.compiled_or_none(compiled_of, row.name)
     if views is None or compiled is None:
         return [], [], []
     learnt = _learnt(database, row, compiled)
-    charts, no_charts = shown.told("what was measured", lambda: views.workload(compiled, learnt))
-    answers, no_answers = shown.told("the policy map", lambda: views.policy(compiled))
+    charts, no_charts = lists.told("what was measured", lambda: views.workload(compiled, learnt))
+    answers, no_answers = lists.told("the policy map", lambda: views.policy(compiled))
     return charts, answers, [problem for problem in (no_charts, no_answers) if problem]
 
 

@@ -15,8 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from app.decisions import service
 from app.decisions.service import StateDecisions
 from app.http.dependencies import components, problems, union_schema
-from app.http.exchange import Exchange
-from app.http.fast_path import Answer, HotRoute
+from app.http.exchange import Answer, Exchange, HotRoute
 from app.http.query import check_query, query_values
 from app.kinds.contract.engine import Query
 from app.kinds.contract.inputs import invalid, whole_number

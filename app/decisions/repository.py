@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.database.tables.iteration import Iteration
-from app.database.tables.run import Run
+from app.database.tables import Iteration, Run
 
 
 class Taken(NamedTuple):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from app.charts import style
-from app.charts.figure import SCHEMA, Figure, Json
+from app.charts import figures as style
+from app.charts.figures import SCHEMA, Figure, Json
 
 WIDTH, PANEL = 760, 170
 SCALE = 1.5

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from app.charts.figure import Figure
+from app.charts.figures import Figure
 from app.charts.timeline import Beside, Expected, Point, Series, compared
 from app.demo import drawing
 from app.demo.drive import Row, Run

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from app.charts.text import money
-from app.cli.remote.progress_bar import Bar, follow, progress, remaining
+from app.cli.remote.train import Bar, follow, progress, remaining
 from app.demo.api import Json
 from app.demo.drive import Advice, Row, Run
 from app.demo.plan import PRICE_PER_CPU_SECOND, saved

@@ -5,11 +5,11 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response, status
 
 from app.domain_models import service
-from app.domain_models.schemas import FitRequest, ModelRead
+from app.domain_models.service import FitRequest, ModelRead
 from app.http.dependencies import FromDatabase, Tenant, Version, WorkloadName, components, problems, references
-from app.http.idempotency.once import IdempotentPost
+from app.http.idempotency import IdempotentPost
 from app.http.pagination import Page, Paging, page
-from app.jobs.schemas import JobRead
+from app.jobs.service import JobRead
 from app.kinds.forecasting.answer import Forecast
 from app.kinds.registry import KINDS
 

@@ -1,11 +1,12 @@
-"""Rules of domain models: asking for a fit, reading, predicting, and publishing what was fitted."""
+"""Rules of domain models: fitting, reading, predicting, forecasting and publishing."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from datetime import datetime
+from typing import Annotated, Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy.orm import Session
 
 from app.audit import service as audit
@@ -13,21 +14,49 @@ from app.charts.text import number
 from app.database.engine import Database
 from app.database.tables import DomainModel, Workload
 from app.domain_models import repository
-from app.domain_models.schemas import FitRequest, ModelRead
 from app.errors import Conflict, FieldError, Invalid, NotFound
-from app.exogenous import observed
-from app.http.idempotency.once import Record, no_record
+from app.exogenous import repository as observed
+from app.http.idempotency import Record, no_record
 from app.http.pagination import PageRequest, Slice
 from app.jobs import service as jobs
-from app.jobs.schemas import JobRead
+from app.jobs.service import JobRead, Priority
 from app.kinds.contract.engine import Query
-from app.kinds.contract.inputs import invalid
-from app.kinds.contract.stored import stored
+from app.kinds.contract.inputs import invalid, stored
 from app.kinds.forecasting.answer import HOUR, LEAST_SECONDS, Forecast, forecast_of
 from app.kinds.registry import KINDS, read_spec
 from app.retention import held
-from app.samples import repository as samples
+from app.samples import intake as samples
 from app.workloads import service as workloads
+
+# What crosses the API about domain models.
+
+
+Seed = Annotated[int, Field(ge=0, le=2**31 - 1, description="The same seed and samples give the same result.")]
+
+
+class FitRequest(BaseModel):
+    """Options of a fit; all are optional."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{}]})
+
+    seed: Seed = 0
+    priority: Priority = 0
+
+
+class ModelRead(BaseModel):
+    """One version of a workload's domain model."""
+
+    workload: str
+    version: int = Field(description="Counts from 1.")
+    spec_version: int = Field(description="Version of the spec that it was fitted under.")
+    report: dict[str, Any] = Field(
+        description="Family, candidates with their errors, error and interval coverage per metric, run effect, "
+        "residual spread, cost of a change, seconds of one simulated iteration, and what could not be explained."
+    )
+    created_at: datetime
+
+
+# Rules of domain models: asking for a fit, reading, predicting, and publishing what was fitted.
 
 
 def request_fit(database: Database, tenant: str, name: str, request: FitRequest, record: Record = no_record) -> JobRead:

@@ -1,28 +1,22 @@
-"""The sequential test for a drift: a mixture of Shiryaev–Roberts statistics made of e-values.
-
-For each stream and each factor of ``FACTORS`` the statistic is R ← (R + 1) · e, where e is the report's e-value, up to
-``LARGEST``; a drift is noticed where their mean reaches the threshold. As long as the model holds, the expected number
-of reports until then is at least the threshold, whatever the streams' distributions are (Shin, Ramdas, Rinaldo:
-“E-detectors: a nonparametric framework for sequential change detection”, 2023). With S streams, which may hang together
-in any way, each has S times the threshold. That an e-value is bounded keeps the guarantee, and no single report, be it
-ever so far out, can notice anything.
-
-A stream that was noticed is silent until there is another domain model.
-"""
+"""The sequential test for drift, and its metric."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from math import exp, log
 from typing import Any, Literal, NamedTuple
 
 import msgspec
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from app.charts.text import number
 from app.drift.realised import Block, counted
-from app.kinds.contract.drift import FACTORS, Residual, Residuals
-from app.kinds.contract.text import timestamp
+from app.kinds.contract.engine import FACTORS, Residual, Residuals
+from app.kinds.contract.inputs import timestamp
 
 REPORTS = 1_000_000
 """Between two false alarms of one run, on average and at least."""
@@ -176,3 +170,41 @@ def restored(stored: dict[str, Any] | None) -> Drift:
 def encoded(kept: Drift) -> bytes:
     """As a run's row keeps it, JSON."""
     return b"null" if kept is NOTHING else msgspec.json.encode(kept)
+
+
+# How many drifts were noticed in this process: plain numbers, which the registry asks for when it is read.
+
+
+LABELS = ("workload", "stream", "direction")
+
+
+class DriftMeter:
+    """Counts notices of each tenant by workload, stream and direction; on one event loop."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, str, str, str]] = Counter()
+
+    def count(self, tenant: str, workload: str, notice: Notice) -> None:
+        """Count one notice, which is on disk."""
+        self._counts[tenant, workload, notice.stream, notice.direction] += 1
+
+    def of(self, tenant: str) -> CollectorRegistry:
+        """What was counted so far of a tenant's workloads: their names are nobody else's business."""
+        drifts = CounterMetricFamily("steward_drifts", "Drifts noticed.", labels=LABELS)
+        for (whose, *labels), count in list(self._counts.items()):
+            if whose == tenant:
+                drifts.add_metric(labels, count)
+        registry = CollectorRegistry()
+        registry.register(_Counted(drifts))
+        return registry
+
+
+class _Counted(Collector):
+    """A metric as it was counted."""
+
+    def __init__(self, metric: Metric) -> None:
+        self._metric = metric
+
+    def collect(self) -> Iterable[Metric]:
+        """The metric."""
+        return [self._metric]

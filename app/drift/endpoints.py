@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from app.drift import service
-from app.drift.schemas import DriftRead, DriftResponse
+from app.drift.steps import DriftRead, DriftResponse
 from app.http.dependencies import FromDatabase, Tenant, WorkloadName, problems
 
 router = APIRouter(prefix="/workloads/{workload}/drift", tags=["drift"])

@@ -11,7 +11,7 @@ import msgspec
 
 from app.agents.evidence import standard_errors
 from app.agents.schemas import GainInterval
-from app.kinds.contract.drift import Reached
+from app.kinds.contract.engine import Reached
 
 BLOCK = 50
 """Reports of a block: so many that the next block hardly depends on it."""

@@ -11,10 +11,9 @@ from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
 from app.agents.algorithms import ONLINE
-from app.database.tables import Adaptation, Iteration, Job, Run, Workload
-from app.database.tables.run import DRIFTED, RULED
-from app.kinds.contract.drift import Chain
-from app.samples.repository import Cut
+from app.database.tables import DRIFTED, RULED, Adaptation, Iteration, Job, Run, Workload
+from app.kinds.contract.engine import Chain
+from app.samples.intake import Cut
 
 MOST_RUNS = 100
 """Runs of a workload that are looked at, the newest."""

@@ -8,13 +8,13 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.agents.algorithms import ONLINE
 from app.audit import service as audit
-from app.database.clock import Clock, database_time
 from app.database.engine import Database
+from app.database.leases import Clock, database_time
 from app.database.tables import Adaptation, Workload
 from app.drift import repository, steps
-from app.drift.schemas import AdaptationRead, DriftRead, DriftResponse
+from app.drift.steps import AdaptationRead, DriftRead, DriftResponse
 from app.errors import FieldError, Invalid
-from app.kinds.contract.stored import stored
+from app.kinds.contract.inputs import stored
 from app.kinds.registry import KINDS
 from app.workloads import service as workloads
 

@@ -1,34 +1,106 @@
-"""The steps of an adaptation: from a drift to a fit, a training, a shadow, a promotion, and back if it disappoints.
-
-Each is taken in one transaction that holds the workload's row, from the state that stands there: whoever takes it, and
-however often it is tried, it is taken once, and what it makes (a sample, a job, a promotion) is there with it.
-"""
+"""The answer to a drift: fit, training, shadow, promotion, and rollback."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
+from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy.orm import Session
 
 from app.agents import evidence
 from app.agents import repository as agent_rows
 from app.agents import service as agents
-from app.agents.algorithms import ONLINE
+from app.agents.algorithms import ONLINE, Algorithm
 from app.agents.schemas import TrainRequest
 from app.agents.service import Change
 from app.database.tables import Adaptation, Job, Run, Workload
 from app.domain_models import repository as models
-from app.domain_models.schemas import FitRequest
+from app.domain_models.service import FitRequest, Seed
 from app.drift import repository
 from app.drift.detector import Notice, restored
 from app.drift.realised import BLOCK, Comparison, compared, means
-from app.drift.schemas import DriftResponse
+from app.evaluations.schemas import EquivalenceMargin
 from app.jobs import service as jobs
-from app.kinds.contract.drift import Chain
+from app.kinds.contract.engine import Chain, DriftNotice
 from app.samples import service as samples
-from app.workloads import repository as workload_rows
+from app.workloads import members as workload_rows
+
+# What crosses the API about drifts.
+
+
+State = Literal["fitting", "training", "shadow", "watched", "kept", "rolled_back", "rejected", "superseded", "failed"]
+
+
+class DriftResponse(BaseModel):
+    """How a workload responds to drift, which is detected in any case."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"respond": "retrain"}]})
+
+    respond: Literal["off", "retrain"] = Field(
+        default="off",
+        description="`retrain`: fit a model to what runs have reported since, train an agent on it, run it as a "
+        "shadow, promote it if it is as good, and roll it back if it underperforms.",
+    )
+    algorithm: Algorithm | None = Field(
+        default=None, description="Training algorithm; null: the champion's, or `auto`."
+    )
+    budget: Annotated[int, Field(ge=1_000, le=10_000_000_000)] | None = Field(
+        default=None, description="Environment steps of the training; null: the default of trainings."
+    )
+    seed: Seed = 0
+    shadow_decisions: Annotated[int, Field(ge=1, le=100_000)] = Field(
+        default=200, description="Shadow decisions required, without a failure, before the agent may be promoted."
+    )
+    window_reports: Annotated[int, Field(ge=4 * BLOCK, le=10 * BLOCK)] = Field(
+        default=10 * BLOCK,
+        description="Reports after the promotion over which the agent is compared with its predecessor.",
+    )
+    equivalence_margin: EquivalenceMargin = 0.01
+    pause_seconds: Annotated[float, Field(ge=0, le=30 * 86_400)] = Field(
+        default=3600.0, description="Time after a response in which further drift is ignored."
+    )
+
+
+class DriftStep(BaseModel):
+    """One step of an adaptation."""
+
+    at: datetime
+    state: State = Field(description="State that this step leads to.")
+    why: str
+    figures: dict[str, Any]
+
+
+class AdaptationRead(BaseModel):
+    """The response to one drift."""
+
+    id: str
+    state: State
+    run: str = Field(description="The run that detected it.")
+    notice: DriftNotice
+    job: str | None = Field(description="The most recent fit or training job.")
+    model: int | None = Field(description="Version of the fitted domain model.")
+    agent: int | None = Field(description="Version of the trained agent.")
+    predecessor: int | None = Field(description="Version of the agent that served before; null: a heuristic.")
+    steps: list[DriftStep]
+    created_at: datetime
+    finished_at: datetime | None
+
+
+class DriftRead(BaseModel):
+    """How a workload responds to drift, and its latest adaptations, newest first."""
+
+    workload: str
+    response: DriftResponse
+    adaptations: list[AdaptationRead]
+
+
+# The steps of an adaptation: from a drift to a fit, a training, a shadow, a promotion, and back if it disappoints.
+#
+# Each is taken in one transaction that holds the workload's row, from the state that stands there: whoever takes it,
+# and however often it is tried, it is taken once, and what it makes (a sample, a job, a promotion) is there with it.
+
 
 FEWEST_BLOCKS = 2
 LARGEST = 1e3

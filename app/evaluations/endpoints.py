@@ -9,11 +9,11 @@ from fastapi.responses import HTMLResponse
 
 from app.evaluations import service
 from app.evaluations.schemas import EvaluationRead, EvaluationReport, EvaluationRequest
-from app.http.browsers import inline, policy
 from app.http.dependencies import SLUG, FromDatabase, Tenant, problems
-from app.http.idempotency.once import IdempotentPost
+from app.http.idempotency import IdempotentPost
+from app.http.limits import inline, policy
 from app.http.pagination import Page, Paging, page
-from app.jobs.schemas import JobRead
+from app.jobs.service import JobRead
 
 router = APIRouter(prefix="/evaluations", tags=["evaluations"])
 

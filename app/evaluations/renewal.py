@@ -17,15 +17,15 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from app.agents import repository as agents
-from app.agents.standing import JUDGE, REEVALUATION, Present
+from app.agents.evidence import JUDGE, REEVALUATION, Present
 from app.database.engine import Database
 from app.database.tables import Agent, Workload
 from app.errors import StewardError
 from app.evaluations import repository, service
 from app.evaluations.repository import ChampionAgent
 from app.evaluations.schemas import EvaluationRequest
-from app.jobs.schemas import LOWEST_PRIORITY
-from app.jobs.states import OPEN
+from app.jobs.repository import OPEN
+from app.jobs.service import LOWEST_PRIORITY
 from app.kinds.registry import KINDS
 
 MOST_LOOKED_AT = 20

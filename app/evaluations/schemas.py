@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from app.domain_models.schemas import Seed
-from app.jobs.schemas import Priority
+from app.domain_models.service import Seed
+from app.jobs.service import Priority
 from app.kinds.fields import Slug
 
 Level = Literal["L0", "L1", "L2", "L3", "L4"]

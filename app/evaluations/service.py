@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from sqlalchemy.orm import Session
 
 from app.agents import repository as agents
-from app.agents.standing import JUDGE
+from app.agents.evidence import JUDGE
 from app.audit import service as audit
 from app.database.engine import Database
 from app.database.tables import Evaluation, Job, Workload
@@ -26,13 +26,13 @@ from app.evaluations.schemas import (
     HeldOut,
     Verdict,
 )
-from app.http.idempotency.once import Record, no_record
+from app.http.idempotency import Record, no_record
 from app.http.pagination import PageRequest, Slice
-from app.jobs import listing
+from app.jobs import repository as listing
 from app.jobs import service as jobs
-from app.jobs.schemas import JobRead
+from app.jobs.service import JobRead
 from app.kinds.contract.engine import DEFAULT_ROLE
-from app.kinds.contract.stored import stored
+from app.kinds.contract.inputs import stored
 from app.kinds.registry import KINDS
 from app.workloads import service as workloads
 

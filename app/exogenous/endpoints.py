@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Query, Request, status
 
 from app.exogenous import service
 from app.exogenous.repository import Period
-from app.exogenous.schemas import ExogenousIssue, ExogenousRead, SeriesRead, Time
+from app.exogenous.service import ExogenousIssue, ExogenousRead, SeriesRead, Time
 from app.http.dependencies import SLUG, FromDatabase, Tenant, WorkloadName, problems
 from app.http.pagination import Page, Paging, page
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import Select, delete, func, select
 from sqlalchemy.orm import Session, aliased
 
+from app.database.leases import insert
 from app.database.tables import ExogenousRow
-from app.database.upsert import insert
 from app.http.pagination import PageRequest, Slice, decode_cursor, encode_cursor, paginate
+from app.kinds.forecasting.answer import Forecaster, Observed
 
 
 class Series(NamedTuple):
@@ -109,3 +110,17 @@ def remove(session: Session, workload_id: str, series: str, before: datetime | N
     """Delete a series; with ``before``, what it says of earlier times."""
     statement = delete(ExogenousRow).where(ExogenousRow.workload_id == workload_id, ExogenousRow.series == series)
     session.execute(statement if before is None else statement.where(ExogenousRow.time < before))
+
+
+# Counts of what came, as users put them after each interval: forecasts go on from there.
+
+
+def counts(session: Session, workload_id: str, forecasters: Sequence[Forecaster]) -> Observed:
+    """Rows that were issued when their interval was over, by series and time, after what forecasters were fitted to."""
+    ends = {one.name: one.history for one in forecasters}
+    found: dict[str, dict[float, float]] = {name: {} for name in ends}
+    since = datetime.fromtimestamp(min(history.end for history in ends.values()), UTC)
+    for row in observed(session, workload_id, since):
+        if row.series in ends and row.issued_at.timestamp() >= row.time.timestamp() + ends[row.series].seconds:
+            found[row.series][row.time.timestamp()] = row.mean
+    return found

@@ -12,14 +12,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app.database.engine import commit_deadline
 from app.http import limits
 from app.http.caller import Guard, current_caller
-from app.http.characters import check_address
-from app.http.exchange import UNKNOWN, Exchange, LoopLocal
-from app.http.fast_path import HotRoute
-from app.http.metering import RequestMeter
-from app.http.methods import METHODS
-from app.http.observing import Observer
+from app.http.exchange import UNKNOWN, Exchange, HotRoute, LoopLocal
+from app.http.health import Observer, RequestMeter
+from app.http.limits import METHODS
+from app.http.query import check_address
 from app.settings import Settings
-from app.telemetry.trace import began, working
+from app.telemetry.logs import began, working
 
 LONGEST_PERIOD = 1.0
 COUNTED = frozenset({*METHODS, "HEAD", "OPTIONS"})

@@ -1,34 +1,45 @@
-"""Liveness, readiness and metrics."""
+"""Health, readiness and metrics of a process."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import re
 import shutil
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import timedelta
-from typing import Annotated, Literal, get_args
+from itertools import accumulate
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from fastapi import APIRouter, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 from pydantic import BaseModel, Field
 from sqlalchemy.exc import SQLAlchemyError
 
 from app import queue
-from app.database import seen
+from app.database import leases
 from app.database.engine import Database
 from app.http.dependencies import FromDatabase, FromSettings, Tenant
-from app.http.exchange import LoopLocal
-from app.jobs import listing as jobs
-from app.kinds.contract.run_outcome import LIVE, RunOutcome
+from app.http.exchange import Exchange, LoopLocal
+from app.jobs import repository as jobs
+from app.kinds.contract.kind import LIVE, RunOutcome
 from app.runs import outcomes
 from app.runs.outcomes import Staleness
 from app.settings import Settings
+from app.telemetry.logs import began
+from app.telemetry.requests import RequestLog
+
+if TYPE_CHECKING:
+    from app.telemetry.logs import Spans
+
 
 LATELY = timedelta(hours=1)
 GOING_ON: tuple[RunOutcome, ...] = (*LIVE, "stale")
@@ -87,7 +98,7 @@ class ServiceCollector(Collector):
                     judged.add_metric((outcome,), runs.get(outcome, 0))
                     if outcome not in GOING_ON:
                         ended.add_metric((outcome,), lately.get(outcome, 0))
-                workers.add_metric((), seen.alive(session, self.settings.worker_seen_seconds))
+                workers.add_metric((), leases.alive(session, self.settings.worker_seen_seconds))
             up.add_metric((), 1)
         except SQLAlchemyError:
             up.add_metric((), 0)
@@ -175,7 +186,7 @@ def _broker(_: Database, __: Settings) -> str:
 def _worker(database: Database, settings: Settings) -> str:
     try:
         with database.reading() as session:
-            found = seen.seen_lately(session, settings.worker_seen_seconds)
+            found = leases.seen_lately(session, settings.worker_seen_seconds)
     except SQLAlchemyError:
         return "unknown"
     return "ok" if found is not None else f"none seen in the last {settings.worker_seen_seconds:g} s"
@@ -194,3 +205,139 @@ def metrics(request: Request, tenant: Tenant) -> PlainTextResponse:
     registries: list[CollectorRegistry] = [request.app.state.registry, request.app.state.drift_meter.of(tenant)]
     text = b"".join(generate_latest(registry) for registry in registries)
     return PlainTextResponse(text, media_type=CONTENT_TYPE_LATEST)
+
+
+# Requests and their seconds by route, and errors logged: plain numbers, until the registry asks for them.
+
+
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0)
+LABELS = ("method", "route", "status")
+
+
+class _Seconds:
+    """How many requests took how long; ``buckets[i]`` of them up to ``BUCKETS[i]``, the last ones longer."""
+
+    def __init__(self) -> None:
+        self.sum = 0.0
+        self.buckets = [0] * (len(BUCKETS) + 1)
+
+    def cumulative(self) -> Iterator[tuple[str, float]]:
+        """Counts of all requests up to each bound, as Prometheus has them."""
+        bounds = (*map(str, BUCKETS), "+Inf")
+        return zip(bounds, accumulate(self.buckets), strict=True)
+
+
+class RequestMeter(Collector):
+    """Counts requests and their seconds by method, route and status; on one event loop."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._counts: dict[tuple[str, str, int], int] = {}
+        self._seconds: dict[tuple[str, str], _Seconds] = {}
+        registry.register(self)
+
+    def count(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count one request."""
+        key = (method, route, status)
+        self._counts[key] = self._counts.get(key, 0) + 1
+        found = self._seconds.get(key[:2])
+        if found is None:
+            found = self._seconds[key[:2]] = _Seconds()
+        found.sum += seconds
+        found.buckets[bisect_left(BUCKETS, seconds)] += 1
+
+    def collect(self) -> Iterable[Metric]:
+        """What was counted so far."""
+        requests = CounterMetricFamily("steward_requests", "Requests answered.", labels=LABELS)
+        for (method, route, status), number in list(self._counts.items()):
+            requests.add_metric((method, route, str(status)), number)
+        taken = HistogramMetricFamily("steward_request_seconds", "Seconds to answer.", labels=LABELS[:2])
+        for labels, seconds in list(self._seconds.items()):
+            taken.add_metric(labels, list(seconds.cumulative()), seconds.sum)
+        return [requests, taken]
+
+
+class LogMeter(logging.Handler, Collector):
+    """Counts warnings and errors of this process; nothing else tells of a policy that fails and is answered for."""
+
+    LEVELS = ("warning", "error", "critical")
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._counts = Counter[str](dict.fromkeys(self.LEVELS, 0))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Count one."""
+        self._counts[record.levelname.lower()] += 1
+
+    def collect(self) -> Iterable[Metric]:
+        """What was counted so far."""
+        family = CounterMetricFamily("steward_log_records", "Warnings and errors logged.", labels=["level"])
+        for level, number in self._counts.items():
+            family.add_metric([level], number)
+        return [family]
+
+
+# What is told of each request to whoever operates the service: a line of the log, a span; ids that join them.
+
+
+NOBODY = "", "nobody"
+SERVER_ERROR = 500
+STATUS = "http.response.status_code"
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._:/+=@-]{1,128}")
+
+
+class Observer:
+    """Follows requests; on one event loop.
+
+    Args:
+        log: writes a line for each, if wanted.
+        spans: makes a span of each, if wanted.
+    """
+
+    def __init__(self, log: RequestLog | None, spans: Spans | None) -> None:
+        self._log, self._spans = log, spans
+
+    def begin(self, exchange: Exchange) -> None:
+        """Take over what its caller names it (`X-Request-ID`), and the trace that it belongs to (`traceparent`)."""
+        for name, value in exchange.scope["headers"]:
+            if name == b"traceparent":
+                exchange.traceparent = value
+            elif name == b"x-request-id" and _REQUEST_ID.fullmatch(value):
+                exchange.request_id = value
+        if self._spans is not None:
+            exchange.trace = began(exchange.traceparent.decode("latin-1"))
+
+    def end(self, exchange: Exchange, seconds: float) -> None:
+        """Tell of it."""
+        ended, status, (tenant, name) = time.time(), exchange.status or SERVER_ERROR, _caller(exchange)
+        method, route, trace = exchange.scope["method"], exchange.route, exchange.trace
+        if self._log is not None:
+            which = exchange.request_id, trace or exchange.traceparent
+            self._log.add((ended, seconds, method, route, status, tenant, name, *which, exchange.decision))
+        if self._spans is not None and trace is not None:
+            told = {"http.request.method": method, "http.route": route, "steward.tenant": tenant, STATUS: status}
+            self._spans.add(f"{method} {route}", trace, ended, seconds, told, failed=status >= SERVER_ERROR)
+
+    async def close(self) -> None:
+        """Tell what has not been told yet."""
+        if self._log is not None:
+            await self._log.close()
+        if self._spans is not None:
+            self._spans.close()
+
+
+def observer(settings: Settings) -> Observer | None:
+    """What the settings ask for; None where that is nothing."""
+    log = RequestLog(json=settings.log_format == "json") if settings.log_requests else None
+    spans = None
+    if settings.traces:
+        from app.telemetry.logs import Spans
+
+        spans = Spans()
+    return Observer(log, spans) if log or spans else None
+
+
+def _caller(exchange: Exchange) -> tuple[str, str]:
+    """Tenant and name of who called; of nobody where they were refused."""
+    caller = getattr(exchange, "caller", None)
+    return NOBODY if caller is None else (caller.tenant, caller.name)

@@ -1,12 +1,18 @@
-"""What a request may be, told by its headers alone: its length, its media type, its packing, its time."""
+"""Limits of a request: length, media type, origin, host and method."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import re
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
+from fastapi import Request
+from starlette.routing import Match
 from starlette.types import Scope
 
-from app.errors import FieldError, TooLarge, UnsupportedMedia
+from app.errors import BadRequest, FieldError, Forbidden, Misdirected, TooLarge, UnsupportedMedia
 from app.settings import Settings
 
 JSON = b"application/json"
@@ -108,3 +114,132 @@ def too_many_values() -> TooLarge:
 def too_large(limit: int, size: int) -> TooLarge:
     """The error of a body beyond the limit."""
     return TooLarge(f"the body has {size:,} bytes or more; at most {limit:,} are accepted")
+
+
+# The methods of a path: the framework knows them of each route, not of all routes that share the path.
+
+
+METHODS = ("DELETE", "GET", "PATCH", "POST", "PUT")
+
+
+def allowed_methods(request: Request) -> list[str]:
+    """Every method that is answered at the request's path; HEAD wherever GET is."""
+    routes = request.app.router.routes
+
+    def answered(method: str) -> bool:
+        scope = {**request.scope, "method": method}
+        return any(route.matches(scope)[0] is Match.FULL for route in routes)
+
+    found = [method for method in METHODS if answered(method)]
+    return sorted([*found, "HEAD"]) if "GET" in found else found
+
+
+# What browsers are told beside an answer: to run, load, frame and guess nothing that its page does not name.
+
+
+Headers = Sequence[tuple[bytes, bytes]]
+
+POLICY = b"content-security-policy"
+NONE = {"default-src": "'none'", "base-uri": "'none'", "form-action": "'none'", "frame-ancestors": "'none'"}
+NOTHING = "; ".join(f"{name} {source}" for name, source in NONE.items())
+NO_GUESSING = (b"x-content-type-options", b"nosniff")
+COMMON: Headers = (
+    NO_GUESSING,
+    (b"referrer-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+
+
+def guarded(headers: Headers) -> Headers:
+    """The headers of an answer with those of every answer; a page's own policy stands instead of the common one."""
+    own = any(name == POLICY for name, _ in headers)
+    return [*headers, *COMMON] if own else [*headers, *COMMON, (POLICY, NOTHING.encode())]
+
+
+def policy(*, style: str = "", script: str = "", **sources: str) -> dict[str, str]:
+    """The header of a page's policy: nothing but one inline style and one script, named by their digests.
+
+    Args:
+        style, script: exactly what stands between the tags.
+        sources: where else things may come from, by directive: ``img_src="data:"``.
+    """
+    allowed = {name.replace("_", "-"): source for name, source in sources.items()}
+    for directive, text in (("style-src", style), ("script-src", script)):
+        if text:
+            allowed[directive] = f"'sha256-{_digest(text)}' {allowed.get(directive, '')}".rstrip()
+    return {"Content-Security-Policy": "; ".join(f"{name} {found}" for name, found in {**NONE, **allowed}.items())}
+
+
+def inline(page: str, tag: str) -> str:
+    """What stands between a page's first tags of that name; empty where there are none."""
+    found = re.search(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+    return "" if found is None else found[1]
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+# Where a request says that it is meant for, and where a browser says that it comes from.
+#
+# A service without keys trusts whoever reaches loopback, and a browser on this machine does: for any page that it
+# shows. So hosts are checked by name, against names that a foreign server has point at loopback, and writes by their
+# origin.
+
+
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+READING = frozenset({"GET", "HEAD", "OPTIONS"})
+OWN_PAGES = (b"same-origin", b"none")
+
+OriginHeaders = Mapping[bytes, bytes]
+
+
+def check_host(headers: OriginHeaders, hosts: Collection[str]) -> None:
+    """Refuse a request for a host that isn't one of these.
+
+    Raises:
+        Misdirected: it names another, or none.
+    """
+    given = headers.get(b"host", b"").decode("latin-1").lower()
+    host = without_port(given)
+    if host not in hosts:
+        accepted = ", ".join(sorted(hosts))
+        raise Misdirected(f"Host {given[:200]!r} is not this service's; accepted: {accepted} (STEWARD_ALLOWED_HOSTS)")
+
+
+def without_port(host: str) -> str:
+    """The name or address of a `Host` header."""
+    name, colon, port = host.rpartition(":")
+    return name if colon and port.isdigit() and (not name.count(":") or name.endswith("]")) else host
+
+
+def check_write(method: str, headers: OriginHeaders, origins: Collection[str]) -> None:
+    """Refuse a write that a page of another origin has a browser make; programs send none of these headers.
+
+    Raises:
+        Forbidden: it is one.
+    """
+    if method in READING or (b"origin" not in headers and b"sec-fetch-site" not in headers):
+        return
+    origin = headers.get(b"origin", b"").decode("latin-1").lower()
+    if origin in origins:
+        return
+    site = headers.get(b"sec-fetch-site")
+    own = origin.partition("://")[2] == headers.get(b"host", b"").decode("latin-1").lower()
+    if (site is not None and site not in OWN_PAGES) or (origin and not own):
+        raise Forbidden(f"a page of {origin[:200] or 'another site'} may not write here (STEWARD_ALLOWED_ORIGINS)")
+
+
+def single(pairs: Collection[tuple[bytes, bytes]], names: frozenset[bytes]) -> dict[bytes, bytes]:
+    """The headers of these names.
+
+    Raises:
+        BadRequest: one is given twice, so that two readers may take different ones.
+    """
+    found: dict[bytes, bytes] = {}
+    for name, value in pairs:
+        if name in names:
+            if name in found:
+                raise BadRequest(f"{name.decode().title()} must be given once")
+            found[name] = value
+    return found

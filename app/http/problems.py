@@ -1,4 +1,4 @@
-"""How errors leave the service: RFC 9457 documents, one handler per family of exceptions."""
+"""Problem documents (RFC 9457), and their place in the schema."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ from starlette.responses import Response
 from app import errors
 from app.database.engine import DeadlinePassed, is_full, is_lost
 from app.errors import FieldError, StewardError, problem
-from app.http.methods import allowed_methods
-from app.kinds.contract.inputs import MOST_ERRORS, IncompatibleModel, InvalidInput, listing
-from app.kinds.contract.stored import BrokenRow
+from app.http.dependencies import problems
+from app.http.idempotency import HEADER
+from app.http.limits import allowed_methods
+from app.kinds.contract.inputs import MOST_ERRORS, BrokenRow, IncompatibleModel, InvalidInput, listing
 from app.kinds.registry import KINDS, MissingKind
 
 MEDIA_TYPE = "application/problem+json"
@@ -249,3 +250,47 @@ def install(app: FastAPI) -> None:
     families: list[type[Exception]] = [StewardError, *FAMILIES, DBAPIError, PoolTimeoutError, Exception]
     for family in families:
         app.add_exception_handler(family, _handle)
+
+
+# What the framework can't tell of itself in the OpenAPI schema: where it is served, and what a key may be answered.
+
+
+SERVERS: list[dict[str, Any]] = [
+    {"url": "/", "description": "The service that serves this schema."},
+    {
+        "url": "http://{host}:{port}",
+        "description": "`steward serve`.",
+        "variables": {"host": {"default": "127.0.0.1"}, "port": {"default": "8080"}},
+    },
+]
+
+IN_FLIGHT = f"The first request under this `{HEADER}` is still in flight: retry after `Retry-After` seconds."
+OTHER_BODY = f"This `{HEADER}` was used with another request."
+
+
+def document_keys(schema: dict[str, Any]) -> None:
+    """Add to each operation that takes an idempotency key what it may be answered because of it."""
+    for operations in schema["paths"].values():
+        for operation in operations.values():
+            if any(parameter["name"].lower() == HEADER.lower() for parameter in operation.get("parameters", ())):
+                _add(operation["responses"], 409, IN_FLIGHT)
+                _add(operation["responses"], 422, OTHER_BODY)
+
+
+def _add(responses: dict[str, Any], status: int, reason: str) -> None:
+    found = responses.get(str(status))
+    if found is None:
+        responses[str(status)] = problems(status, **{f"_{status}": reason})[status]
+    else:
+        found["description"] = f"{found['description']} {reason}"
+
+
+def only_unions(schema: dict[str, Any]) -> None:
+    """A body that is one of several models is nothing else: the framework describes it as any object, too."""
+    for operations in schema["paths"].values():
+        for operation in operations.values():
+            for media in operation.get("requestBody", {}).get("content", {}).values():
+                body = media.get("schema", {})
+                if "oneOf" in body or "anyOf" in body:
+                    for name in ("additionalProperties", "type", "title"):
+                        body.pop(name, None)

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from app.http.browsers import Headers
 from app.http.exchange import WHOLE
+from app.http.limits import Headers
 from app.http.problems import MEDIA_TYPE
 
 MOST_HEAD_BYTES = 1 << 16

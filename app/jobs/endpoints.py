@@ -19,7 +19,7 @@ from app.http.caller import Caller
 from app.http.dependencies import FromCaller, FromDatabase, FromSettings, Tenant, problems
 from app.http.pagination import Page, Paging, page
 from app.jobs import service
-from app.jobs.schemas import JobRead, JobState
+from app.jobs.service import JobRead, JobState
 from app.settings import Settings
 
 router = APIRouter(tags=["jobs"])

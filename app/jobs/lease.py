@@ -1,9 +1,4 @@
-"""What workers do with jobs: take a lease, renew it, tell progress, publish, rest, give back; and the sweeper.
-
-Whoever holds a job is named by (owner, fence). Every new lease has a higher fence, and every write below names the
-fence that it holds, so a worker that was thought dead can do no harm when it comes back: it meets `LeaseLost`.
-Leases begin and end by the database's clock: what the clocks of workers and sweepers say does not matter.
-"""
+"""Leases of jobs: taking, renewing, reporting progress, publishing, giving back; and the sweeper."""
 
 from __future__ import annotations
 
@@ -13,17 +8,67 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import ColumnElement, case, func, select
 from sqlalchemy.orm import Session
 
 from app import queue
-from app.database.clock import Clock, database_time
 from app.database.engine import Database, after_commit
+from app.database.leases import Clock, database_time
 from app.database.tables import Job
-from app.http.idempotency import repository as idempotency
-from app.jobs import fair, family, repository
-from app.jobs.states import TASKS, cancelled, ended, requeued, resting
+from app.http import idempotency
+from app.jobs import repository
+from app.jobs import repository as family
+from app.jobs.repository import TASKS, cancelled, ended, requeued, resting
 from app.settings import Settings
+
+# Whose job is next: workers take turns between tenants, so that nobody waits behind all that another one asked for.
+#
+# A broker hands jobs out in the order in which they were announced. Its messages only wake workers up, so the worker
+# that one reaches takes a job of the tenant that has the least going on; of those that have equally little, of the one
+# whose last job began longest ago. Within a tenant those of the highest priority are next, and of these the one that
+# was announced.
+
+
+def instead(session: Session, job_id: str) -> str | None:
+    """The job to be taken in place of the one that was announced; None where its own turn has come, or there is none.
+
+    It may be of another type: who waits for a fit does not wait behind another tenant's trainings.
+    """
+    announced = session.execute(select(Job.tenant, Job.state, Job.priority).where(Job.id == job_id)).one_or_none()
+    if announced is None:
+        return None
+    tenant, state, priority = announced
+    waiting = set(session.scalars(select(Job.tenant).where(Job.state == "queued").group_by(Job.tenant)))
+    if waiting == {tenant}:
+        # what is announced and does not wait may have been taken in place of one that mattered less
+        return _first(session, tenant, Job.priority > priority if state == "queued" else Job.priority < priority)
+    if state != "queued":  # taken already, in place of another one
+        waiting.discard(tenant)
+    if not waiting:
+        return None
+    chosen = _next_tenant(session, waiting)
+    return _first(session, chosen, *([Job.priority > priority] if chosen == tenant else ()))
+
+
+def _next_tenant(session: Session, waiting: set[str]) -> str:
+    running = func.sum(case((Job.state == "running", 1), else_=0))
+    query = select(Job.tenant, running, func.max(Job.started_at)).where(Job.tenant.in_(waiting)).group_by(Job.tenant)
+    found = session.execute(query).all()
+    return min(found, key=lambda one: (one[1], one[2] is not None, one[2], one[0]))[0]
+
+
+def _first(session: Session, tenant: str, *conditions: ColumnElement[bool]) -> str | None:
+    """The first in a tenant's line, of those that meet the conditions."""
+    query = select(Job.id).where(Job.tenant == tenant, Job.state == "queued", *conditions)
+    return session.scalar(query.order_by(Job.priority.desc(), Job.created_at, Job.id).limit(1))
+
+
+# What workers do with jobs: take a lease, renew it, tell progress, publish, rest, give back; and the sweeper.
+#
+# Whoever holds a job is named by (owner, fence). Every new lease has a higher fence, and every write below names the
+# fence that it holds, so a worker that was thought dead can do no harm when it comes back: it meets `LeaseLost`.
+# Leases begin and end by the database's clock: what the clocks of workers and sweepers say does not matter.
+
 
 ANNOUNCED_AT_ONCE = 10
 
@@ -69,7 +114,7 @@ def claim(
     """
     with database.session() as session:
         now = clock(session)
-        turn = fair.instead(session, job_id)
+        turn = instead(session, job_id)
         if turn is not None and _taken(session, turn, owner, settings, now):
             job_id = turn
         elif not _taken(session, job_id, owner, settings, now):
@@ -290,7 +335,7 @@ def sweep(
     with database.reading() as session:
         now = clock(session)
         running, due = repository.running(session), repository.due(session, now)
-        waiting = repository.waiting(session, now - timedelta(seconds=settings.requeue_seconds), ANNOUNCED_AT_ONCE)
+        waiting = repository.waiting_jobs(session, now - timedelta(seconds=settings.requeue_seconds), ANNOUNCED_AT_ONCE)
     announced = [job.id for job in running if _recover(database, job, settings.max_attempts, is_gone, now)]
     announced += [job.id for job in waiting if _announce(database, job, now)]
     announced += [job.id for job in due if _wake(database, job, now)]

@@ -1,27 +1,72 @@
-"""Jobs as callers see them: made, read, followed, cancelled. What workers do with them stands in `lease`."""
+"""What crosses the API about jobs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from datetime import datetime
+from typing import Annotated, Any, Literal, cast
 
+from pydantic import BaseModel, Field
 from sqlalchemy.orm import Session
 
 from app import queue
 from app.audit import service as audit
-from app.database.clock import Clock, database_time
 from app.database.engine import Database, after_commit
+from app.database.leases import Clock, database_time
 from app.database.tables import Job, JobEvent
 from app.errors import Conflict, NotFound, TooManyRequests
 from app.http.caller import current_quotas
 from app.http.pagination import PageRequest, Slice
-from app.jobs import family, listing, repository
-from app.jobs.schemas import FINAL_STATES, JobRead, JobState, JobType
-from app.jobs.states import TASKS, WAITING, cancelled
-from app.kinds.contract.stored import stored
+from app.jobs import repository
+from app.jobs import repository as family
+from app.jobs import repository as listing
+from app.jobs.repository import TASKS, WAITING, cancelled
+from app.kinds.contract.inputs import stored
 from app.retention import held
-from app.telemetry.trace import current_traceparent
-from app.workloads import repository as workloads
+from app.telemetry.logs import current_traceparent
+from app.workloads import members as workloads
+
+# What crosses the API about jobs.
+
+
+JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
+JobType = Literal["fit", "train", "trial", "evaluate"]
+FINAL_STATES = ("succeeded", "failed", "cancelled")
+LOWEST_PRIORITY = -10
+Priority = Annotated[
+    int,
+    Field(
+        ge=LOWEST_PRIORITY,
+        le=10,
+        description="A tenant's waiting jobs start in order of priority, highest first; the order among tenants "
+        "ignores it.",
+    ),
+]
+
+
+class JobRead(BaseModel):
+    """A job."""
+
+    id: str
+    type: JobType
+    workload: str = Field(description="Name of the workload.")
+    state: JobState
+    priority: Priority
+    progress: float = Field(ge=0, le=1)
+    eta_seconds: float | None = Field(description="Estimated seconds until it is done.")
+    attempts: int = Field(
+        description="Number of the present attempt, or of the last: above 1 if workers were lost; 0 before it starts."
+    )
+    error: dict[str, Any] | None = Field(description="Problem document of a failed job.")
+    result: dict[str, Any] | None = Field(description="`{model: version}`, `{agent: version}` or `{evaluation: id}`.")
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    not_before: datetime | None = Field(description="When it resumes, if it waits for its next window.")
+
+
+# Jobs as callers see them: made, read, followed, cancelled. What workers do with them stands in `lease`.
+
 
 EVENTS_AT_ONCE = 200
 PRIORITY = "priority"

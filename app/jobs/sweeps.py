@@ -16,13 +16,14 @@ from sqlalchemy.orm import Session, undefer
 
 from app import queue
 from app.database.base import new_id
-from app.database.clock import Clock, database_time
 from app.database.engine import Database, after_commit
+from app.database.leases import Clock, database_time
 from app.database.tables import Job, Trial
-from app.jobs import family, lease, repository
+from app.jobs import lease, repository
+from app.jobs import repository as family
 from app.jobs.lease import Lease, LeaseLost
-from app.jobs.states import TASKS, WAITING, cancelled, ended, waiting
-from app.telemetry.trace import current_traceparent
+from app.jobs.repository import TASKS, WAITING, cancelled, ended, waiting
+from app.telemetry.logs import current_traceparent
 
 LONGEST_REASON = 1024
 

@@ -1,15 +1,18 @@
-"""What each path and verb asks of its caller: the one table. What isn't in it is for admins."""
+"""Who may do what: the table of access, its documentation, and the cookie of pages."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from http.cookies import CookieError, SimpleCookie
+from typing import Any, NamedTuple
 
 from fastapi.routing import iter_route_contexts
 from starlette.routing import BaseRoute, compile_path
+from starlette.types import Scope
 
 from app.http.caller import ADMIN, ALL
+from app.http.limits import READING, OriginHeaders
 
 PUBLIC, RUN = "public", "run"
 """Words of the table beside scopes: no key is asked for; a run's own token does, too."""
@@ -154,3 +157,72 @@ class Access:
             if match is not None and (method, template) in self._needs:
                 return self._needs[method, template], match.groupdict()
         return ANY, {}
+
+
+# What the schema tells of keys: on each operation, which scopes will do, and what it is answered with without them.
+
+
+BEARER = "bearer"
+SCHEMES = {
+    BEARER: {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "A key (`stw_…`), a run's own token (`stw_run_…`), or a token of the identity provider. A "
+        "service without keys, which listens on loopback only, requires none.",
+    }
+}
+NEVER_ASKED = ("401", "403", "429")
+
+
+def document_access(schema: dict[str, Any]) -> None:
+    """Add to each operation what it asks of its caller."""
+    schema["components"]["securitySchemes"] = SCHEMES
+    for path, operations in schema["paths"].items():
+        for method, operation in operations.items():
+            asked = need(method.upper(), path)
+            if asked.public:
+                operation["security"] = []
+                for status in NEVER_ASKED:
+                    operation["responses"].pop(status, None)
+            else:
+                operation["security"] = [{BEARER: [*asked.words, *([RUN] if asked.run else ())]}]
+
+
+# The key that a browser has signed in with: a cookie that no script reads and no other site's page has sent along.
+#
+# It is good for whatever its key is good for, but a write must also say, as browsers do and programs don't, that a page
+# of this service makes it; ``app.http.limits.check_write`` has then made sure that it is one.
+
+
+NAME = "steward-key"
+SIGN_IN = "/ui/sign-in"
+AUTHORIZATION = b"authorization"
+TELLING = (b"origin", b"sec-fetch-site")
+LONGEST = 8192
+
+
+def with_cookie(scope: Scope, headers: OriginHeaders) -> OriginHeaders:
+    """The headers with what the cookie says as ``Authorization``, where there is a cookie and nothing else."""
+    if AUTHORIZATION in headers:
+        return headers
+    key = _key(scope)
+    told = scope["method"] in READING or any(name in headers for name in TELLING)
+    return {**headers, AUTHORIZATION: f"Bearer {key}".encode("latin-1", "replace")} if key and told else headers
+
+
+def _key(scope: Scope) -> str:
+    given = b"; ".join(value for name, value in scope["headers"] if name == b"cookie")
+    if not given or len(given) > LONGEST:
+        return ""
+    try:
+        found = SimpleCookie(given.decode("latin-1")).get(NAME)
+    except CookieError:
+        return ""
+    return "" if found is None else found.value
+
+
+def is_page(scope: Scope) -> bool:
+    """Whether a browser asks for a page that people sign in for."""
+    accept = next((value for name, value in scope["headers"] if name == b"accept"), b"")
+    path = scope["path"]
+    return scope["method"] == "GET" and b"text/html" in accept and (path == "/" or path.startswith("/ui/"))

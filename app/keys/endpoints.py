@@ -11,11 +11,11 @@ from typing import Annotated
 from fastapi import APIRouter, FastAPI, Path, Request, Response, status
 
 from app.http.dependencies import FromCaller, FromDatabase, Tenant, problems
-from app.http.idempotency.once import IdempotentPost
+from app.http.idempotency import IdempotentPost
 from app.http.pagination import Page, Paging, page
 from app.keys import service
-from app.keys.rates import RedisCounts, share
-from app.keys.schemas import KeyMade, KeyRead, KeyRequest
+from app.keys.ring import RedisCounts, share
+from app.keys.service import KeyMade, KeyRead, KeyRequest
 
 KeyId = Annotated[str, Path(alias="id", max_length=64, description="The key's id.")]
 

@@ -11,13 +11,11 @@ from starlette.types import Scope
 
 from app.errors import Forbidden, SignIn, Unauthorised
 from app.http.caller import ADMIN, ANYBODY, Caller, Quotas
-from app.http.origin import LOOPBACK, Headers, check_host, check_write, single
-from app.keys import secrets
-from app.keys.access import Access, Need
-from app.keys.cookie import AUTHORIZATION, SIGN_IN, is_page, with_cookie
-from app.keys.rates import Rates
-from app.keys.ring import OLDEST_SECONDS, Admitted, Entry, KeyRing
-from app.keys.run_tokens import RunTokens
+from app.http.limits import LOOPBACK, OriginHeaders, check_host, check_write, single
+from app.keys import service as secrets
+from app.keys.access import AUTHORIZATION, SIGN_IN, Access, Need, is_page, with_cookie
+from app.keys.ring import OLDEST_SECONDS, Admitted, Entry, KeyRing, Rates
+from app.keys.service import RunTokens
 from app.settings import Settings
 
 if TYPE_CHECKING:  # it takes what verifies signatures, which few services need
@@ -111,7 +109,7 @@ class KeyGuard:
             self._remember(admitted, method, route, headers, found)
         return caller
 
-    def _remember(self, admitted: Admitted, method: str, route: str, headers: Headers, entry: Entry) -> None:
+    def _remember(self, admitted: Admitted, method: str, route: str, headers: OriginHeaders, entry: Entry) -> None:
         """A key that was sent in a header, or that nobody needs one, for requests like this one."""
         sent, host = headers.get(AUTHORIZATION), headers.get(HOST)
         if not sent and entry is not self._anybody:  # it came in a cookie
@@ -122,7 +120,7 @@ class KeyGuard:
             admitted.clear()
         admitted[method, route, sent, host] = entry
 
-    async def _who(self, scope: Scope, headers: Headers) -> Entry | Caller:
+    async def _who(self, scope: Scope, headers: OriginHeaders) -> Entry | Caller:
         """Who calls: by a key, or otherwise."""
         if not (self._required or self._keys.any):  # whoever reaches it is let in
             check_host(headers, self._own_hosts)
@@ -131,7 +129,7 @@ class KeyGuard:
             check_host(headers, self._hosts)
         return await self._found(scope, with_cookie(scope, headers))
 
-    async def _found(self, scope: Scope, headers: Headers) -> Entry | Caller:
+    async def _found(self, scope: Scope, headers: OriginHeaders) -> Entry | Caller:
         """The key that was sent; or who calls with another credential."""
         credential = _credential(scope, headers)
         given = secrets.parse(credential)
@@ -197,7 +195,7 @@ def _check_run(caller: Caller, need: Need, path: dict[str, str], scope: Scope) -
         raise Forbidden(f"this token can only report to run {caller.run} and read it")
 
 
-def _credential(scope: Scope, headers: Headers) -> str:
+def _credential(scope: Scope, headers: OriginHeaders) -> str:
     """What a caller is to be known by: a bearer token; the password of a browser that shows a page will do, too.
 
     Raises:

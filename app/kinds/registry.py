@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
 from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter
 
+from app.kinds.contract.inputs import BrokenRow, stored
 from app.kinds.contract.kind import Kind
-from app.kinds.contract.stored import BrokenRow, stored
 from app.policies.artifact import Artifact, kind_of
 from app.policies.base import IncompatibleArtifact
 

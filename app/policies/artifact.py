@@ -1,16 +1,83 @@
-"""Policies as files: a JSON header and arrays in safetensors. What is evaluated is what answers."""
+"""Artifacts of policies: the contract, tables, functions and memories, and their bytes."""
+
+from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from math import prod
+from types import MappingProxyType
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
+from app.kinds.contract.policy import Choice, Situation
 from app.kinds.tensors import read_header, read_json, read_tensors, written
-from app.policies.base import Arrays, IncompatibleArtifact, Published
+from app.policies.base import RETURN_SCALE, Arrays, IncompatibleArtifact, Published
+from app.policies.functions import masked
 from app.policies.network import NetworkPolicy
-from app.policies.table import TablePolicy
+
+# A table of Q values over a discretised observation.
+
+
+@dataclass(frozen=True, eq=False)
+class TablePolicy:
+    """Greedy in a table.
+
+    ``config``: ``algorithm``; ``entries``, which entries of the observation are read; ``low``, ``high``, ``bins``, how
+    each is cut into equal bins (what lies beyond falls into the outermost). ``arrays``: ``q`` [cells, N].
+    ``advice`` as in ``NetworkPolicy``.
+    """
+
+    config: dict[str, Any]
+    arrays: Arrays
+
+    @property
+    def name(self) -> str:
+        """The algorithm that filled it."""
+        return str(self.config["algorithm"])
+
+    @classmethod
+    def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:
+        """Check the table's size, and build.
+
+        Raises:
+            IncompatibleArtifact: the table is missing or has another number of cells.
+        """
+        cells = prod(config["bins"])
+        if "q" not in arrays or arrays["q"].shape[:-1] != (cells,):
+            raise IncompatibleArtifact(f"the table should have {cells} rows named q")
+        if len({len(config[name]) for name in ("entries", "low", "high", "bins")}) != 1:
+            raise IncompatibleArtifact("entries, low, high and bins should be as many as each other")
+        return cls(config, arrays)
+
+    def cell(self, observation: NDArray[np.floating]) -> NDArray[np.intp]:
+        """Row of the table of each observation [B, D] → [B]."""
+        return cell(observation, self.config)
+
+    def act(self, situation: Situation) -> Choice:
+        """The legal action of the highest Q."""
+        observation, q = situation.view.observation, self.arrays["q"]
+        values = q[cell(observation, self.config)]
+        if self.config.get("advice"):
+            start, stop = self.config["advice"]
+            values = values + observation[:, start:stop]
+        values = masked(values, situation.view.mask)
+        return Choice(values.argmax(axis=1), values / RETURN_SCALE)
+
+
+def cell(observation: NDArray[np.floating], config: dict[str, Any]) -> NDArray[np.intp]:
+    """Row of the table of each observation [B, D] → [B]; ``config`` as in ``TablePolicy``."""
+    row = np.zeros(len(observation), np.intp)
+    for entry, low, high, bins in zip(config["entries"], config["low"], config["high"], config["bins"], strict=True):
+        position = (observation[:, entry] - low) / (high - low) * bins
+        row = row * bins + np.clip(position.astype(np.intp), 0, bins - 1)
+    return row
+
+
+# Policies as files: a JSON header and arrays in safetensors. What is evaluated is what answers.
+
 
 FORMAT = 1
 BY_ROLE = "by_role"
@@ -35,7 +102,7 @@ class Artifact:
     actions: int
     experience: Any
     kind: str
-    roles: Mapping[str, "Artifact"] = field(default_factory=dict)
+    roles: Mapping[str, Artifact] = field(default_factory=dict)
 
     def check(self, kind: str, observation: Sequence[str], actions: int) -> None:
         """Make sure that the policy reads what a workload has to show.
@@ -168,3 +235,44 @@ def header(data: bytes) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise IncompatibleArtifact("not a policy artifact: its header is no object")
     return found
+
+
+# What recurrent policies remember of a run between two reports, by the version of the agent.
+#
+# Whoever decides for a run remembers for itself: the champion, and the shadow. Each sees a report once, so each
+# advances its own once; an agent that joins a run late remembers nothing of what came before.
+
+
+Memory = NDArray[np.float32]
+Memories = Mapping[int, Memory]
+"""Hidden state [H] by the agent's version."""
+NOTHING: Memories = MappingProxyType({})
+
+
+def recalled(memories: Sequence[Memories], version: int | None) -> Memory | None:
+    """What an agent remembers of B runs, [B, H], zeros where nothing; None where it remembers nothing of any."""
+    if version is None or not any(memories):
+        return None
+    known = [one.get(version) for one in memories]
+    width = next((len(one) for one in known if one is not None), 0)
+    return np.array([np.zeros(width) if one is None else one for one in known], np.float32) if width else None
+
+
+def kept(memories: Memories, versions: Iterable[int | None]) -> dict[int, Memory]:
+    """Of these agents alone."""
+    return {version: memories[version] for version in versions if version is not None and version in memories}
+
+
+def stored(memories: Memories) -> dict[int, list[float]]:
+    """As JSON has it."""
+    return {version: memory.tolist() for version, memory in memories.items()}
+
+
+def restored(given: Mapping[str, Any]) -> Memories:
+    """Undo ``stored``, to the bit, once it has been through JSON."""
+    return {int(version): np.array(memory, np.float32) for version, memory in given.items()}
+
+
+def weight(memories: Memories) -> int:
+    """Bytes of its numbers."""
+    return sum(memory.nbytes for memory in memories.values()) if memories else 0

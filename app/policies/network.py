@@ -1,17 +1,19 @@
-"""A network of values, acting in NumPy; a recurrent one remembers what it has seen of a run."""
+"""Policies that are networks."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Choice, Situation
 from app.policies.base import RETURN_SCALE, Arrays, IncompatibleArtifact, check_layers
-from app.policies.functions import ACTIVATIONS, gated, tanh
+from app.policies.functions import ACTIVATIONS, gated, masked, namespace_of, scores, tanh
 
 CORE, PARTS = "core.", ("weight", "bias")
 Layer = tuple[Any, Any]
@@ -154,3 +156,114 @@ class NetworkPolicy:
         memory = self.remember(observation, situation.memory) if self.units else None
         q = self.q_values(observation, situation.view.mask, memory)
         return Choice(q.argmax(axis=1), q / SCALE, memory)
+
+
+# A network that scores the candidates of a set, acting in NumPy.
+
+
+@dataclass(frozen=True, eq=False)
+class ScorerPolicy:
+    """Greedy in the scores of candidates, whatever their number and order.
+
+    ``config``: ``algorithm``, and what ``functions.scores`` reads; so do ``arrays``. It acts in situations whose view
+    has the candidates' features as ``observation`` [B, K, F], and as ``mask`` [B, K] which of them may be chosen.
+    """
+
+    config: dict[str, Any]
+    arrays: Arrays
+
+    @property
+    def name(self) -> str:
+        """The algorithm that trained it."""
+        return str(self.config["algorithm"])
+
+    @classmethod
+    def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:
+        """Check that all arrays are there, and build.
+
+        Raises:
+            IncompatibleArtifact: an array is missing.
+        """
+        parts = [f"each.{i}" for i in range(len(config["layers"]))] + [
+            f"joint.{i}" for i in range(len(config["joint"]))
+        ]
+        names = [f"{name}.{part}" for name in (*parts, "advantage") for part in ("weight", "bias")]
+        names += [] if config["context"] == "none" else ["context.weight"]
+        names += [f"{n}.weight" for n in ("query", "key", "value")] if config["context"] == "attention" else []
+        missing = [name for name in names if name not in arrays]
+        if missing:
+            raise IncompatibleArtifact(f"the scorer lacks {', '.join(missing)}")
+        check_layers(arrays)
+        return cls(config, {k: np.ascontiguousarray(v, np.float32) for k, v in arrays.items()})
+
+    def scores(self, observation: NDArray[np.floating], mask: NDArray[np.bool_]) -> NDArray[np.floating]:
+        """One score per candidate, [B, K], −∞ where ``mask`` forbids, from features ``observation`` [B, K, F]."""
+        found = scores(observation.astype(np.float32, copy=False), mask, self.arrays, self.config)
+        result: NDArray[np.floating] = masked(found, mask)
+        return result
+
+    def act(self, situation: Situation) -> Choice:
+        """The legal candidate of the highest score."""
+        found = self.scores(situation.view.observation, situation.view.mask)
+        return Choice(found.argmax(axis=1), found)
+
+
+# A small network that adapts to a few examples by one step along its gradient, over the Python array API.
+#
+# The step is written out, so that NumPy takes it where decisions are served, and torch the same where the parameters
+# to start from are learned (MAML: Finn et al., 2017; as a dynamics model under control: Nagabandi et al., 2019; a step
+# size of each parameter's own: Li et al., 2017).
+
+
+Array = Any
+Parameters = Mapping[str, Array]
+"""``hidden.weight`` [D, H], ``hidden.bias`` [1, H], ``out.weight`` [H, 1], ``out.bias`` [1, 1]; adapted, of each of R
+rows: [R, …]."""
+NAMES = ("hidden.weight", "hidden.bias", "out.weight", "out.bias")
+
+
+class Examples(NamedTuple):
+    """R rows of K examples.
+
+    Attributes:
+        inputs: [R, K, D].
+        target: [R, K].
+        weight: of each in the loss; 0 where there is none, [R, K].
+    """
+
+    inputs: Array
+    target: Array
+    weight: Array
+
+
+def predicted(parameters: Parameters, inputs: Array) -> Array:
+    """tanh network of ``inputs`` [R, K, D] → [R, K]."""
+    return _passed(parameters, inputs)[1][..., 0]
+
+
+def _passed(parameters: Parameters, inputs: Array) -> tuple[Array, Array]:
+    xp = namespace_of(inputs)
+    hidden = xp.tanh(inputs @ parameters["hidden.weight"] + parameters["hidden.bias"])
+    return hidden, hidden @ parameters["out.weight"] + parameters["out.bias"]
+
+
+def gradient(parameters: Parameters, examples: Examples) -> dict[str, Array]:
+    """Of Σ weight · (prediction − target)² / K, by each row's parameters, [R, …] each."""
+    xp, (inputs, target, weight) = namespace_of(examples.inputs), examples
+    hidden, out = _passed(parameters, inputs)
+    error = (2.0 / inputs.shape[1]) * weight[..., None] * (out - target[..., None])  # [R, K, 1]
+    before = (error @ xp.matrix_transpose(parameters["out.weight"])) * (1.0 - hidden * hidden)  # [R, K, H]
+    return {
+        "hidden.weight": xp.matrix_transpose(inputs) @ before,
+        "hidden.bias": xp.sum(before, axis=1, keepdims=True),
+        "out.weight": xp.matrix_transpose(hidden) @ error,
+        "out.bias": xp.sum(error, axis=1, keepdims=True),
+    }
+
+
+def adapted(parameters: Parameters, rates: Parameters, examples: Examples, steps: int = 1) -> Parameters:
+    """Parameters of each row after ``steps`` of gradient descent, by learning rates of the parameters' shapes."""
+    for _ in range(steps):
+        slope = gradient(parameters, examples)
+        parameters = {name: parameters[name] - rates[name] * slope[name] for name in NAMES}
+    return parameters

@@ -1,23 +1,149 @@
-"""What is due, in batches: each is read, archived, and then deleted in one short transaction.
-
-A batch names the very rows that it deletes, so that one that is done twice, after a crash, deletes nothing else.
-"""
+"""What is due to be deleted by age, and its deletion in batches."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, NamedTuple, cast
 
-from sqlalchemy import Column, CursorResult, LargeBinary, delete, func, inspect, literal, select, tuple_, update
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    CursorResult,
+    LargeBinary,
+    delete,
+    func,
+    inspect,
+    literal,
+    select,
+    tuple_,
+    update,
+)
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased, undefer
 
 from app.database.base import UtcDateTime
 from app.database.tables import Agent, DomainModel, Evaluation, Iteration, Job, JobEvent, Run, Trial, Workload
-from app.jobs import family
-from app.retention import due, held
-from app.retention.due import Ages
+from app.jobs import repository
+from app.retention import held
+from app.retention.schemas import Retention
+
+# What is due: for each noun, the rows that are older than they are kept, but for what something live rests on.
+
+
+class Ages(NamedTuple):
+    """Before when each noun's rows are due; None: never."""
+
+    iterations: datetime | None
+    runs: datetime | None
+    jobs: datetime | None
+    events: datetime | None
+    evaluations: datetime | None
+    artifacts: datetime | None
+
+
+def ages(retention: Retention, now: datetime) -> Ages:
+    """What a retention means now."""
+    days = {name: getattr(retention, f"{name}_days") for name in Ages._fields}
+    return Ages(**{name: None if age is None else now - timedelta(days=age) for name, age in days.items()})
+
+
+def first_kept() -> ColumnElement[int]:
+    """The first of a run's iterations that is stored."""
+    return func.coalesce(Run.kept_from, 0)
+
+
+def ended_runs(session: Session, workload_id: str, before: datetime) -> list[ColumnElement[bool]]:
+    """Runs that ended before a time."""
+    needed = held.needed_runs(session, workload_id)
+    return [Run.workload_id == workload_id, Run.state != held.RUNNING, Run.finished_at < before, Run.id.not_in(needed)]
+
+
+def ended_jobs(session: Session, workload_id: str, before: datetime) -> list[ColumnElement[bool]]:
+    """Jobs that ended before a time, trials among them."""
+    needed = held.needed_jobs(session, workload_id)
+    return [
+        Job.workload_id == workload_id,
+        Job.state.not_in(held.OPEN_JOB),
+        Job.finished_at < before,
+        Job.id.not_in(needed),
+    ]
+
+
+def superseded(session: Session, workload_id: str, table: type[Agent | DomainModel], before: datetime) -> list[int]:
+    """Versions that came before a time, that nothing holds, and that are not the newest."""
+    reasons = held.agents(session, workload_id) if table is Agent else held.models(session, workload_id)
+    newest = select(func.max(table.version)).where(table.workload_id == workload_id).scalar_subquery()
+    old = select(table.version).where(table.workload_id == workload_id, table.created_at < before)
+    found = session.scalars(old.where(table.version < newest).order_by(table.version))
+    return [version for version in found if version not in reasons]
+
+
+def counts(session: Session, workload_id: str, due: Ages) -> Mapping[str, int]:
+    """How many rows of each noun are due."""
+    return {
+        "iterations": _iterations(session, workload_id, due),
+        "runs": 0 if due.runs is None else _count(session, Run.id, ended_runs(session, workload_id, due.runs)),
+        "events": _events(session, workload_id, due),
+        "jobs": _jobs(session, workload_id, due.jobs),
+        "evaluations": _evaluations(session, workload_id, due.evaluations),
+        **_artifacts(session, workload_id, due.artifacts),
+    }
+
+
+def _count(session: Session, column: Any, conditions: list[ColumnElement[bool]]) -> int:
+    return session.scalar(select(func.count(column)).where(*conditions)) or 0
+
+
+def _iterations(session: Session, workload_id: str, due: Ages) -> int:
+    """Of runs that go, all that are left; of others, all but the last one."""
+    found = 0
+    if due.runs is not None:
+        going = ended_runs(session, workload_id, due.runs)
+        found += session.scalar(select(func.sum(Run.next_iteration - first_kept())).where(*going)) or 0
+    if due.iterations is not None:
+        old = ended_runs(session, workload_id, due.iterations)
+        if due.runs is not None:
+            old.append(Run.finished_at >= due.runs)
+        left = Run.next_iteration - 1 - first_kept()
+        found += session.scalar(select(func.sum(left)).where(*old, left > 0)) or 0
+    return found
+
+
+def _jobs(session: Session, workload_id: str, before: datetime | None) -> int:
+    if before is None:
+        return 0
+    return _count(session, Job.id, [*ended_jobs(session, workload_id, before), Job.type != "trial"])
+
+
+def _events(session: Session, workload_id: str, due: Ages) -> int:
+    """All but the last one of each job."""
+    if due.events is None:
+        return 0
+    jobs = select(Job.id).where(*ended_jobs(session, workload_id, due.events))
+    statement = select(func.count() - func.count(JobEvent.job_id.distinct())).where(JobEvent.job_id.in_(jobs))
+    return session.scalar(statement) or 0
+
+
+def _evaluations(session: Session, workload_id: str, before: datetime | None) -> int:
+    old = [] if before is None else [Evaluation.workload_id == workload_id, Evaluation.created_at < before]
+    return _count(session, Evaluation.id, old) if old else 0
+
+
+def _artifacts(session: Session, workload_id: str, before: datetime | None) -> Mapping[str, int]:
+    if before is None:
+        return {"agents": 0, "models": 0}
+    return {
+        "agents": len(superseded(session, workload_id, Agent, before)),
+        "models": len(superseded(session, workload_id, DomainModel, before)),
+    }
+
+
+# What is due, in batches: each is read, archived, and then deleted in one short transaction.
+#
+# A batch names the very rows that it deletes, so that one that is done twice, after a crash, deletes nothing else.
+
 
 ROWS = 1_000
 JOBS = 100
@@ -54,12 +180,12 @@ class Piece(NamedTuple):
 def batches(reading: Reading, workload: Workload, ages: Ages) -> Iterator[Batch]:
     """All that is due of a workload, what refers to something before what it refers to."""
     yield from _runs(reading, workload, ages)
-    yield from _iterations(reading, workload, ages)
-    yield from _jobs(reading, workload, ages)
-    yield from _events(reading, workload, ages)
-    yield from _evaluations(reading, workload, ages)
+    yield from _batches_iterations(reading, workload, ages)
+    yield from _batches_jobs(reading, workload, ages)
+    yield from _batches_events(reading, workload, ages)
+    yield from _batches_evaluations(reading, workload, ages)
     for table, noun in ((Agent, "agents"), (DomainModel, "models")):
-        yield from _artifacts(reading, workload, ages, table, noun)
+        yield from _batches_artifacts(reading, workload, ages, table, noun)
 
 
 def _pages(reading: Reading, statement: Any, keys: Sequence[InstrumentedAttribute[Any]], limit: int) -> Iterator[Any]:
@@ -78,7 +204,7 @@ def _pages(reading: Reading, statement: Any, keys: Sequence[InstrumentedAttribut
 
 def _ended_runs(reading: Reading, workload: Workload, before: Any) -> Iterator[Sequence[Run]]:
     with reading() as session:
-        conditions = due.ended_runs(session, workload.id, before)
+        conditions = ended_runs(session, workload.id, before)
     yield from _pages(reading, select(Run).where(*conditions), [Run.created_at, Run.id], ROWS)
 
 
@@ -98,7 +224,7 @@ def _delete_runs(workload: Workload, ids: Sequence[str], session: Session) -> in
     return _deleted(session, delete(Run).where(Run.id.in_(ids), Run.id.not_in(needed), Run.state != held.RUNNING))
 
 
-def _iterations(reading: Reading, workload: Workload, ages: Ages) -> Iterator[Batch]:
+def _batches_iterations(reading: Reading, workload: Workload, ages: Ages) -> Iterator[Batch]:
     """Iterations of runs that stay; their last one, which tells what was decided last, stays as well."""
     if ages.iterations is None:
         return
@@ -140,18 +266,18 @@ def _delete_pieces(workload: Workload, pieces: Sequence[Piece], session: Session
     needed, gone = held.needed_runs(session, workload.id), 0
     for piece in pieces:
         ended = (Run.id == piece.run, Run.state != held.RUNNING, Run.id.not_in(needed))
-        kept = update(Run).where(*ended, due.first_kept() <= piece.first).values(kept_from=piece.end)
+        kept = update(Run).where(*ended, first_kept() <= piece.first).values(kept_from=piece.end)
         if _deleted(session, kept):
             gone += _deleted(session, delete(Iteration).where(*_within(piece)))
     return gone
 
 
-def _jobs(reading: Reading, workload: Workload, ages: Ages) -> Iterator[Batch]:
+def _batches_jobs(reading: Reading, workload: Workload, ages: Ages) -> Iterator[Batch]:
     """Jobs with their events and trials."""
     if ages.jobs is None:
         return
     with reading() as session:
-        conditions = due.ended_jobs(session, workload.id, ages.jobs)
+        conditions = ended_jobs(session, workload.id, ages.jobs)
     statement = select(Job).where(*conditions, Job.type != "trial")
     for page in _pages(reading, statement, [Job.created_at, Job.id], JOBS):
         ids = [job.id for job in page]
@@ -178,16 +304,16 @@ def _delete_jobs(workload: Workload, ids: Sequence[str], session: Session) -> in
     needed = held.needed_jobs(session, workload.id)
     free = select(Job.id).where(Job.id.in_(ids), Job.id.not_in(needed), Job.state.not_in(held.OPEN_JOB))
     going = session.scalars(free).all()
-    family.remove(session, going)
+    repository.remove(session, going)
     return len(going)
 
 
-def _events(reading: Reading, workload: Workload, ages: Ages) -> Iterator[Batch]:
+def _batches_events(reading: Reading, workload: Workload, ages: Ages) -> Iterator[Batch]:
     """Events of jobs that stay; the last one, which tells how a job ended, stays as well."""
     if ages.events is None:
         return
     with reading() as session:
-        conditions = due.ended_jobs(session, workload.id, ages.events)
+        conditions = ended_jobs(session, workload.id, ages.events)
     for page in _pages(reading, select(Job).where(*conditions), [Job.created_at, Job.id], JOBS):
         yield from _events_of(reading, [job.id for job in page], whole=False)
 
@@ -211,7 +337,7 @@ def _delete_events(ends: Mapping[str, int], session: Session) -> int:
     return sum(_deleted(session, statement) for statement in each)
 
 
-def _evaluations(reading: Reading, workload: Workload, ages: Ages) -> Iterator[Batch]:
+def _batches_evaluations(reading: Reading, workload: Workload, ages: Ages) -> Iterator[Batch]:
     if ages.evaluations is None:
         return
     old = select(Evaluation).where(Evaluation.workload_id == workload.id, Evaluation.created_at < ages.evaluations)
@@ -222,7 +348,7 @@ def _evaluations(reading: Reading, workload: Workload, ages: Ages) -> Iterator[B
         yield Batch("evaluations", _plain(page), kinds, partial(_delete_all, going))
 
 
-def _artifacts(
+def _batches_artifacts(
     reading: Reading, workload: Workload, ages: Ages, table: type[Agent | DomainModel], noun: str
 ) -> Iterator[Batch]:
     """Versions that others have superseded, with their artifacts."""
@@ -230,7 +356,7 @@ def _artifacts(
         return
     before = ages.artifacts
     with reading() as session:
-        versions = due.superseded(session, workload.id, table, before)
+        versions = superseded(session, workload.id, table, before)
     large = undefer(Agent.artifact if table is Agent else DomainModel.table)
     for start in range(0, len(versions), LARGE_ROWS):
         some = versions[start : start + LARGE_ROWS]
@@ -239,7 +365,7 @@ def _artifacts(
             rows = _plain(session.scalars(statement.options(large)))
 
         def go(session: Session, some: Sequence[int] = some) -> int:
-            return _delete_versions(session, workload, table, due.superseded(session, workload.id, table, before), some)
+            return _delete_versions(session, workload, table, superseded(session, workload.id, table, before), some)
 
         yield Batch(noun, rows, _kinds(table, whole=True), go)
 

@@ -20,18 +20,17 @@ from app.http.dependencies import (
     problems,
     union_schema,
 )
-from app.http.exchange import Exchange
-from app.http.fast_path import Answer, HotRoute
-from app.http.idempotency.once import IdempotentPost
+from app.http.exchange import Answer, Exchange, HotRoute
+from app.http.idempotency import IdempotentPost
 from app.http.pagination import Page, Paging, page, streamed
 from app.http.query import check_query, query_values
 from app.keys import service as keys
 from app.kinds.contract.inputs import LARGEST_ITERATION, number_at
-from app.kinds.contract.run_outcome import RunOutcome
+from app.kinds.contract.kind import RunOutcome
 from app.kinds.registry import KINDS
 from app.runs import service
 from app.runs.reporter import Reporter
-from app.runs.schemas import IterationRead, RunListed, RunPatch, RunRead, RunStarted, RunState, WorkloadOnly
+from app.runs.service import IterationRead, RunListed, RunPatch, RunRead, RunStarted, RunState, WorkloadOnly
 
 STARTS = [kind.start for kind in KINDS.values()]
 RunId = Annotated[str, Path(alias="run", max_length=64, description="The run's id.")]

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
-from app.database.tables import Iteration, Run
-from app.database.tables.run import RULED
+from app.database.tables import RULED, Iteration, Run
 from app.runs.repository import RUNNING
 
 LARGEST = 500

@@ -21,10 +21,9 @@ from sqlalchemy.sql.functions import FunctionElement
 
 from app.charts.text import duration, seconds
 from app.database.base import utc_now
-from app.database.tables.iteration import Iteration
-from app.database.tables.run import Run
+from app.database.tables import Iteration, Run
 from app.kinds.contract.engine import CompiledWorkload
-from app.kinds.contract.run_outcome import LIVE, Ended, RunOutcome
+from app.kinds.contract.kind import LIVE, Ended, RunOutcome
 from app.kinds.registry import KINDS
 from app.settings import Settings
 

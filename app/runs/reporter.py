@@ -25,21 +25,18 @@ import msgspec
 from app.database.base import utc_now
 from app.database.engine import Database
 from app.decisions import service as decisions
-from app.decisions.compiled import CompiledWorkloads
-from app.decisions.shadow import Shadows
-from app.drift.detector import new_notices
-from app.drift.metering import DriftMeter
+from app.decisions.service import CompiledWorkloads, Shadows
+from app.drift.detector import DriftMeter, new_notices
 from app.errors import Conflict, FieldError, NotFound, Unavailable
 from app.http.batching import LARGEST_BATCH, Gathering
-from app.http.characters import LARGE_BYTES, check_names
+from app.http.query import LARGE_BYTES, check_names
 from app.kinds.contract.engine import CompiledWorkload, Pending
 from app.kinds.registry import KINDS
-from app.runs import repository, writing
-from app.runs.aside import Aside
-from app.runs.deciding import Item, Verdict, decide_aside, decided
-from app.runs.live import Live, LiveCache, StartedRuns, from_stored
+from app.runs import deciding as writing
+from app.runs import repository
+from app.runs.deciding import Item, Live, LiveCache, StartedRuns, Verdict, decide_aside, decided, from_stored
 from app.runs.outcomes import ENDED
-from app.runs.waiting import Waiting
+from app.runs.waiting import Aside, Waiting
 
 T = TypeVar("T")
 

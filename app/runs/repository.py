@@ -15,11 +15,9 @@ import msgspec
 from sqlalchemy import Connection, CursorResult, Row, Select, bindparam, delete, select, update
 from sqlalchemy.orm import Session, defer
 
-from app.database.tables.iteration import Iteration
-from app.database.tables.run import Run
-from app.database.tables.workload import Workload
+from app.database.tables import Iteration, Run, Workload
 from app.http.pagination import AT_ONCE, HEAVIEST_PAGE, ROW, PageRequest, Slice, encode_cursor, json_size, paginate
-from app.kinds.contract.run_outcome import RunOutcome
+from app.kinds.contract.kind import RunOutcome
 from app.runs.outcomes import Staleness, having, silence
 
 if TYPE_CHECKING:

@@ -1,12 +1,13 @@
-"""Runs: starting, reading and ending them. Taking their reports is ``app.runs.reporter``."""
+"""What crosses the API about runs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
+from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy.orm import Session
 
 from app.agents import repository as agents
@@ -14,24 +15,109 @@ from app.audit import service as audit
 from app.database.base import new_id, utc_now
 from app.database.engine import Database
 from app.database.tables import Iteration, Run
-from app.decisions.compiled import by_rule
+from app.decisions.service import by_rule
 from app.drift import repository as drifts
 from app.errors import Conflict, FieldError, Invalid, NotFound
-from app.http.idempotency.once import Record, no_record
+from app.http.idempotency import Record, no_record
 from app.http.pagination import PageRequest, Slice
-from app.kinds.contract.engine import CompiledWorkload
-from app.kinds.contract.run_outcome import Ended, RunOutcome
-from app.kinds.contract.stored import stored
-from app.kinds.registry import KINDS, load_artifact, read_decision, read_or_raw, read_report
+from app.kinds.contract.engine import CompiledWorkload, DriftNotice
+from app.kinds.contract.inputs import stored
+from app.kinds.contract.kind import Ended, RunOutcome
+from app.kinds.registry import KINDS, AnyDecision, AnyReport, load_artifact, read_decision, read_or_raw, read_report
 from app.policies.base import IncompatibleArtifact
 from app.retention import held
 from app.runs import outcomes, repository
-from app.runs.live import StartedRuns, from_start
+from app.runs.deciding import StartedRuns, from_start
 from app.runs.outcomes import CompiledOf, Staleness
 from app.runs.repository import Filter, Loaded
-from app.runs.schemas import IterationRead, RunListed, RunPatch, RunRead, RunStarted
 from app.samples import service as samples
-from app.workloads import repository as workloads
+from app.workloads import members as workloads
+
+# What crosses the API about runs.
+
+
+RunState = Literal["running", "finished", "failed", "cancelled"]
+LONGEST_REASON = 500
+
+
+class WorkloadOnly(BaseModel):
+    """Of a body that starts a run: whose. The rest is read as the workload's kind has it."""
+
+    workload: str = Field(min_length=1, max_length=63)
+
+
+class RunStarted(BaseModel):
+    """A started run, with its first decision."""
+
+    id: str
+    workload: str
+    agent: int | None = Field(description="Version of the agent that serves; null: a heuristic.")
+    decision: AnyDecision
+    token: str | None = Field(
+        default=None,
+        description="The run's own token, sent as `Authorization: Bearer …`, if one was requested.",
+    )
+
+
+class RunRead(BaseModel):
+    """A run."""
+
+    id: str
+    workload: str
+    state: RunState
+    outcome: RunOutcome = Field(
+        description="While it runs: `on_track`, `at_risk` of missing a target, or `stale` (no report for too long). "
+        "Once ended: `met` or `missed` its targets, `failed`, `cancelled`, or `completed` without a target to judge by."
+    )
+    outcome_reason: str | None = Field(description="Why, in words; null if nothing was said.")
+    spec_version: int = Field(description="Version of the workload's spec when the run started.")
+    agent: int | None = Field(description="Version of the agent when the run started.")
+    shadow: int | None = Field(default=None, description="Version of the agent consulted as a shadow.")
+    start: dict[str, Any] = Field(description="Start parameters other than workload and shadow.")
+    iterations: int = Field(
+        description="Number of the next iteration: those reported, plus those before the run's first."
+    )
+    decision: AnyDecision = Field(description="The last decision.")
+    drift: list[DriftNotice] = Field(description="Detected drift, oldest first.")
+    created_at: datetime
+    finished_at: datetime | None
+
+
+class RunListed(RunRead):
+    """A run in a list, even if its decision can't be read."""
+
+    decision: AnyDecision | dict[str, Any]
+    problem: str | None
+
+
+class RunPatch(BaseModel):
+    """End a run."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    state: Literal["finished", "failed", "cancelled"]
+    reason: str | None = Field(
+        default=None,
+        max_length=LONGEST_REASON,
+        description="Why it ends, for example an exception or an exit status; kept with the outcome.",
+        examples=["exit status 1"],
+    )
+
+
+class IterationRead(BaseModel):
+    """A reported iteration and its decision; what can't be read is returned as stored."""
+
+    iteration: int
+    report: AnyReport | dict[str, Any]
+    decision: AnyDecision | dict[str, Any]
+    reported_at: datetime
+    problem: str | None = Field(
+        default=None, description="Why the report or decision can't be read, e.g. its kind isn't installed."
+    )
+
+
+# Runs: starting, reading and ending them. Taking their reports is ``app.runs.reporter``.
+
 
 Clock = Callable[[], datetime]
 

@@ -1,15 +1,213 @@
-"""The body of an upload on its way from the event loop to the thread that reads it."""
+"""Bodies of uploads: formats, packing, and rows in pieces."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import ctypes
+import traceback
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, TypeVar
 
 import anyio.from_thread
 from starlette.types import Receive
 
 from app.database.engine import check_deadline
-from app.errors import BadRequest
+from app.database.tables import Workload
+from app.errors import BadRequest, FieldError, Invalid, TooLarge
+from app.kinds.contract.samples import Format, SampleCodec
+from app.kinds.registry import KINDS, layout_of, read_spec
+
+if TYPE_CHECKING:
+    from zlib import _Decompress as _Unpacker
+
+
+# A body as blocks of lines: unpacked, measured against its limit, and cut, with only one piece in memory.
+
+
+PIECE = 1 << 18  # most bytes unpacked at once
+FEED_BYTES = 1 << 12  # most packed bytes given at once: the rest of them is copied for each piece and member
+GZIP = 16 + zlib.MAX_WBITS
+GZIP_MAGIC = b"\x1f\x8b"
+
+
+def sniffed(chunks: Iterable[bytes]) -> tuple[bool, Iterator[bytes]]:
+    """Whether chunks begin like gzip, and all of them."""
+    rest = iter(chunks)
+    first = b""
+    while len(first) < len(GZIP_MAGIC) and (chunk := next(rest, b"")):
+        first += chunk
+    return first.startswith(GZIP_MAGIC), chain([first], rest)
+
+
+def unzipped(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Unpack gzip, members one after another, at most ``PIECE`` bytes at a time.
+
+    Raises:
+        Invalid: the bytes aren't gzip.
+        BadRequest: they end in the middle.
+    """
+    unpacker = zlib.decompressobj(GZIP)
+    started = False
+    for fed in (chunk[at : at + FEED_BYTES] for chunk in chunks for at in range(0, len(chunk), FEED_BYTES)):
+        rest = fed
+        while rest:
+            if unpacker.eof:
+                unpacker = zlib.decompressobj(GZIP)
+            started = True
+            yield _unpacked(unpacker, rest)
+            rest = unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail
+    if started and not unpacker.eof:
+        raise BadRequest("the gzip body ends in the middle; the execution that was being read isn't kept")
+
+
+def _unpacked(unpacker: _Unpacker, data: bytes) -> bytes:
+    try:
+        return unpacker.decompress(data, PIECE)
+    except zlib.error as error:
+        raise Invalid(
+            f"the body isn't gzip, as its content-encoding or its first bytes say: {error}",
+            errors=[FieldError("/header/content-encoding", "must describe the body", "gzip")],
+        ) from error
+
+
+def limited(chunks: Iterable[bytes], limit_bytes: int) -> Iterator[bytes]:
+    """Pass chunks on until they exceed the limit.
+
+    Raises:
+        TooLarge: they do.
+    """
+    total = 0
+    for chunk in chunks:
+        total += len(chunk)
+        if total > limit_bytes:
+            raise TooLarge(
+                f"the body exceeds {limit_bytes:,} bytes", errors=[FieldError("", f"at most {limit_bytes} bytes", None)]
+            )
+        yield chunk
+
+
+def watched(pieces: Iterable[bytes], check: Callable[[], None]) -> Iterator[bytes]:
+    """Pass pieces on, of at most ``PIECE`` bytes each; ``check`` is called before each, and raises to end it all."""
+    for piece in pieces:
+        for at in range(0, len(piece), PIECE):
+            check()
+            yield piece[at : at + PIECE]
+
+
+def blocks(pieces: Iterable[bytes], longest_bytes: int) -> Iterator[bytes]:
+    """Cut at ends of lines: blocks of one or more whole lines, without the end of the last.
+
+    Which lines come before an error doesn't depend on how they are spread over pieces.
+
+    Raises:
+        Invalid: a line is longer than ``longest_bytes``.
+    """
+    rest: list[bytes] = []  # joined once: a long line may come in many pieces
+    held = before = 0
+    for piece in pieces:
+        whole, end, begun = piece.rpartition(b"\n")
+        if end:
+            block = b"".join([*rest, whole])
+            if len(block) > longest_bytes:  # else no line can be
+                lines = block.split(b"\n")
+                sound = next((at for at, line in enumerate(lines) if len(line) > longest_bytes), len(lines))
+                if sound < len(lines):
+                    if sound:
+                        yield b"\n".join(lines[:sound])
+                    raise _too_long(before + sound + 1, longest_bytes)
+            before += block.count(b"\n") + 1
+            yield block
+            rest, held = [], 0
+        rest.append(begun)
+        held += len(begun)
+        if held > longest_bytes:
+            raise _too_long(before + 1, longest_bytes)
+    if held:
+        yield b"".join(rest)
+
+
+def _too_long(number: int, longest_bytes: int) -> Invalid:
+    message = f"line {number} is longer than {longest_bytes:,} bytes"
+    return Invalid(message, errors=[FieldError(f"/lines/{number}", message, None)])
+
+
+# Memory that an upload took, given back when it is over.
+
+
+T = TypeVar("T")
+
+
+def returning(work: Callable[[], T]) -> T:
+    """Do what takes much memory for a while; afterwards the process has no more of it than before.
+
+    An error holds on to the frames that it passed through, and they to all that was read: they are emptied, for
+    whoever tells of the error may keep it for long. And the allocator keeps what was freed in small pieces, which
+    would be as much as the largest upload ever took.
+    """
+    try:
+        return work()
+    except BaseException as error:
+        _forget_frames(error)
+        raise
+    finally:
+        _trim()
+
+
+def _forget_frames(error: BaseException) -> None:
+    seen: set[int] = set()
+    following = [error]
+    while following:
+        each = following.pop()
+        if id(each) not in seen:
+            seen.add(id(each))
+            traceback.clear_frames(each.__traceback__)
+            following += [other for other in (each.__cause__, each.__context__) if other is not None]
+
+
+def _glibc_trim() -> Callable[[int], int] | None:
+    try:
+        return ctypes.CDLL(None).malloc_trim
+    except (OSError, AttributeError):  # another C library
+        return None
+
+
+_malloc_trim = _glibc_trim()
+
+
+def _trim() -> None:
+    if _malloc_trim is not None:
+        _malloc_trim(0)
+
+
+# The sample codecs of all kinds.
+
+
+def _formats() -> Iterator[tuple[str, Format]]:
+    """Each media type, as the first kind that reads it has it; its schema is that of any kind that does."""
+    every = [form for kind in KINDS.values() for form in kind.samples.formats.items()]
+    for media in dict.fromkeys(media for media, _ in every):
+        forms = [form for name, form in every if name == media]
+        schemas = [form.schema for i, form in enumerate(forms) if form.schema not in [f.schema for f in forms[:i]]]
+        yield media, forms[0] if len(schemas) == 1 else forms[0]._replace(schema={"anyOf": list(map(dict, schemas))})
+
+
+FORMATS: dict[str, Format] = dict(_formats())
+"""Of all kinds; a media type is read under the same limits whatever the kind."""
+EXPORTS: dict[str, Format | None] = {
+    media: FORMATS.get(media) for kind in KINDS.values() for media in kind.samples.exports
+}
+"""What samples are handed out as, and what is documented of it as an upload."""
+
+
+def codec_of(workload: Workload) -> SampleCodec:
+    """The codec of a workload, by its spec."""
+    return KINDS[workload.kind].samples(layout_of(read_spec(workload.spec)))
+
+
+# The body of an upload on its way from the event loop to the thread that reads it.
+
 
 AHEAD = 4
 """Chunks that are received before they are asked for."""

@@ -16,15 +16,14 @@ from fastapi.responses import StreamingResponse
 
 from app.errors import FieldError, TooLarge, TooManyRequests, UnsupportedMedia
 from app.http.dependencies import FromDatabase, FromSettings, Tenant, UtcTime, WorkloadName, problems
-from app.http.idempotency.once import IdempotentUpload, Once
+from app.http.idempotency import IdempotentUpload, Once
 from app.http.pagination import Page, Paging, page, streamed
 from app.kinds.contract.samples import FILE, Format
 from app.kinds.registry import AnyExecution
 from app.samples import service
-from app.samples.body import Body
-from app.samples.codecs import EXPORTS, FORMATS
+from app.samples.body import EXPORTS, FORMATS, Body
 from app.samples.export import JSON, export, preferred
-from app.samples.schemas import StoredExecution, UploadRead
+from app.samples.intake import StoredExecution, UploadRead
 
 router = APIRouter(prefix="/workloads/{workload}/samples", tags=["samples"])
 

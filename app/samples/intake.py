@@ -1,26 +1,196 @@
-"""Storing executions while an upload is still being read: in batches, each execution whole or not at all."""
+"""Taking executions from an upload, and their rows."""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy.orm import Session
+from pydantic import BaseModel, Field
+from sqlalchemy import delete, func, insert, or_, select, update
+from sqlalchemy.orm import Session, undefer
 
 from app.database.base import utc_now
 from app.database.engine import Database
+from app.database.tables import Execution, Iteration
 from app.errors import FieldError, Invalid, TooManyRequests
 from app.http.caller import current_quotas
-from app.kinds.contract.inputs import FieldIssue
-from app.kinds.contract.reading import Refused, Sample
+from app.http.pagination import PageRequest, Slice, paginate
+from app.kinds.contract.inputs import MAXIMUM_NAME, FieldIssue, Refused, Sample, plain, printable
 from app.kinds.contract.samples import Format
-from app.kinds.contract.text import MAXIMUM_NAME, plain, printable
-from app.samples import repository
-from app.samples.repository import Known
-from app.samples.schemas import Rejection, Remark, SkippedLines, UploadRead
 from app.workloads import service as workloads
+
+# SQL about samples.
+
+
+class Known(NamedTuple):
+    """A stored execution, without its data."""
+
+    id: str
+    name: str
+    digest: str
+    iterations: int
+
+
+def known(session: Session, workload_id: str, names: Sequence[str]) -> dict[str, Known]:
+    """Those of the named executions that are stored."""
+    columns = select(Execution.id, Execution.name, Execution.digest, Execution.iterations)
+    rows = session.execute(columns.where(Execution.workload_id == workload_id, Execution.name.in_(names)))
+    return {row.name: Known(*row) for row in rows}
+
+
+def add(session: Session, rows: Sequence[dict[str, Any]]) -> None:
+    """Insert executions."""
+    if rows:
+        session.execute(insert(Execution), rows)
+
+
+def remove(session: Session, identifiers: Sequence[str]) -> None:
+    """Delete executions by id."""
+    if identifiers:
+        session.execute(delete(Execution).where(Execution.id.in_(identifiers)))
+
+
+def count_of_tenant(session: Session, tenant: str) -> int:
+    """How many executions of all its workloads are stored; nobody else counts until the transaction ends."""
+    if session.get_bind().dialect.name == "postgresql":  # SQLite has one writer at a time
+        session.execute(select(func.pg_advisory_xact_lock(func.hashtext(f"executions of {tenant}"))))
+    return session.scalar(select(func.count(Execution.id)).where(Execution.tenant == tenant)) or 0
+
+
+def remove_before(session: Session, workload_id: str, before: datetime) -> None:
+    """Delete a workload's executions that were stored before a time."""
+    old = (Execution.workload_id == workload_id, Execution.created_at < before)
+    session.execute(delete(Execution).where(*old).execution_options(synchronize_session=False))
+
+
+def count(session: Session, workload_id: str) -> int:
+    """Number of a workload's executions."""
+    found = session.scalar(select(func.count()).select_from(Execution).where(Execution.workload_id == workload_id))
+    return found or 0
+
+
+def listed(
+    session: Session, workload_id: str, request: PageRequest, name: str | None = None, *, data: bool = False
+) -> Slice[Execution]:
+    """A workload's executions, oldest first, or the one of that name; with their data if asked."""
+    statement = select(Execution).where(Execution.workload_id == workload_id)
+    if data:
+        statement = statement.options(undefer(Execution.data))
+    if name is not None:
+        statement = statement.where(Execution.name == name)
+    weigh = _weight if data else None
+    return paginate(session, statement, [Execution.created_at, Execution.id], request, weigh=weigh)
+
+
+def _weight(row: Execution) -> int:
+    return len(row.data)
+
+
+def data_of(session: Session, identifier: str) -> bytes | None:
+    """The data of an execution, if it is still there."""
+    return session.scalar(select(Execution.data).where(Execution.id == identifier))
+
+
+def add_summaries(session: Session, summaries: Mapping[str, Mapping[str, Any]]) -> None:
+    """Keep summaries, by the ids of their executions."""
+    for identifier, summary in summaries.items():
+        session.execute(update(Execution).where(Execution.id == identifier).values(summary=dict(summary)))
+
+
+def stored(session: Session, workload_id: str) -> Iterator[tuple[str, bytes]]:
+    """Identifier and data of all executions, oldest first."""
+    statement = select(Execution.name, Execution.data).where(Execution.workload_id == workload_id)
+    rows = session.execute(statement.order_by(Execution.created_at, Execution.id).execution_options(yield_per=100))
+    return ((row.name, row.data) for row in rows)
+
+
+REPORTS_AT_ONCE = 500
+PART = "@"
+"""Between a run's id and the iteration from which a sample of it begins."""
+
+
+class Cut(NamedTuple):
+    """Where a run is cut: the iteration from which on something has drifted, and when that was noticed."""
+
+    since: int
+    at: datetime
+
+
+def remove_of_run(session: Session, workload_id: str, run_id: str) -> None:
+    """Delete what a run was made samples of."""
+    names = or_(Execution.name == run_id, Execution.name.startswith(f"{run_id}{PART}"))
+    of_run = Execution.workload_id == workload_id, Execution.source == "run", names
+    session.execute(delete(Execution).where(*of_run).execution_options(synchronize_session=False))
+
+
+def reports_of_run(session: Session, run_id: str) -> list[tuple[int, dict[str, Any]]]:
+    """The reports of a run with their iterations, in order."""
+    statement = select(Iteration).where(Iteration.run_id == run_id).order_by(Iteration.iteration)
+    rows = session.scalars(statement.execution_options(yield_per=REPORTS_AT_ONCE))
+    return [(row.iteration, row.report) for row in rows]
+
+
+# What crosses the API about samples.
+
+
+class Rejection(BaseModel):
+    """A rejected execution, and why."""
+
+    execution: str
+    line: int = Field(description="Line of the file, counting from 1; for application/json the number of the sample.")
+    field: str = Field(description="JSON pointer into the report.", examples=["/metrics/iteration_seconds"])
+    reason: str = Field(examples=["must be a finite number greater than 0"])
+    value: Any = None
+
+
+class Remark(BaseModel):
+    """Something in a trace that looks wrong or was repaired."""
+
+    execution: str
+    pointer: str = Field(description="Line or JSON pointer of the first or worst case.", examples=["/lines/12/runtime"])
+    message: str
+    value: Any = None
+
+
+class SkippedLines(BaseModel):
+    """Lines of a trace skipped for one reason, with `skip_bad`."""
+
+    field: str = Field(description="Invalid column; empty for a whole line.", examples=["runtime"])
+    reason: str = Field(examples=["must be a number of seconds from 0, or -1 where it is unknown"])
+    count: int = Field(description="Number of lines.")
+    lines: list[int] = Field(description="Numbers of the first 20 lines, counting from 1.")
+
+
+class UploadRead(BaseModel):
+    """Result of an upload."""
+
+    accepted: int = Field(description="Executions stored.")
+    duplicate: int = Field(description="Executions already stored with the same content.")
+    rejected: int = Field(description="Executions of which nothing was stored.")
+    iterations: int = Field(description="Iterations of the accepted executions; for traces, tasks.")
+    rejections: list[Rejection] = Field(description="Reasons, one per rejected execution; the first 1,000.")
+    lacks: list[str] = Field(default=[], description="Information missing from a trace, and its consequences.")
+    warnings: list[Remark] = Field(default=[], description="What looks wrong in a trace or was left out.")
+    skipped: list[SkippedLines] = Field(
+        default=[], description="Lines skipped with `skip_bad`, by reason, most frequent first; at most 21."
+    )
+
+
+class StoredExecution(BaseModel):
+    """A stored execution that can't be read, as stored."""
+
+    kind: str
+    execution: str = Field(description="The caller's identifier, or the run's.", examples=["run-17"])
+    source: str = Field(description="`upload` or `run`.", examples=["upload"])
+    iterations: int = Field(description="Number of iterations; for a trace, of tasks.")
+    created_at: datetime
+    problem: str = Field(description="Why it can't be read, e.g. its kind isn't installed.")
+
+
+# Storing executions while an upload is still being read: in batches, each execution whole or not at all.
+
 
 BATCH_EXECUTIONS = 500
 BATCH_BYTES = 4 << 20
@@ -60,7 +230,7 @@ def check_quota(session: Session, tenant: str) -> None:
         TooManyRequests: the tenant has more of them than it may.
     """
     most = current_quotas().executions
-    if most and repository.count_of_tenant(session, tenant) > most:
+    if most and count_of_tenant(session, tenant) > most:
         message = f"tenant {tenant} may have {most:,} executions stored, and would have more"
         raise TooManyRequests(f"{message}; delete some first", retry_after=QUOTA_SECONDS)
 
@@ -114,8 +284,8 @@ class Intake:
             return
         with self._database.session() as session:
             outcome = self._settle(session, batch)
-            repository.remove(session, [known.id for known in outcome.taken_back])
-            repository.add(session, list(outcome.rows.values()))
+            remove(session, [known.id for known in outcome.taken_back])
+            add(session, list(outcome.rows.values()))
             check_quota(session, self._target.tenant)
         self._count(outcome)
         if self.counts.rejected > MAXIMUM_REJECTIONS:
@@ -125,7 +295,7 @@ class Intake:
     def _settle(self, session: Session, batch: list[Sample | Refused]) -> _Outcome:
         workloads.require(session, self._target.tenant, self._target.workload_id, lock=True)
         names = sorted({item.execution for item in batch if _storable(item.execution)})
-        outcome = _Outcome(repository.known(session, self._target.workload_id, names))
+        outcome = _Outcome(known(session, self._target.workload_id, names))
         now = self._now()
         for item in batch:
             if item.execution in self._spoiled:

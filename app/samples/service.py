@@ -28,19 +28,14 @@ from app.errors import (
     refused,
 )
 from app.http.pagination import PageRequest, Slice
-from app.kinds.contract.inputs import InvalidInput
-from app.kinds.contract.reading import Reader, Refused, Sample
+from app.kinds.contract.inputs import BrokenRow, InvalidInput, Reader, Refused, Sample, stored
 from app.kinds.contract.samples import Format, SampleCodec
-from app.kinds.contract.stored import BrokenRow, stored
 from app.kinds.registry import MissingKind, read_spec
 from app.kinds.registry import layout_of as layout_of_spec
 from app.retention import held
-from app.samples import repository
-from app.samples.codecs import FORMATS, codec_of
-from app.samples.intake import Intake, Target, check_quota, rejection_errors, row
-from app.samples.memory import returning
-from app.samples.schemas import StoredExecution, UploadRead
-from app.samples.stream import blocks, limited, sniffed, unzipped, watched
+from app.samples import intake as repository
+from app.samples.body import FORMATS, blocks, codec_of, limited, returning, sniffed, unzipped, watched
+from app.samples.intake import Intake, StoredExecution, Target, UploadRead, check_quota, rejection_errors, row
 from app.workloads import service as workloads
 
 LONGEST_SHORT_LINE_BYTES = 16_384

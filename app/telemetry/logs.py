@@ -1,15 +1,104 @@
-"""The log: lines for people, or one JSON object a line. No text of a caller's can begin a line of its own."""
+"""Ids that join what is done for one caller, over API, queue and workers: W3C Trace Context (Recommendation, 2021)."""
 
 from __future__ import annotations
 
 import json
 import logging
+import os
+import re
 import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import Any, TextIO
+from functools import lru_cache
+from typing import Any, NamedTuple, TextIO
+
+from opentelemetry.context import Context as ContextContext
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.id_generator import IdGenerator
+from opentelemetry.trace import NonRecordingSpan, SpanContext, SpanKind, StatusCode, TraceFlags, set_span_in_context
 
 from app.settings import Settings
-from app.telemetry import trace
+
+# Ids that join what is done for one caller, over API, queue and workers: W3C Trace Context (Recommendation, 2021).
+
+
+TRACE_DIGITS, SPAN_DIGITS = 32, 16
+
+_TRACEPARENT = re.compile(r"(00|(?!ff)[0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?", re.ASCII)
+
+
+class Trace(NamedTuple):
+    """One span of work.
+
+    Attributes:
+        trace_id: of all that is done for one caller, 32 hexadecimal digits.
+        span_id: of this piece of it, 16 digits.
+        parent_id: of the piece that asked for it; empty where it is the first.
+        sampled: whether its caller wants it to be recorded.
+    """
+
+    trace_id: str
+    span_id: str
+    parent_id: str = ""
+    sampled: bool = True
+
+    @property
+    def traceparent(self) -> str:
+        """As it is passed on."""
+        return f"00-{self.trace_id}-{self.span_id}-{int(self.sampled):02x}"
+
+
+class Context(NamedTuple):
+    """For what this thread or task works: the ids that its log lines bear."""
+
+    trace: Trace
+    job: str = ""
+
+
+_current: ContextVar[Context | None] = ContextVar("telemetry_context", default=None)
+
+
+def current() -> Context | None:
+    """For what this thread or task works; None for itself."""
+    return _current.get()
+
+
+def current_traceparent() -> str | None:
+    """What a job that is made now is to go on from."""
+    context = _current.get()
+    return None if context is None else context.trace.traceparent
+
+
+@contextmanager
+def working(trace: Trace, job: str = "") -> Iterator[None]:
+    """Work for somebody: log lines bear the ids."""
+    token = _current.set(Context(trace, job))
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def began(traceparent: str | None) -> Trace:
+    """A new span: of the trace that ``traceparent`` names, or of a new one where it names none.
+
+    What is malformed is as if it were not there, as the Recommendation has it.
+    """
+    digits = os.urandom((TRACE_DIGITS + SPAN_DIGITS) // 2).hex()
+    span_id = digits[TRACE_DIGITS:]
+    found = _TRACEPARENT.fullmatch(traceparent) if traceparent else None
+    if found is None or (found[1] == "00" and found[5]) or not (found[2].strip("0") and found[3].strip("0")):
+        return Trace(digits[:TRACE_DIGITS], span_id)
+    return Trace(found[2], span_id, found[3], bool(int(found[4], 16) & 1))
+
+
+# The log: lines for people, or one JSON object a line. No text of a caller's can begin a line of its own.
+
 
 FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 INDENT = "    "
@@ -70,7 +159,7 @@ def stamp(seconds: float) -> str:
 
 
 def _ids() -> dict[str, str]:
-    context = trace.current()
+    context = current()
     if context is None:
         return {}
     ids = {"trace_id": context.trace.trace_id, "span_id": context.trace.span_id}
@@ -82,3 +171,83 @@ def configure(settings: Settings, text_format: str = FORMAT, stream: TextIO | No
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if settings.log_format == "json" else TextFormatter(text_format))
     logging.basicConfig(level=settings.log_level.upper(), handlers=[handler])
+
+
+# Spans by OpenTelemetry, with the ids that the log has. Needs the extra `otel`; imported where `traces` is set alone.
+#
+# They are made when the work is done: nothing is held open, and nothing is measured twice. Where they go, how many of
+# them and under which name is said to OpenTelemetry itself: `OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_TRACES_SAMPLER`,
+# `OTEL_SERVICE_NAME`, …
+
+
+FLUSH_MILLISECONDS = 2000
+NANOSECONDS = 1_000_000_000
+
+__all__ = ["SpanKind", "Spans", "of_this_process"]
+
+
+class _Given(IdGenerator):
+    """Gives the ids that were given to it."""
+
+    def __init__(self) -> None:
+        self.trace = Trace("0" * 32, "0" * 16)
+
+    def generate_trace_id(self) -> int:
+        """Of the span that begins."""
+        return int(self.trace.trace_id, 16)
+
+    def generate_span_id(self) -> int:
+        """The same."""
+        return int(self.trace.span_id, 16)
+
+
+class Spans:
+    """Makes spans of work that is done; from one thread."""
+
+    def __init__(self, processor: SpanProcessor | None = None) -> None:
+        self._ids = _Given()
+        name = os.environ.get("OTEL_SERVICE_NAME", "steward")
+        self._provider = TracerProvider(resource=Resource.create({SERVICE_NAME: name}), id_generator=self._ids)
+        self._provider.add_span_processor(processor or BatchSpanProcessor(OTLPSpanExporter()))
+        self._tracer = self._provider.get_tracer("steward")
+
+    def add(
+        self,
+        name: str,
+        trace: Trace,
+        ended: float,
+        seconds: float,
+        told: Mapping[str, str | int | float],
+        *,
+        kind: SpanKind = SpanKind.SERVER,
+        failed: bool = False,
+    ) -> None:
+        """One span, which ended at ``ended`` (seconds since 1970) and took ``seconds``."""
+        self._ids.trace = trace
+        begin = round((ended - seconds) * NANOSECONDS)
+        span = self._tracer.start_span(name, _parent(trace), kind, told, start_time=begin)
+        if failed:
+            span.set_status(StatusCode.ERROR)
+        span.end(round(ended * NANOSECONDS))
+
+    def flush(self) -> None:
+        """Send what waits, with little patience."""
+        self._provider.force_flush(FLUSH_MILLISECONDS)
+
+    def close(self) -> None:
+        """Send what waits, and end."""
+        self._provider.shutdown()
+
+
+def _parent(trace: Trace) -> ContextContext:
+    if not trace.parent_id:
+        return ContextContext()
+    flags = TraceFlags(TraceFlags.SAMPLED if trace.sampled else TraceFlags.DEFAULT)
+    caller = SpanContext(int(trace.trace_id, 16), int(trace.parent_id, 16), is_remote=True, trace_flags=flags)
+    return set_span_in_context(NonRecordingSpan(caller), ContextContext())
+
+
+@lru_cache(maxsize=1)
+def of_this_process(_pid: int) -> Spans:
+    """Those of a process that was forked: what exports is a thread, which no fork takes along."""
+    return Spans()

@@ -16,8 +16,7 @@ from typing import Any, BinaryIO, TypeAlias
 
 import msgspec
 
-from app.telemetry.logs import escaped, stamp
-from app.telemetry.trace import SPAN_DIGITS, TRACE_DIGITS, Trace, began
+from app.telemetry.logs import SPAN_DIGITS, TRACE_DIGITS, Trace, began, escaped, stamp
 
 FLUSH_SECONDS = 0.2
 MOST_LINES = 20_000

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response, status
 
 from app.http.dependencies import FromDatabase, JsonObject, Tenant, WorkloadName, any_of, components, one_of, problems
-from app.http.idempotency.once import IdempotentPost
+from app.http.idempotency import IdempotentPost
 from app.http.pagination import Page, Paging, page
 from app.kinds.registry import KINDS, parse_spec
 from app.workloads import service
-from app.workloads.schemas import WorkloadListed, WorkloadRead
+from app.workloads.service import WorkloadListed, WorkloadRead
 
 router = APIRouter(prefix="/workloads", tags=["workloads"])
 openapi_schemas = components([kind.patch for kind in KINDS.values()])

@@ -1,24 +1,59 @@
-"""Rules of workloads: registering, changing, deleting."""
+"""Rules of workloads: registration, changes, deletion and members."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
+from pydantic import BaseModel, Field
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from app.audit import service as audit
+from app.charts import text
 from app.database.engine import Database
 from app.database.tables import Workload
 from app.errors import Conflict, FieldError, NotFound
-from app.http.idempotency.once import Record, no_record
+from app.http.idempotency import Record, no_record
 from app.http.pagination import PageRequest, Slice
 from app.kinds.contract.engine import DEFAULT_ROLE
-from app.kinds.registry import KINDS, read_or_raw, read_spec
+from app.kinds.registry import KINDS, AnySpec, read_or_raw, read_spec
 from app.retention import held
-from app.workloads import members, repository
-from app.workloads.schemas import WorkloadListed, WorkloadRead
+from app.workloads import members
+from app.workloads import members as repository
+
+# What crosses the API about workloads.
+
+
+class WorkloadRead(BaseModel):
+    """A registered workload."""
+
+    id: str = Field(examples=["0f6ed0f0b7c14f1db3ad3a4f0b0a5f10"])
+    name: str = Field(examples=["resnet18"])
+    kind: str
+    spec: AnySpec = Field(description="The current spec, with defaults filled in.")
+    spec_version: int = Field(description="Starts at 1; incremented by every PATCH that changes something.")
+    champion: int | None = Field(description="Version of the agent that serves the default role; null: a heuristic.")
+    champions: dict[str, int] = Field(
+        description="Versions of the serving agents, by role; a role not listed is served by a heuristic."
+    )
+    revision: int = Field(description="Grows with every change that affects the workload's decisions.")
+    currency: str = Field(default_factory=text.currency, description="Currency of all prices: a sign or a code.")
+    created_at: datetime
+
+
+class WorkloadListed(WorkloadRead):
+    """A registered workload in a list, even if it can't be read."""
+
+    spec: AnySpec | dict[str, Any] = Field(description="The current spec; if it can't be read, as stored.")
+    problem: str | None = Field(
+        default=None, description="Why the spec can't be read, e.g. its kind isn't installed; null if it can."
+    )
+
+
+# Rules of workloads: registering, changing, deleting.
+
 
 CREATED, PRESENT = 201, 200
 

@@ -27,14 +27,15 @@ from app.database.tables import Workload
 from app.domain_models import repository as domain_models
 from app.domain_models.repository import Table
 from app.drift import repository as adaptations
-from app.exogenous import observed
+from app.exogenous import repository as observed
 from app.http.pagination import json_size
 from app.kinds.contract.engine import DEFAULT_ROLE, RolePolicy, Shadow, Snapshot
 from app.kinds.contract.inputs import IncompatibleModel
 from app.kinds.forecasting.answer import next_hour
 from app.kinds.registry import KINDS, layout_of, load_artifact, read_spec
 from app.policies.base import IncompatibleArtifact
-from app.workloads import members, repository, service
+from app.workloads import members, service
+from app.workloads import members as repository
 
 LEAST_BYTES, FACTOR = 64 << 10, 4
 """Memory of a workload that is ready to decide: at least, and per byte that was read for it."""

@@ -11,9 +11,9 @@ import numpy as np
 
 from app.kinds.contract.engine import Answered, Pending, Snapshot
 from app.kinds.iterative.decisions.engine import IterativeEngine, Read
-from app.kinds.iterative.decisions.start import IterationRunStart
 from app.kinds.iterative.kind import KIND
 from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.report import IterationRunStart
 from benchmarks.held_out.play import Advice, Policy, Report
 from benchmarks.held_out.world import Floats, Profile
 from workers.inputs import Workload

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.reward import miss
+from app.kinds.iterative.observation import miss
 from app.kinds.iterative.spec import Spec
 from benchmarks.held_out.world import Floats, Profile, World
 

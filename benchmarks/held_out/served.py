@@ -7,7 +7,7 @@ from typing import Any
 
 from app.demo.api import Json, RefusedError, Steward
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.samples.csv import column_names
+from app.kinds.iterative.samples import column_names
 from benchmarks.held_out.engine import advice_of, features_told
 from benchmarks.held_out.play import Advice, Learner, Policy, Report
 from benchmarks.held_out.world import Floats, Profile

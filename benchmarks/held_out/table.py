@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.kinds.iterative.reward import miss
+from app.kinds.iterative.observation import miss
 from benchmarks.held_out.play import Played
 from benchmarks.held_out.world import Profile
 from workers.evaluation.statistics import Interval, mean_interval

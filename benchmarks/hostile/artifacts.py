@@ -14,12 +14,11 @@ from app.kinds.inference.model import ServiceModel
 from app.kinds.iterative.layout import Layout as IterativeLayout
 from app.kinds.iterative.model import uninformed
 from app.kinds.registry import KINDS, layout_of, parse_spec
-from app.kinds.workflow.policies.artifact import SHIPPED
-from app.kinds.workflow.predictor import Predictor
-from app.policies.artifact import save, save_roles
+from app.kinds.workflow.policies import SHIPPED
+from app.kinds.workflow.run_times import Predictor
+from app.policies.artifact import TablePolicy, save, save_roles
 from app.policies.base import Published
 from app.policies.network import NetworkPolicy
-from app.policies.table import TablePolicy
 
 HIDDEN = 8
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from app.database.backups import postgresql, sqlite
-from app.database.backups.contents import BackupError
+from app.database.backups.sqlite import BackupError
 from app.database.engine import normalised_url
 from app.kinds.contract.inputs import IncompatibleModel
 from app.kinds.registry import KINDS, load_artifact

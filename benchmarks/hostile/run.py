@@ -12,7 +12,7 @@ from random import Random
 
 import psutil
 
-from app.samples.memory import returning
+from app.samples.body import returning
 from benchmarks.hostile.formats import FAILED, Format
 from benchmarks.hostile.mutations import BOMB_BYTES, mutated
 

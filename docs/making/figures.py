@@ -10,7 +10,7 @@ import measured_figures
 import tour_figures
 from look import svg
 
-from app.charts.figure import Json
+from app.charts.figures import Json
 
 FOLDER = Path(__file__).resolve().parents[1] / "figures"
 FIGURES: dict[str, Callable[[], Json]] = {**tour_figures.FIGURES, **measured_figures.FIGURES}

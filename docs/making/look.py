@@ -6,7 +6,7 @@ from typing import Any
 
 import vl_convert
 
-from app.charts.figure import SCHEMA, Json
+from app.charts.figures import SCHEMA, Json
 
 LINE = "#0e9384"
 OTHER = "#8a93a0"

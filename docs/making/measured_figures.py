@@ -9,7 +9,7 @@ from typing import Any
 
 from look import LINE, OTHER, lined, marks, names, whose
 
-from app.charts.figure import Json, quantity
+from app.charts.figures import Json, quantity
 
 RESULTS = Path(__file__).resolve().parents[2] / "benchmarks/results.json"
 Row = dict[str, Any]

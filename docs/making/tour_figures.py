@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from look import BAND, LINE, OTHER, TARGET, lined, marks
 
-from app.charts.figure import Json, quantity
+from app.charts.figures import Json, quantity
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.prediction import predict
@@ -19,7 +19,7 @@ from app.kinds.iterative.spec import Spec
 from benchmarks.held_out.engine import Engine, fitted_model
 from benchmarks.held_out.play import Report
 from benchmarks.held_out.world import Profile
-from workers.kinds.iterative.estimation.executions import Executions
+from workers.kinds.iterative.estimation.grid import Executions
 
 TOUR = Path(__file__).resolve().parents[1] / "tour"
 SLOWER = 1.1  # than the samples: the played training

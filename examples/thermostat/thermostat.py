@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from app.kinds.contract.decision import Reason
+from app.kinds.contract.engine import Reason
 from app.kinds.contract.inputs import invalid
 from app.kinds.contract.kind import Description, Example
 from app.kinds.contract.policy import Choice, Situation, View

@@ -11,7 +11,7 @@ from thermostat import KIND as SERVED
 from thermostat import Floats, HeatLoss, State
 
 from workers.estimators.base import TooLittleData
-from workers.evaluation.wrappers.base import Conditions as Disturbances
+from workers.evaluation.wrappers import Conditions as Disturbances
 from workers.inputs import Conditions, Workload
 from workers.kinds.contract import Fitted
 from workers.kinds.simulated import SimulatedKind

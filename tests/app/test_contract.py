@@ -29,7 +29,7 @@ from schemathesis.specs.openapi.checks import (
 
 from app.database.engine import Database
 from app.keys import service as keys
-from app.keys.schemas import KeyRequest
+from app.keys.service import KeyRequest
 from app.kinds.iterative.spec import Spec
 from app.main import create_app
 from app.settings import Settings

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 from fastapi.testclient import TestClient
 
-from app.http.characters import MESSAGE
+from app.http.query import MESSAGE
 from tests.app.both import on_both
 
 METHODS = ("get", "post", "put", "patch", "delete")

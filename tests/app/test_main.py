@@ -14,7 +14,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from app import queue
-from app.database import seen
+from app.database import leases
 from app.database.engine import Database
 from app.http import health
 
@@ -40,10 +40,10 @@ def test_readiness_asks_for_database_broker_and_a_worker(
     assert (answer.json()["database"], answer.json()["broker"]) == ("ok", "ok")
     assert "none seen" in answer.json()["worker"]
     with database.session() as session:
-        seen.beat(session, "host/1/2")
+        leases.beat(session, "host/1/2")
     assert client.get("/readyz").json() == {"ready": True, "database": "ok", "broker": "ok", "worker": "ok"}
     with database.session() as session:
-        seen.leave(session, "host/1/2")
+        leases.leave(session, "host/1/2")
     assert client.get("/readyz").status_code == 503
 
 
@@ -77,7 +77,7 @@ def test_however_many_ask_whether_it_is_ready_the_broker_is_asked_once(
 
 def test_metrics_are_prometheus_text(client: TestClient, database: Database) -> None:
     with database.session() as session:
-        seen.beat(session, "host/1/2")
+        leases.beat(session, "host/1/2")
     with client:
         logging.getLogger("app").error("what the metrics count")
         client.get("/healthz")

@@ -123,7 +123,7 @@ def test_what_workers_need_and_is_not_there_is_told(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_port_that_is_taken_is_told_before_anything_is_made(tmp_path: Path) -> None:
-    from app.cli.server.listen import bind
+    from app.cli.server.serve import bind
 
     port = free_port()
     (listener,) = bind(Settings(port=port))

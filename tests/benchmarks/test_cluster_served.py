@@ -21,8 +21,8 @@ from app.workloads import service as workloads
 from benchmarks.cluster_served import CASES, Choosing, Fixed
 from workers.inputs import Workload
 from workers.kinds.cluster import KIND as LEARNED
-from workers.kinds.cluster.simulator.log import read_log
 from workers.kinds.cluster.simulator.measured import Application, read_applications
+from workers.kinds.cluster.simulator.simulator import read_log
 
 JOBS = 24
 NODES = [{"name": "n", "count": 16, "gpus": 4}]

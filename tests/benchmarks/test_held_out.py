@@ -5,14 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.kinds.contract.reading import Sample
+from app.kinds.contract.inputs import Sample
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import uninformed
-from app.kinds.iterative.preferences import reference_cost
+from app.kinds.iterative.observation import reference_cost, terms
 from app.kinds.iterative.projector import Projector
-from app.kinds.iterative.reward import terms
-from app.kinds.iterative.samples.check import Checker
-from app.kinds.iterative.samples.csv import CsvReader
+from app.kinds.iterative.samples import Checker, CsvReader
 from app.kinds.iterative.spec import Spec
 from app.kinds.iterative.state import advance, begin
 from benchmarks.held_out.compare import compare
@@ -26,7 +24,7 @@ from benchmarks.held_out.served import as_csv
 from benchmarks.held_out.table import best_static, coverage, difference, missed, verdict
 from benchmarks.held_out.world import Floats
 from workers.evaluation.statistics import Interval
-from workers.kinds.iterative.estimation.executions import Executions
+from workers.kinds.iterative.estimation.grid import Executions
 
 STAGES = 4
 SPARK = Spec.model_validate(

@@ -22,8 +22,8 @@ from app.kinds.inference.heuristics import BASELINES
 from app.kinds.inference.layout import WAIT
 from app.kinds.iterative.layout import Layout
 from app.kinds.workflow.decisions.engine import WorkflowEngine
-from app.kinds.workflow.layout import Layout as LayoutOfNodes
-from app.kinds.workflow.layout import pool
+from app.kinds.workflow.queue.state import Layout as LayoutOfNodes
+from app.kinds.workflow.queue.state import pool
 from app.kinds.workflow.spec import Limits
 from app.kinds.workflow.trace import Trace
 from app.main import create_app

@@ -14,12 +14,12 @@ from steward_client import CarriedRun, Policy, StewardError, Unreachable, carry
 
 from app.kinds.contract.engine import Pending
 from app.kinds.contract.inputs import InvalidInput
+from app.kinds.inference.awarding import Client, layouts
 from app.kinds.inference.carried import FULL, Carried
-from app.kinds.inference.decisions.schemas import InferenceStart
+from app.kinds.inference.engine import InferenceStart
 from app.kinds.inference.example import SPEC
 from app.kinds.inference.kind import KIND
 from app.kinds.inference.layout import Layout
-from app.kinds.inference.per_user import Client, layouts
 from app.kinds.inference.queue.state import RunState
 from app.kinds.inference.spec import InferenceSpec
 from app.policies.artifact import save

@@ -26,9 +26,9 @@ from workers.learning.algorithms.config import (
     Network,
     Optimiser,
 )
-from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.execution import Executor, Plan, make_executor
-from workers.learning.execution.checkpoint import CheckpointError
+from workers.learning.execution.base import CheckpointError
+from workers.learning.simulator import SimulatorSpec
 
 DEADLINE = {"name": "iteration_seconds", "unit": "s", "target": 50.0, "scope": "run"}
 SPEC = planted_spec(iterations=6, metrics=[DEADLINE])

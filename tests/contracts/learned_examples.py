@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.kinds.contract.reading import Sample
-from app.kinds.inference.samples.content import Content, Requests
+from app.kinds.contract.inputs import Sample
+from app.kinds.inference.sample_content import Content, Requests
 from app.kinds.registry import KINDS, layout_of, read_spec
 from app.kinds.workflow.trace import Trace, independent
 from workers.inputs import Workload

@@ -18,19 +18,15 @@ import vl_convert
 from numpy.testing import assert_equal
 from pydantic import TypeAdapter, ValidationError
 
-from app.charts.figure import Figure
-from app.kinds.contract.decision import ADDED, DecisionBase
-from app.kinds.contract.engine import Answered, CompiledWorkload, Pending, Snapshot
-from app.kinds.contract.inputs import InvalidInput
-from app.kinds.contract.kind import Kind, RunStart
-from app.kinds.contract.reading import Sample
-from app.kinds.contract.run_outcome import Ended
+from app.charts.figures import Figure
+from app.kinds.contract.engine import ADDED, Answered, CompiledWorkload, DecisionBase, Pending, Snapshot
+from app.kinds.contract.inputs import InvalidInput, Sample
+from app.kinds.contract.kind import Ended, Kind, RunStart, left
 from app.kinds.contract.samples import ExecutionBase, SampleCodec
-from app.kinds.contract.terms import left
 from app.kinds.contract.views import Learnt, Shown, Step
 from app.kinds.fields import Slug
 from app.kinds.registry import KINDS, AnyDecision, AnyExecution, AnyReport, layout_of, parse_spec, read_spec
-from app.samples.codecs import EXPORTS, FORMATS
+from app.samples.body import EXPORTS, FORMATS
 from tests import batched
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -12,11 +12,11 @@ from app.kinds.registry import load_artifact as load
 from tests.contracts.learned_examples import EXAMPLES
 from workers.estimators.base import TooLittleData
 from workers.evaluation.protocol import Candidate, EvaluationRun, Settings
-from workers.evaluation.wrappers.base import World
+from workers.evaluation.wrappers import World
 from workers.inputs import Conditions, HoldOut, Workload
 from workers.kinds.contract import Competing, Fitted, LearnedKind, Online
 from workers.kinds.registry import learned_kind, learned_kinds
-from workers.learning.described_simulator import SimulatorSpec
+from workers.learning.simulator import SimulatorSpec
 from workers.learning.training.driver import Training
 from workers.learning.training.problem import Planned
 from workers.learning.training.request import Request

@@ -10,7 +10,8 @@ from fastapi.testclient import TestClient
 from sqlalchemy.orm import Session
 
 from app import queue
-from app.database import base, clock
+from app.database import base
+from app.database import leases as clock
 from app.database.base import utc_now
 from app.database.engine import Database
 from app.database.tables import Job

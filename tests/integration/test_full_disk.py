@@ -11,7 +11,7 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import event, text
 
-from app.database import seen
+from app.database import leases
 from app.database.engine import FULL_SECONDS, Database
 from app.main import create_app
 from app.samples import intake
@@ -68,7 +68,7 @@ def test_a_full_disk_is_said_with_what_was_stored_and_ends_readiness(
     client = TestClient(create_app(settings, any_database))
     assert client.post("/workloads", json=SPEC).status_code == 201
     with any_database.session() as session:
-        seen.beat(session, "worker")
+        leases.beat(session, "worker")
     assert client.get("/readyz").status_code == 200
     answer = client.post(f"/workloads/{WORKLOAD}/samples", content=executions(2000), headers=CSV)
     assert (answer.status_code, answer.json()["type"]) == (503, "/problems/disk-full")
@@ -103,7 +103,7 @@ def test_a_host_without_room_is_not_ready(
 ) -> None:
     client = TestClient(create_app(settings, database))
     with database.session() as session:
-        seen.beat(session, "worker")
+        leases.beat(session, "worker")
     assert client.get("/readyz").status_code == 200
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9, 0))
     assert client.get("/readyz").json()["database"] == "its disk is full"

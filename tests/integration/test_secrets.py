@@ -16,7 +16,7 @@ from sqlalchemy import MetaData
 from app import startup
 from app.database.engine import Database
 from app.keys import service
-from app.keys.schemas import KeyRequest
+from app.keys.service import KeyRequest
 from app.main import create_app
 from app.runs.reporter import Reporter
 from app.settings import Settings

@@ -40,9 +40,9 @@ from workers.kinds.iterative.simulator import described
 from workers.learning.algorithms import registry
 from workers.learning.algorithms.config import DeviceConfig, Memory, Network, Optimiser
 from workers.learning.backends import BACKENDS, get_backend
-from workers.learning.show import main as show
+from workers.learning.describe import main as show
 from workers.tasks.base import perform
-from workers.tasks.train import train
+from workers.tasks.online import train
 
 NAME = "munchausen_dqn"
 SOURCE = Path(__file__).parents[2] / "examples" / "munchausen"
@@ -156,7 +156,7 @@ def test_it_learns_over_processes(installed: registry.Algorithm, batch: int, del
 def test_it_is_trained_for_a_workload_over_http(
     installed: registry.Algorithm, app: FastAPI, database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workers.kinds.iterative.training.problem.VALIDATION_EPISODES", 128)
+    monkeypatch.setattr("workers.kinds.iterative.training.VALIDATION_EPISODES", 128)
     small_one = msgspec.structs.replace(
         installed.config, network=Network(layers=(16,)), batch=128, memory=Memory(capacity=4_096, warm_up=512)
     )

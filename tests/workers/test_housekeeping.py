@@ -12,7 +12,7 @@ from sqlalchemy import select
 from sqlalchemy.exc import OperationalError
 
 from app import queue
-from app.database import seen
+from app.database import leases
 from app.database.base import utc_now
 from app.database.engine import Database
 from app.database.tables import IdempotencyKey, Worker
@@ -57,7 +57,7 @@ def test_it_is_seen_announces_what_waits_forgets_old_keys_and_signs_off(
     housekeeper.start()
     wait_until(lambda: keys(database) == ["young"], what="the old key to be forgotten")
     with database.reading() as session:
-        assert seen.seen_lately(session, 60.0) == "worker"
+        assert leases.seen_lately(session, 60.0) == "worker"
     housekeeper.stop()
     assert announced == [job]
     with database.reading() as session:
@@ -108,7 +108,7 @@ def in_a_child(settings: Settings) -> int:
         status = 1
         try:
             with Database(settings.database_url, settings).session() as session:
-                seen.beat(session, "child")
+                leases.beat(session, "child")
             status = 0
         finally:
             os._exit(status)
@@ -119,7 +119,7 @@ def in_a_child(settings: Settings) -> int:
 def test_who_is_forked_amid_its_writing_can_write(
     settings: Settings, database: Database, announced: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    amid, beat = threading.Event(), seen.beat
+    amid, beat = threading.Event(), leases.beat
 
     def slow(*arguments: object) -> None:
         beat(*arguments)  # type: ignore[arg-type]
@@ -127,7 +127,7 @@ def test_who_is_forked_amid_its_writing_can_write(
             amid.set()
             time.sleep(0.5)
 
-    monkeypatch.setattr(seen, "beat", slow)
+    monkeypatch.setattr(leases, "beat", slow)
     housekeeper = Housekeeper(settings.model_copy(update={"sqlite_busy_seconds": 1.0}), "worker")
     housekeeper.start()
     assert amid.wait(60)

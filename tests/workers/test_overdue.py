@@ -19,7 +19,7 @@ from app.processes import children, is_gone
 from app.settings import Settings
 from tests.app.jobs.test_lease import make
 from tests.servers import wait_until
-from workers.overdue import GRACE_SECONDS, Overdue
+from workers.housekeeping import GRACE_SECONDS, Overdue
 
 TENANT = "default"
 DEAF = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); sum(range(10**15))"

@@ -1,29 +1,10 @@
-"""The contract of a domain-model family, and the states in which no model can be had.
+"""The contract of estimators: inputs, predictions, encoding and replicates."""
 
-A family learns how one positive metric depends on the allocation and on the features:
-
-``fit(X, y, groups)``
-    ``X`` float [n, R + F] holds the resources' values and then the features' (the order of :class:`Inputs`), ``y``
-    float [n] the metric, greater than 0, and ``groups`` int [n] the execution that each row comes from. Returns itself.
-``predict(X)``
-    A :class:`Prediction` for ``X`` [m, R + F]: the median, and the bounds of a 90 % interval as the family sees it
-    (uncalibrated: ``intervals`` calibrates).
-``median(X)``
-    The first part of it, without the cost of the bounds.
-``frozen()``
-    An unfitted copy that keeps the hyper-parameters found by ``fit``, so that cross-validation need not search in
-    every fold.
-
-A constructor takes the :class:`Inputs` and hyper-parameters, never data; fitted names end in ``_``. Every member of
-``registry.FAMILIES`` is run through ``tests/contracts/estimator.py``.
-
-Errors: ``EstimationError`` ┬ ``TooLittleData`` (what is needed, and what is there)
-                            └ ``CriterionMissed`` (a simulated iteration takes too long, with the figures)
-"""
+from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, Self
+from typing import Literal, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,7 +105,7 @@ class Estimator(Protocol):
         """Predict the median for ``X`` [m, R + F]."""
         ...
 
-    def frozen(self) -> "Estimator":
+    def frozen(self) -> Estimator:
         """Return an unfitted copy with the hyper-parameters found."""
         ...
 
@@ -156,3 +137,190 @@ def spread(residuals: Floats, parameters: int) -> float:
 def listed(names: Sequence[str]) -> str:
     """Names in words: “a, b and c”."""
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]])) if names else "none"
+
+
+# Columns on a scale on which their effect is smooth: logarithms where they are positive, then standardised.
+
+
+class Encoder:
+    """Fitted per column: logarithm if all its values are above 0, centre and scale; constant columns are dropped."""
+
+    def fit(self, X: Floats) -> Self:
+        """Learn from ``X`` [n, D]."""
+        self.floor_ = X.min(axis=0)
+        self.log_ = self.floor_ > 0
+        logged = self._logged(X)
+        self.centre_, scale = logged.mean(axis=0), logged.std(axis=0)
+        self.kept_ = scale > 1e-12
+        self.scale_ = np.where(self.kept_, scale, 1.0)
+        return self
+
+    def __call__(self, X: Floats) -> Floats:
+        """``X`` [n, D] encoded, [n, number of columns that vary]."""
+        encoded: Floats = ((self._logged(X) - self.centre_) / self.scale_)[:, self.kept_]
+        return encoded
+
+    def _logged(self, X: Floats) -> Floats:
+        positive = np.maximum(X, np.maximum(self.floor_, 1e-300) * 1e-3)
+        return np.where(self.log_, np.log(np.where(self.log_, positive, 1.0)), X)
+
+
+# Repeated measurements of one input, drawn together robustly: what every family is fitted on.
+
+
+class Cells(NamedTuple):
+    """Distinct inputs [c, D], the median log of what was measured there [c], and by how many executions [c]."""
+
+    X: Floats
+    logs: Floats
+    counts: Floats
+
+
+def grouped_median(values: Floats, index: Integers, size: int) -> Floats:
+    """Median of ``values`` [n] per ``index`` [n] → [size]; not a number where an index does not occur."""
+    order = np.lexsort((values, index))
+    sorted_values = values[order]
+    counts = np.bincount(index, minlength=size)
+    starts = np.concatenate(([0], np.cumsum(counts)[:-1]))
+    middles = np.full(size, np.nan)
+    some = counts > 0
+    low, high = starts[some] + (counts[some] - 1) // 2, starts[some] + counts[some] // 2
+    middles[some] = (sorted_values[low] + sorted_values[high]) / 2
+    return middles
+
+
+def distinct(*columns: Floats | Integers) -> tuple[Integers, Integers]:
+    """First row of each distinct combination of ``columns`` ([n] or [n, d] each), and each row's combination [n]."""
+    stacked = np.column_stack([np.asarray(c, np.float64) for c in columns])
+    _, first, inverse = np.unique(stacked, axis=0, return_index=True, return_inverse=True)
+    return first.astype(np.intp), inverse.reshape(-1).astype(np.intp)
+
+
+def collapse(X: Floats, logs: Floats, groups: Integers) -> Cells:
+    """Median over executions of each execution's median, per distinct row of ``X`` [n, D].
+
+    A run effect shifts all rows of an execution together, so an execution counts once per input, however long it ran.
+    """
+    first, run_cell = distinct(X, groups)
+    per_run = grouped_median(logs, run_cell, len(first))
+    rows, cell = distinct(X[first])
+    counts = np.bincount(cell, minlength=len(rows)).astype(np.float64)
+    return Cells(X[first][rows], grouped_median(per_run, cell, len(rows)), counts)
+
+
+def replicate_variance(X: Floats, logs: Floats, groups: Integers) -> float:
+    """Robust variance between executions at the same input; 0 when nothing was repeated."""
+    first, run_cell = distinct(X, groups)
+    per_run = grouped_median(logs, run_cell, len(first))
+    rows, cell = distinct(X[first])
+    centre = grouped_median(per_run, cell, len(rows))
+    counts = np.bincount(cell, minlength=len(rows))
+    repeated = counts[cell] > 1
+    if not repeated.any():
+        return 0.0
+    correction = counts[cell][repeated] / (counts[cell][repeated] - 1)
+    deviations = np.abs(per_run - centre[cell])[repeated] * np.sqrt(correction)
+    return float((1.4826 * np.median(deviations)) ** 2)
+
+
+# Iterations that differ by their place in the run: a level per iteration, and how much it feels the allocation.
+#
+# Real iterative programs are not stationary: they load, warm up, check-point, validate every n-th time. With a the
+# level and e the elasticity of an iteration (bin), the model is
+#
+#     log y = a[bin] + e[bin] · f(execution, input),
+#
+# where f is what an execution took relative to the levels. ``decompose`` estimates a, e and f together, by alternating
+# robust fits; a family then learns f's dependence on the input. Which of three forms is used, cross-validation decides:
+# ``none`` (a = 0, e = 1), ``levels`` (e = 1) and ``elastic``.
+
+
+Form = Literal["none", "levels", "elastic"]
+ROUNDS = 8
+PRIOR_SD = 0.5  # of an elasticity, around 1
+
+
+class Rows(NamedTuple):
+    """Measurements: inputs [n, D], log metric [n], execution [n], iteration bin [n]."""
+
+    X: Floats
+    logs: Floats
+    groups: Integers
+    bins: Integers
+
+    def where(self, chosen: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Rows:
+        """The rows where ``chosen`` [n] holds."""
+        return Rows(self.X[chosen], self.logs[chosen], self.groups[chosen], self.bins[chosen])
+
+
+class Stages(NamedTuple):
+    """Level and elasticity per bin, [I] each, and the rows that are left for a family to learn from."""
+
+    level: Floats
+    elasticity: Floats
+    rows: Rows
+
+    def compose(self, curve: Floats, bins: Integers) -> Floats:
+        """Log metric of ``curve`` [n], a log prediction, in ``bins`` [n]; bins beyond the last one seen are typical."""
+        level, elasticity = (np.append(part, np.median(part)) for part in (self.level, self.elasticity))
+        bins = np.minimum(bins, len(self.level))
+        return np.asarray(level[bins] + elasticity[bins] * curve, np.float64)
+
+
+def decompose(rows: Rows, bins: int, form: Form) -> Stages:
+    """Levels, elasticities and remaining rows of ``rows``, whose bins run from 0 to ``bins`` − 1."""
+    if form == "none":
+        return Stages(np.zeros(bins), np.ones(bins), rows)
+    first, cell = distinct(rows.X, rows.groups)
+    level, elasticity, effect = _alternate(rows, cell, len(first), bins, elastic=form == "elastic")
+    residual = rows.logs - level[rows.bins] - elasticity[rows.bins] * effect[cell]
+    level = _filled(_shrunk(level, residual, rows.bins, bins))
+    left = Rows(rows.X[first], effect, rows.groups[first], np.zeros(len(first), np.intp))
+    return Stages(level, _filled(elasticity), left)
+
+
+def _alternate(rows: Rows, cell: Integers, cells: int, bins: int, *, elastic: bool) -> tuple[Floats, Floats, Floats]:
+    logs, place = rows.logs, rows.bins
+    level, elasticity = grouped_median(logs, place, bins), np.ones(bins)
+    effect = grouped_median(logs - level[place], cell, cells)
+    for _ in range(ROUNDS):
+        if elastic:
+            weight, noise = _weights(logs - level[place] - elasticity[place] * effect[cell])
+            elasticity = _elasticity(logs - level[place], effect[cell], weight, place, bins, noise)
+            slope = elasticity[place]
+            over = np.bincount(cell, weight * slope * (logs - level[place]), cells)
+            effect = over / (np.bincount(cell, weight * slope**2, cells) + 1e-6)
+        else:
+            effect = grouped_median(logs - level[place], cell, cells)
+        shift = float(np.median(effect))
+        effect = effect - shift
+        level = grouped_median(logs - elasticity[place] * effect[cell], place, bins)
+    return level, np.where(np.isnan(level), np.nan, elasticity), effect
+
+
+def _weights(residual: Floats) -> tuple[Floats, float]:
+    """Huber weights [n], and a robust variance of ``residual`` [n]."""
+    scale = max(1.4826 * float(np.median(np.abs(residual))), 1e-4)
+    return np.minimum(1.0, 1.5 * scale / np.maximum(np.abs(residual), 1e-12)), scale**2
+
+
+def _elasticity(logs: Floats, effect: Floats, weight: Floats, place: Integers, bins: int, noise: float) -> Floats:
+    prior = noise / PRIOR_SD**2
+    over = np.bincount(place, weight * effect * logs, bins) + prior
+    return np.clip(over / (np.bincount(place, weight * effect**2, bins) + prior), -0.5, 2.5)
+
+
+def _shrunk(level: Floats, residual: Floats, place: Integers, bins: int) -> Floats:
+    """Levels drawn towards their median as far as their differences are noise (James and Stein 1961)."""
+    counts = np.maximum(np.bincount(place, minlength=bins), 1)
+    _, noise = _weights(residual)
+    sampling = np.pi / 2 * noise / counts
+    between = max(float(np.nanvar(level)) - float(sampling.mean()), 0.0)
+    centre = float(np.nanmedian(level))
+    return centre + (level - centre) * between / np.maximum(between + sampling, 1e-12)
+
+
+def _filled(values: Floats) -> Floats:
+    """Bins that were not seen, between the nearest that were."""
+    seen = np.flatnonzero(~np.isnan(values))
+    return np.interp(np.arange(len(values)), seen, values[seen])

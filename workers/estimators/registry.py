@@ -4,12 +4,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from workers.estimators.base import Inputs
-from workers.estimators.combined import Guided, Make
-from workers.estimators.ernest import Ernest
-from workers.estimators.gaussian_process import GaussianProcess, Shape
-from workers.estimators.gradient_boosting import GradientBoosting
-from workers.estimators.log_linear import LogLinear, parameters
-from workers.estimators.mean import Mean
+from workers.estimators.flexible import GaussianProcess, GradientBoosting, Shape
+from workers.estimators.parametric import Ernest, Guided, LogLinear, Make, Mean, parameters
 from workers.estimators.throughput import Throughput
 
 

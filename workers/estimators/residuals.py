@@ -1,17 +1,87 @@
-"""What is left of the log metric once the model has spoken: run effect, noise within a run, and drift.
+"""Residuals: stages, intervals, spreads, and what stays unexplained."""
 
-    residual = run effect + random walk + noise
+from __future__ import annotations
 
-Real logs have tails: scales are robust; what they exclude is listed by ``unexplained`` instead of being averaged in.
-"""
-
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import stdtrit
 
-from workers.estimators.base import Floats, Integers
-from workers.estimators.intervals import Offsets, bounds, calibrate, execution_weights
-from workers.estimators.replicates import grouped_median
+from app.charts.text import number
+from workers.estimators.base import LEVEL, Floats, Integers, grouped_median
+
+# Conformal intervals: calibrated on executions that the model has not seen, with the coverage that they really have.
+#
+# Source: Vovk et al., “Algorithmic Learning in a Random World”, 2005; cross-conformal prediction, Vovk 2015. Rows of
+# one execution move together, so folds and weights go by execution.
+
+
+ENOUGH_EXECUTIONS = 20  # from which on the outer twentieth of the executions exists
+
+
+class Offsets(NamedTuple):
+    """Bounds of the log residual at ``level``, and the share of held-out rows within bounds made without them."""
+
+    low: float
+    high: float
+    coverage: float
+    level: float
+
+
+def weighted_quantile(values: Floats, weights: Floats, probability: float) -> float:
+    """The smallest of ``values`` [n] below or at which ``probability`` of the ``weights`` [n] lies."""
+    order = np.argsort(values)
+    cumulated = np.cumsum(weights[order])
+    place = int(np.searchsorted(cumulated, probability * cumulated[-1] * (1 - 1e-12)))
+    return float(values[order][min(place, len(values) - 1)])
+
+
+def execution_weights(groups: Integers) -> Floats:
+    """A weight per row [n], so that every execution weighs 1."""
+    _, inverse, counts = np.unique(groups, return_inverse=True, return_counts=True)
+    return 1.0 / counts[inverse]
+
+
+def bounds(residuals: Floats, groups: Integers, level: float = LEVEL) -> tuple[float, float]:
+    """Low and high offset of the log residual of a row of a new execution.
+
+    With many executions the conformal quantiles; with fewer than twenty they don't exist, and Student's t over the
+    spread of the executions is used.
+    """
+    executions = len(np.unique(groups))
+    weights = execution_weights(groups)
+    tail = (1 - level) / 2
+    if executions < ENOUGH_EXECUTIONS:
+        variance = float((weights * residuals**2).sum() / weights.sum())
+        reach = float(stdtrit(max(executions - 1, 1), 1 - tail) * np.sqrt(variance))
+        return -reach, reach
+    inner = np.floor((executions + 1) * tail + 1e-9) / executions  # a new value is as likely at each of n + 1 ranks
+    low = weighted_quantile(residuals, weights, inner)
+    high = -weighted_quantile(-residuals, weights, inner)
+    return min(low, 0.0), max(high, 0.0)
+
+
+def calibrate(residuals: Floats, groups: Integers, folds: Integers, level: float = LEVEL) -> Offsets:
+    """Bounds from all held-out ``residuals`` [n], and their coverage: each fold judged by bounds from the others."""
+    inside = np.zeros(len(residuals))
+    for fold in np.unique(folds):
+        judged = folds == fold
+        if judged.all():
+            low, high = bounds(residuals, groups, level)
+        else:
+            low, high = bounds(residuals[~judged], groups[~judged], level)
+        inside[judged] = (residuals[judged] >= low) & (residuals[judged] <= high)
+    weights = execution_weights(groups)
+    low, high = bounds(residuals, groups, level)
+    return Offsets(low, high, float((weights * inside).sum() / weights.sum()), level)
+
+
+# What is left of the log metric once the model has spoken: run effect, noise within a run, and drift.
+#
+#     residual = run effect + random walk + noise
+#
+# Real logs have tails: scales are robust; what they exclude is listed by ``unexplained`` instead of being averaged in.
+
 
 TAIL = 4.0  # robust standard deviations beyond which a residual is no noise
 MOST_LAGS = 8
@@ -91,3 +161,93 @@ def _drift_variance(within: Floats, groups: Integers, iterations: Integers, rng:
 def mean_by_execution(values: Floats, groups: Integers) -> float:
     """Mean of ``values`` [n] in which every execution weighs the same."""
     return float(np.average(values, weights=execution_weights(groups)))
+
+
+# What the model can't explain, said one by one: executions, iterations of an execution, and whole stages.
+
+
+LEAST_REPORTED = float(np.log(1.5))
+UNEVEN = 3.0  # a stage whose spread is so many times the typical stage's is told as a whole
+ENOUGH = 8
+MOST = 100
+
+
+class Measured(NamedTuple):
+    """Rows of one metric: names of the executions [G], execution [n], iteration [n], log metric [n], and units."""
+
+    metric: str
+    unit: str
+    names: list[str]
+    groups: Integers
+    iterations: Integers
+    logs: Floats
+
+
+def unexplained(rows: Measured, spreads: Spreads) -> list[dict[str, Any]]:
+    """At most ``MOST`` entries, the largest first: what (kind), where, by which factor, and the same in words.
+
+    A factor is measured over expected; for an iteration what its own run's pace explains is taken out before.
+    """
+    stages, scale = _stages(rows, spreads.within)
+    entries = _executions(rows, spreads) + stages + _iterations(rows, spreads.within, scale)
+    return sorted(entries, key=lambda entry: -abs(float(np.log(entry["factor"]))))[:MOST]
+
+
+def _executions(rows: Measured, spreads: Spreads) -> list[dict[str, Any]]:
+    known = np.flatnonzero(~np.isnan(spreads.effects))
+    centre = float(np.median(spreads.effects[known]))
+    off = spreads.effects - centre
+    limit = max(3.0 * 1.4826 * float(np.median(np.abs(off[known]))), LEAST_REPORTED)
+    return [_execution(rows, int(g), float(np.exp(off[g]))) for g in known if abs(off[g]) > limit]
+
+
+def _execution(rows: Measured, group: int, factor: float) -> dict[str, Any]:
+    name = rows.names[group]
+    text = f"execution {name!r}: {_times(factor)} the {rows.metric} that its allocation explains, throughout"
+    return {"kind": "execution", "metric": rows.metric, "execution": name, "factor": _round(factor), "text": text}
+
+
+def _stages(rows: Measured, within: Floats) -> tuple[list[dict[str, Any]], Floats]:
+    """Stages that vary far more than the others, and the scale of the noise at each row [n]."""
+    size = int(rows.iterations.max()) + 1
+    by_stage = 1.4826 * grouped_median(np.abs(within), rows.iterations, size)
+    counts = np.bincount(rows.iterations, minlength=size)
+    known = by_stage[counts > 0]
+    typical = max(float(np.median(known)), 1e-6)
+    uneven = (counts >= ENOUGH) & (np.nan_to_num(by_stage) > max(UNEVEN * typical, LEAST_REPORTED / 2))
+    entries = [_stage(rows, int(stage)) for stage in np.flatnonzero(uneven)]
+    return entries, np.where(uneven, by_stage, typical)[rows.iterations]
+
+
+def _stage(rows: Measured, stage: int) -> dict[str, Any]:
+    values = np.exp(rows.logs[rows.iterations == stage])
+    low, high = np.quantile(values, [0.05, 0.95])
+    text = (
+        f"iteration {stage}: {rows.metric} from {number(low)} to {number(high)}{rows.unit} over {len(values)} "
+        "executions, far more than other iterations vary; neither allocation nor features explain it"
+    )
+    factor = _round(float(high / low))
+    return {"kind": "stage", "metric": rows.metric, "iteration": stage, "factor": factor, "text": text}
+
+
+def _iterations(rows: Measured, within: Floats, scale: Floats) -> list[dict[str, Any]]:
+    beyond = np.flatnonzero(np.abs(within) > np.maximum(TAIL * scale, LEAST_REPORTED))
+    return [_iteration(rows, int(i), float(np.exp(within[i]))) for i in beyond]
+
+
+def _iteration(rows: Measured, row: int, factor: float) -> dict[str, Any]:
+    name, iteration, value = rows.names[rows.groups[row]], int(rows.iterations[row]), float(np.exp(rows.logs[row]))
+    text = (
+        f"execution {name!r}, iteration {iteration}: {rows.metric} {number(value)}{rows.unit}, {_times(factor)} what "
+        "its allocation and the pace of its run explain"
+    )
+    place = {"execution": name, "iteration": iteration, "factor": _round(factor), "text": text}
+    return {"kind": "iteration", "metric": rows.metric} | place
+
+
+def _times(factor: float) -> str:
+    return f"{number(factor)} times"
+
+
+def _round(factor: float) -> float:
+    return float(f"{factor:.4g}")

@@ -14,12 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from workers.estimators.base import Estimator, Floats, Inputs, Integers, Prediction, TooLittleData
-from workers.estimators.combined import Blend
-from workers.estimators.intervals import Offsets, calibrate
+from workers.estimators.base import (
+    Estimator,
+    Floats,
+    Form,
+    Inputs,
+    Integers,
+    Prediction,
+    Rows,
+    Stages,
+    TooLittleData,
+    decompose,
+    distinct,
+)
+from workers.estimators.parametric import Blend
 from workers.estimators.registry import FAMILIES, FREE, Family
-from workers.estimators.replicates import distinct
-from workers.estimators.stages import Form, Rows, Stages, decompose
+from workers.estimators.residuals import Offsets, calibrate
 
 MOST_FOLDS = 10
 MOST_ALONE = 20  # executions up to which each is a fold of its own

@@ -8,8 +8,7 @@ from typing import Literal, NamedTuple, Self
 import numpy as np
 from scipy.optimize import minimize
 
-from workers.estimators.base import Floats, Inputs, Integers, Prediction, Predictor, from_logs, spread
-from workers.estimators.replicates import collapse
+from workers.estimators.base import Floats, Inputs, Integers, Prediction, Predictor, collapse, from_logs, spread
 
 SMALL = 1e-8
 STEP = 1e-8  # of a forward difference

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Policy, Situation
-from workers.evaluation.levels import Level
-from workers.evaluation.wrappers import wrapped
-from workers.evaluation.wrappers.base import World
+from workers.evaluation.statistics import Level
+from workers.evaluation.wrappers import World, wrapped
 
 
 class Move(NamedTuple):

@@ -1,20 +1,203 @@
-"""The contract between the evaluation protocol and a kind.
+"""Worlds and problems of evaluations."""
 
-A *problem* is one workload with the model that its policies believe in. It makes worlds, seats policies, and knows the
-kind's baselines; the protocol knows nothing else of the kind.
-"""
+from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
+from gymnasium import spaces
 from numpy.typing import NDArray
 
-from app.kinds.contract.outcome import Outcome
-from app.kinds.contract.policy import Policy, Situation
+from app.kinds.contract.kind import Outcome
+from app.kinds.contract.policy import Policy, Situation, View
 from workers.evaluation.arena import Player
-from workers.evaluation.levels import Level
-from workers.evaluation.wrappers.base import World
+from workers.evaluation.statistics import Level
+from workers.evaluation.wrappers import Conditions, Disturbance, World, neutral
+from workers.learning.simulator import Step
+
+# Worlds, written once: what is asked of a world of any kind, and one that a kind fills in.
+#
+# ``Disturbed`` keeps what disturbances ask for (see ``wrappers.base``). ``SimulatedWorld`` is a whole ``World`` for
+# kinds whose episodes are all of one length: it wants `begin`, `advance` and `seen`.
+
+
+VARIETY = 64  # sets of parameters among the episodes
+
+
+class Disturbed:
+    """What disturbances ask for; forgotten by ``renew`` before every episode.
+
+    Attributes:
+        same: whether all B episodes are the one of the seed.
+        random: of everything that is drawn.
+        factors: of parameters, [V] each.
+        model: which held-out model each episode follows, [B]; None: the world's own.
+    """
+
+    def __init__(self, batch: int, seed: int, channels: int) -> None:
+        self.batch, self.seed, self.channels = batch, seed, channels
+        self.variety = min(batch, VARIETY)
+        self.disturbances: list[Disturbance] = []
+        self.renew()
+
+    @property
+    def clusters(self) -> NDArray[np.intp] | None:
+        """See ``World``: each episode varies by itself."""
+        return None
+
+    def renew(self) -> None:
+        """Forget what disturbances asked for."""
+        self.same, self.random = True, np.random.Generator(np.random.SFC64(self.seed))
+        self.factors: dict[str, NDArray[np.floating]] = {}
+        self.model: NDArray[np.integer] | None = None
+
+    def reseed(self, seed: int) -> None:
+        """See ``World``."""
+        self.same, self.random = False, np.random.Generator(np.random.SFC64(seed))
+
+    def scale(self, factors: Mapping[str, NDArray[np.floating]]) -> None:
+        """See ``World``."""
+        self.factors = {**self.factors, **factors}
+
+    def compose(self, models: NDArray[np.integer]) -> None:
+        """See ``World``."""
+        self.model = models
+
+    def conditions(self) -> Conditions:
+        """What the disturbances make of the next step, all at once."""
+        total = neutral(self.batch, self.channels)
+        for disturbance in self.disturbances:
+            conditions = disturbance.conditions(self)  # type: ignore[arg-type]  # whoever inherits is a World
+            total = total if conditions is None else total.combined(conditions)
+        return total
+
+
+class SimulatedWorld(Disturbed):
+    """B episodes of ``steps`` decisions each; see ``World``. A kind inherits it, and says how it goes on.
+
+    A subclass sets the class attributes, calls ``__init__``, and writes `begin`, `advance` and `seen`. What it draws it
+    draws by ``self.normal`` and ``self.uniform``; ``self.by_episode(name)`` is the factor of one of its parameters.
+
+    Attributes:
+        terms_of: names of the reward's terms, T; less of each is better.
+        outcomes_of: what users count of an episode; the terms, unless a kind says otherwise and writes ``counted``.
+        weights: what each is worth, [T]: what is paid is −(terms · weights).
+        pay_scale: of what learners are paid, to be of order 1.
+        layout: of the workload: what policies are shown as the situation's projector.
+    """
+
+    terms_of: ClassVar[Sequence[str]]
+    outcomes_of: ClassVar[Sequence[Outcome]] = ()
+    pay_scale: ClassVar[float] = 1.0
+    advice: slice | None = None
+    parameters: Sequence[str] = ()
+
+    def __init__(
+        self,
+        layout: Any,
+        observation: int,
+        actions: int,
+        weights: Sequence[float],
+        *,
+        steps: int,
+        batch: int,
+        seed: int,
+        held_out: int = 0,
+        channels: int = 1,
+    ) -> None:
+        super().__init__(batch, seed, channels)
+        self.layout, self.weights, self.steps, self.held_out = layout, np.asarray(weights, float), steps, held_out
+        self.observation_space = spaces.Box(-np.inf, np.inf, (observation,), np.float32)
+        self.action_space = spaces.Discrete(actions)
+        self.terms: NDArray[np.floating] = np.zeros((batch, len(self.weights)))
+        self.paid: NDArray[np.floating] = np.zeros(batch)
+        self._state: Any = None
+        self._taken = 0
+
+    def begin(self) -> Any:
+        """Draw B episodes: a NamedTuple of arrays [B, …]."""
+        raise NotImplementedError
+
+    def advance(self, state: Any, actions: NDArray[np.integer], conditions: Conditions) -> tuple[Any, Any]:
+        """Take a step under conditions: the state after it, and its terms [B, T]."""
+        raise NotImplementedError
+
+    def seen(self, state: Any) -> View:
+        """What a policy sees of it."""
+        raise NotImplementedError
+
+    def normal(self, columns: int) -> NDArray[np.float64]:
+        """Standard normal numbers, [B, columns]; where all episodes are one, the same for all."""
+        drawn = self.random.standard_normal((1 if self.same else self.batch, columns))
+        return np.tile(drawn, (self.batch, 1)) if self.same else drawn
+
+    def uniform(self, columns: int) -> NDArray[np.float64]:
+        """Numbers from 0 to 1, as ``normal`` draws them."""
+        drawn = self.random.random((1 if self.same else self.batch, columns))
+        return np.tile(drawn, (self.batch, 1)) if self.same else drawn
+
+    def by_episode(self, name: str) -> NDArray[np.floating]:
+        """The factor of a parameter in each episode, [B]."""
+        factors = self.factors.get(name, np.ones(self.variety))
+        return factors[np.arange(self.batch) % self.variety]
+
+    @property
+    def outcomes(self) -> Sequence[Outcome]:
+        """See ``Problem``."""
+        return self.outcomes_of or tuple(Outcome(name) for name in self.terms_of)
+
+    @property
+    def counted(self) -> NDArray[np.floating]:
+        """See ``World``."""
+        return self.terms
+
+    @property
+    def situation(self) -> Situation:
+        """See ``World``."""
+        if self._state is None:
+            raise RuntimeError("reset() comes before the first step")
+        return Situation(self.layout, self._state, self.seen(self._state))
+
+    def reset(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """Begin B episodes."""
+        self.renew()
+        for disturbance in self.disturbances:
+            disturbance.begin(self)
+        self._state, self._taken = self.begin(), 0
+        self.terms, self.paid = np.zeros_like(self.terms), np.zeros_like(self.paid)
+        return self.seen(self._state)
+
+    def step(self, actions: NDArray[np.integer]) -> Step:
+        """Take one action per environment, [B]; episodes that end begin anew."""
+        self._state, terms = self.advance(self._state, actions, self.conditions())
+        self._taken += 1
+        last = terms, -(terms @ self.weights)
+        ended, final = self._taken >= self.steps, self.seen(self._state)
+        now = View(*self.reset()) if ended else final
+        self.terms, self.paid = last
+        pay, done = (self.pay_scale * self.paid).astype(np.float32), np.full(self.batch, ended)
+        return Step(now.observation, now.mask, pay, done, final.observation)
+
+    def get_state(self) -> dict[str, Any]:
+        """Everything that the future depends on."""
+        rows = {name: np.array(value) for name, value in self._state._asdict().items()}
+        settings = {"same": self.same, "random": self.random.bit_generator.state, "model": self.model}
+        return {"rows": rows, "taken": self._taken, "factors": dict(self.factors), **settings}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from what ``get_state`` gave."""
+        kind = type(self.begin())
+        self._state, self._taken = kind(**{n: np.array(value) for n, value in state["rows"].items()}), state["taken"]
+        self.same, self.model, self.factors = state["same"], state["model"], dict(state["factors"])
+        self.random = np.random.Generator(np.random.SFC64())
+        self.random.bit_generator.state = state["random"]
+
+
+# The contract between the evaluation protocol and a kind.
+#
+# A *problem* is one workload with the model that its policies believe in. It makes worlds, seats policies, and knows
+# the kind's baselines; the protocol knows nothing else of the kind.
 
 
 class LevelOptimum(NamedTuple):
@@ -151,6 +334,6 @@ class Problem(Protocol):
     def pictures(self, shown: Mapping[str, bytes | Policy], seed: int) -> dict[str, Any] | None:
         """Episodes of ``seed`` as these contenders decide them, for the report; None where nothing is drawn.
 
-        The candidates come first, then the best heuristic. See ``workers.evaluation.report.pictures``.
+        The candidates come first, then the best heuristic. See ``workers.evaluation.report.page``.
         """
         ...

@@ -1,20 +1,20 @@
-"""Intervals of means, interquartile means and shares over episodes of which some vary together.
+"""Statistics of paired returns: intervals, equivalence, records and levels."""
 
-Episodes that share what varies (a seed, a half of a log, a stretch of time) are one cluster: they say little more than
-one episode does. All intervals are Student's t of clusters; without clusters each episode is one.
+from __future__ import annotations
 
-Standard error and degrees of freedom are those of Bell and McCaffrey 2002, "Bias reduction in standard errors for
-linear regression with multi-stage samples" (CR2), which Cameron and Miller 2015, "A practitioner's guide to
-cluster-robust inference", and Imbens and Kolesár 2016, "Robust standard errors in small samples", advise for few
-clusters. Of G clusters of one size they are the standard error of the clusters' means, and G − 1.
-"""
-
-from collections.abc import Sequence
-from typing import NamedTuple
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors import numpy as safetensors_numpy
 from scipy.special import betaincinv, stdtrit
+
+from app.charts.text import number, percent
+from app.kinds.tensors import read_header, written
 
 Floats = NDArray[np.float64]
 Clusters = NDArray[np.intp]
@@ -184,3 +184,156 @@ def profile(
     """
     above = (scores[None] > np.asarray(tau)[:, None]).astype(np.float64)
     return np.array([share_interval(row, clusters, confidence) for row in above]).T
+
+
+# The margin of practical equivalence: by how much returns must differ for the difference to count.
+#
+# The same for promotions and for the levels of evaluations, of every kind. Differences are paired means with confidence
+# intervals, larger being better. Under a margin m, a share of the reference's mean return:
+#
+# - *at least as good*: the interval ends above −m at its lower end. A loss of nothing fails nobody;
+# - *better*: the whole interval lies above m. A gain of nothing promotes nobody, nor does one whose interval touches 0;
+# - *worse*: the whole interval lies below −m.
+#
+# What is none of these is level, or not known well enough. (Equivalence and non-inferiority testing: Lakens 2017,
+# "Equivalence tests".)
+
+
+MARGIN = 0.01
+ROUNDING = 1e-7  # share of a return by which equals may differ: it is summed in single precision
+
+
+@dataclass(frozen=True)
+class Equivalence:
+    """A margin.
+
+    Attributes:
+        share: of the reference's return, 0 or more.
+        reference: mean return of the best baseline, of whatever sign.
+    """
+
+    share: float
+    reference: float
+
+    @property
+    def margin(self) -> float:
+        """By how much returns may differ and still be level."""
+        return self.share * abs(self.reference)
+
+    def as_good(self, difference: Mapping[str, float]) -> bool:
+        """Whether what is ahead by ``difference`` (``mean``, ``low``, ``high``) is at least as good."""
+        return difference["low"] >= -self._rounded
+
+    def better(self, difference: Mapping[str, float]) -> bool:
+        """Whether it is better."""
+        return difference["low"] > self._rounded
+
+    def worse(self, difference: Mapping[str, float]) -> bool:
+        """Whether it is worse."""
+        return difference["high"] < -self._rounded
+
+    @property
+    def _rounded(self) -> float:
+        return self.margin + ROUNDING * abs(self.reference)
+
+    def __str__(self) -> str:
+        if not self.share:
+            return "any difference counts"
+        return f"up to {number(self.margin, 2)}, {percent(self.share)} of the best heuristic's return, counts as none"
+
+
+# What an evaluation has found out so far: one record for each unit of work, as bytes and back.
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """Attributes: returns of the episodes, [E]; their outcomes, [E, O]; a heat map's sums, [2, Y, X]; plain values."""
+
+    returns: NDArray[np.float32] | None = None
+    outcomes: NDArray[np.float32] | None = None
+    heat: NDArray[np.float64] | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+class Records:
+    """Records in the order of their units.
+
+    Args:
+        signature: plain values that say what is evaluated and how.
+        data: what ``to_bytes`` gave under the same signature, or None.
+
+    Raises:
+        ValueError: ``data`` belongs to something else.
+    """
+
+    def __init__(self, signature: Any, data: bytes | None = None) -> None:
+        self.signature = json.dumps(signature)
+        self.seconds = 0.0
+        self._records: list[Record] = []
+        if data:
+            self._read(data)
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __getitem__(self, place: int) -> Record:
+        return self._records[place]
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self._records)
+
+    def append(self, record: Record) -> None:
+        """Add the next unit's."""
+        self._records.append(record)
+
+    def to_bytes(self) -> bytes:
+        """All of it."""
+        arrays = {f"returns.{i}": r.returns for i, r in enumerate(self) if r.returns is not None}
+        arrays |= {f"outcomes.{i}": r.outcomes for i, r in enumerate(self) if r.outcomes is not None}
+        maps = {f"heat.{i}": r.heat for i, r in enumerate(self) if r.heat is not None}
+        header = {"told": [r.details for r in self], "seconds": self.seconds, "signature": self.signature}
+        return written({**arrays, **maps}, {"header": json.dumps(header)})
+
+    def _read(self, data: bytes) -> None:
+        header = json.loads(read_header(data)["header"])
+        if header["signature"] != self.signature:
+            raise ValueError(f"the checkpoint is of another evaluation: {header['signature']}, not {self.signature}")
+        arrays = safetensors_numpy.load(data)
+        self.seconds = header["seconds"]
+        for i, details in enumerate(header["told"]):
+            returns, outcomes, heat = (arrays.get(f"{part}.{i}") for part in ("returns", "outcomes", "heat"))
+            self.append(Record(returns, outcomes, heat, details))
+
+
+# The levels of the evaluation: sources of non-determinism, switched on one after another.
+#
+# After the progressive randomisation of Schaarschmidt's work on RL for systems: an agent that is good at one level only
+# has learned that level's accidents.
+
+
+class Level(IntEnum):
+    """What is random; each level includes those before it. ``TRAIN`` is no level of the class: see ``TITLES``."""
+
+    TRAIN = -1
+    FIXED = 0
+    SEEDS = 1
+    PARAMETERS = 2
+    COMPOSITION = 3
+    ENVIRONMENT = 4
+
+    @property
+    def label(self) -> str:
+        """``train``, or ``L0`` to ``L4``."""
+        return "train" if self is Level.TRAIN else f"L{int(self)}"
+
+
+CLASSES = tuple(level for level in Level if level is not Level.TRAIN)
+
+TITLES = {
+    Level.TRAIN: ("training distribution", "As L1, under seeds that no test uses."),
+    Level.FIXED: ("everything fixed", "One episode, the same for everybody and every time: learning as optimisation."),
+    Level.SEEDS: ("seeds and order", "What a seed decides: the run's effect, its features, its noise, the order."),
+    Level.PARAMETERS: ("parameters", "Targets, weights, prices and the spread of run effects change too."),
+    Level.COMPOSITION: ("composition", "Episodes follow a model of executions that were held out."),
+    Level.ENVIRONMENT: ("environment", "Heavier noise, drift, lost capacity and failures come on top."),
+}

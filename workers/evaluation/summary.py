@@ -9,16 +9,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.charts.text import SHARE, amount, fixed, percent
-from app.kinds.contract.outcome import Outcome
+from app.kinds.contract.kind import Outcome
 from app.kinds.contract.policy import Policy
 from workers.evaluation.candidate import OPTIMUM, PLAN, PLANNED, RANDOM, Candidate, Listed, Settings
-from workers.evaluation.equivalence import Equivalence
-from workers.evaluation.heat import shown
 from workers.evaluation.judge import beaten
-from workers.evaluation.levels import CLASSES, TITLES, Level
 from workers.evaluation.problem import LevelOptimum, Problem
-from workers.evaluation.records import Record
-from workers.evaluation.statistics import Clusters, Interval, estimate, interquartile, profile, share_interval, wins
+from workers.evaluation.report.schedules import shown
+from workers.evaluation.statistics import (
+    CLASSES,
+    TITLES,
+    Clusters,
+    Equivalence,
+    Interval,
+    Level,
+    Record,
+    estimate,
+    interquartile,
+    profile,
+    share_interval,
+    wins,
+)
 from workers.evaluation.wrappers import applied
 
 Floats = NDArray[np.float64]

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from app.kinds.contract.policy import Policy
     from workers.evaluation.problem import Problem
     from workers.inputs import Conditions, HoldOut, LoggedRun, Workload
-    from workers.learning.joint_simulator import JointSimulator
-    from workers.learning.simulator import Simulator
+    from workers.learning.simulator import JointSimulator, Simulator
     from workers.learning.training.driver import Trainer
     from workers.learning.training.problem import Planned, TrainingProblem
     from workers.learning.training.request import Request

@@ -26,7 +26,7 @@ from workers.learning.algorithms.base import (
     summed,
 )
 from workers.learning.algorithms.config import Config
-from workers.learning.algorithms.config.shared import DeviceConfig
+from workers.learning.algorithms.config.policy import DeviceConfig
 from workers.learning.backends import Backend, backend_of, resolve
 from workers.learning.spaces import sample
 

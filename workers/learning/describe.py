@@ -1,12 +1,28 @@
-"""What was built, as data: calls of components, their spaces and wires, parameter counts, stage times."""
+"""Descriptions and drawings of agents."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from __future__ import annotations
 
+import argparse
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
 from gymnasium import spaces
+from pydantic import ValidationError
 
-from workers.learning.build import Bound, Completed, Node
-from workers.learning.spaces import Space
+from app.kinds.registry import parse_spec
+from workers import plugins
+from workers.learning.agent import make_agent
+from workers.learning.algorithms import registry
+from workers.learning.algorithms.config import Config, encode
+from workers.learning.backends import BackendError
+from workers.learning.build import Bound, BuildError, Completed, Node
+from workers.learning.spaces import Space, reals
 
 
 @dataclass(frozen=True)
@@ -126,3 +142,209 @@ def space_text(space: Space) -> str:
     if isinstance(space, spaces.Box) and space.is_bounded() and space.low.size:
         return f"reals{size} in [{space.low.min():g}, {space.high.max():g}]"
     return f"reals{size}" if size else "real"
+
+
+# A description for people and programs: text, Mermaid, DOT, JSON.
+
+
+NEWLINE = "\\n"  # in a label of DOT
+
+
+def text(description: Description) -> str:
+    """Return the graph as lines: inputs, calls with spaces and parameters, stage times."""
+    lines = ["inputs"]
+    lines += [f"  {name:<20} {space}" for name, space in description.inputs.items()]
+    lines.append("components")
+    for call in description.calls:
+        lines += _call_lines(call)
+    lines.append(f"parameters {description.parameters:,}")
+    times = ", ".join(f"{stage} {1e3 * seconds:.2f} ms" for stage, seconds in description.seconds.items())
+    lines.append(f"built in {1e3 * sum(description.seconds.values()):.2f} ms: {times}")
+    return "\n".join(lines)
+
+
+def _call_lines(call: Call) -> list[str]:
+    indent = "  " * (call.path.count(".") + 1)
+    notes = [f"{call.parameters:,} parameters"] if call.parameters else []
+    notes += [f"shares those of {call.shares}"] if call.shares else []
+    notes += [f"variables {call.variables!r}"] if call.variables != "online" else []
+    head = f"{indent}{call.path} ({call.component})" + (f": {', '.join(notes)}" if notes else "")
+    inputs = [f"{indent}    {port} ← {source.wire}: {source.space}" for port, source in call.inputs.items()]
+    outputs = [f"{indent}    → {port}: {space}" for port, space in call.outputs.items()]
+    return [head, *inputs, *outputs]
+
+
+def mermaid(description: Description) -> str:
+    """Return a Mermaid flowchart; composites are boxes around their inner calls, edges carry spaces."""
+    lines = ["flowchart LR"]
+    lines += [f'  {_id(name)}(["{name}<br/>{space}"])' for name, space in _roots(description).items()]
+    lines += _nested(description, _mermaid_open, lambda call: f'{_id(call.path)}["{_label(call, "<br/>")}"]', "end")
+    lines += [f'  {_id(source)} -->|"{port}: {space}"| {_id(to)}' for source, to, port, space in _edges(description)]
+    return "\n".join(lines)
+
+
+def dot(description: Description) -> str:
+    """Return a Graphviz digraph; composites are clusters."""
+    lines = ["digraph agent {", "  rankdir=LR; node [shape=box, fontsize=10]; edge [fontsize=8];"]
+    lines += [f'  {_id(name)} [shape=oval, label="{name}\\n{space}"];' for name, space in _roots(description).items()]
+    lines += _nested(description, _dot_open, lambda call: f'{_id(call.path)} [label="{_label(call, NEWLINE)}"];', "}")
+    lines += [
+        f'  {_id(source)} -> {_id(to)} [label="{port}: {space}"];' for source, to, port, space in _edges(description)
+    ]
+    return "\n".join([*lines, "}"])
+
+
+def as_json(description: Description) -> str:
+    """Return everything as JSON."""
+    return json.dumps(asdict(description), indent=1, ensure_ascii=False)
+
+
+FORMATS: dict[str, Callable[[Description], str]] = {"text": text, "mermaid": mermaid, "dot": dot, "json": as_json}
+
+
+def _id(path: str) -> str:
+    return "n_" + path.replace("_", "__").replace(".", "_")
+
+
+def _label(call: Call, newline: str) -> str:
+    size = f"{newline}{call.parameters:,} parameters" if call.parameters else ""
+    kept = f"{newline}variables {call.variables}" if call.variables != "online" else ""
+    return f"{call.path}{newline}{call.component}{size}{kept}"
+
+
+def _mermaid_open(call: Call) -> str:
+    return f'subgraph {_id(call.path)}["{_label(call, "<br/>")}"]'
+
+
+def _dot_open(call: Call) -> str:
+    return f'subgraph cluster_{_id(call.path)} {{ label="{_label(call, NEWLINE)}";'
+
+
+def _nested(
+    description: Description, opened: Callable[[Call], str], leaf: Callable[[Call], str], closed: str
+) -> list[str]:
+    """Lines of calls; those within a composite stand between its opening and closing line."""
+    lines: list[str] = []
+    within: list[str] = []
+    for call in description.calls:
+        while within and not call.path.startswith(f"{within[-1]}."):
+            within.pop()
+            lines.append("  " * (len(within) + 1) + closed)
+        lines.append("  " * (len(within) + 1) + (opened(call) if call.composite else leaf(call)))
+        if call.composite:
+            within.append(call.path)
+    return lines + ["  " * (depth + 1) + closed for depth in reversed(range(len(within)))]
+
+
+def _leaves(description: Description) -> dict[str, Call]:
+    return {call.path: call for call in description.calls if not call.composite}
+
+
+def _edges(description: Description) -> list[tuple[str, str, str, str]]:
+    """(from, to, port, space) between calls that are no composites; root inputs are sources too."""
+    found = []
+    for path, call in _leaves(description).items():
+        for port, source in call.inputs.items():
+            wire = description.aliases.get(source.wire, source.wire)
+            found.append((wire.rpartition(".")[0] or wire, path, port, source.space))
+    return found
+
+
+def _roots(description: Description) -> dict[str, str]:
+    used = {source for source, _, _, _ in _edges(description)}
+    return {name: space for name, space in description.inputs.items() if name in used}
+
+
+# Show what the engine builds from a config: ``python -m workers.learning.describe CONFIG``; see ``--help``.
+#
+# CONFIG is the name of an algorithm or a JSON file. The environment's spaces come from a workload's spec (JSON), or as
+# plain lengths of observation and actions. Exit status 2: what was asked for can't be read or built; the reason is
+# said.
+
+
+class WrongInput(Exception):
+    """The command line names something that can't be used."""
+
+
+def main(arguments: list[str]) -> int:
+    """Print the built graph; return the exit status."""
+    wanted = _parser().parse_args(arguments)
+    try:
+        config = read_config(wanted.config)
+        observation, actions, advice = _show_spaces(wanted)
+        agent = make_agent(config, observation, actions, advice, np.random.default_rng(0))
+    except (WrongInput, BuildError, BackendError, ValueError) as error:
+        print(f"steward agent graph: {error}", file=sys.stderr)
+        return 2
+    bound = getattr(agent.learner, "bound", None)
+    if not isinstance(bound, Bound):
+        print(f"{wanted.config}: a table of [cells, {actions.n} actions], no graph. {encode(config).decode()}")
+        return 0
+    print(FORMATS[wanted.format](describe(bound)))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="steward agent graph", description="Show the graph that a config builds.")
+    parser.add_argument("config", help="name of an algorithm, or a JSON file")
+    parser.add_argument("--workload", type=Path, help="JSON file with a workload's spec, which gives the spaces")
+    parser.add_argument("--observation", help="length of the observation, or candidates x features, as in 12x5")
+    parser.add_argument("--actions", type=int, help="number of actions")
+    parser.add_argument("--format", choices=FORMATS, default="text")
+    return parser
+
+
+def read_config(name: str) -> Config:
+    """Return the config of an algorithm's name or of a JSON file; raises WrongInput."""
+    path = Path(name)
+    if path.suffix != ".json" and not path.is_file():
+        try:
+            return registry.algorithm(name).config
+        except registry.UnknownAlgorithm as error:
+            raise WrongInput(str(error.args[0])) from error
+    try:
+        return registry.decode(path.read_bytes())
+    except OSError as error:
+        raise WrongInput(f"can't read {name}: {error.strerror}") from error
+    except msgspec.DecodeError as error:
+        raise WrongInput(f"{name} is no config: {error}") from error
+
+
+def _show_spaces(wanted: argparse.Namespace) -> tuple[spaces.Box, spaces.Discrete, slice | None]:
+    """Return observation space, action space, and where the observation holds advice."""
+    if wanted.workload is not None:
+        if wanted.observation is not None or wanted.actions is not None:
+            raise WrongInput("give either --workload, or --observation and --actions")
+        spec = _spec(wanted.workload)
+        observation, action, advice = plugins.load(plugins.LEARNED_KINDS, spec.kind).spaces(spec)
+        return observation, action, advice
+    if wanted.observation is None or wanted.actions is None:
+        raise WrongInput("the spaces are missing: give --workload, or --observation and --actions")
+    if wanted.actions < 1:
+        raise WrongInput(f"--actions is {wanted.actions}, must be 1 or more")
+    return reals(*_shape(wanted.observation)), spaces.Discrete(wanted.actions), None
+
+
+def _shape(said: str) -> list[int]:
+    parts = said.split("x")
+    if len(parts) > 2 or not all(part.isdecimal() and int(part) > 0 for part in parts):
+        raise WrongInput(f"--observation is {said!r}, must be a length (16), or candidates x features (12x5)")
+    return [int(part) for part in parts]
+
+
+def _spec(path: Path) -> Any:
+    try:
+        found: Any = json.loads(path.read_bytes())
+    except OSError as error:
+        raise WrongInput(f"can't read {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise WrongInput(f"{path} is no JSON: {error}") from error
+    try:
+        return parse_spec(found.get("spec", found) if isinstance(found, dict) else found)
+    except ValidationError as error:
+        fields = "; ".join(f"{'/'.join(map(str, e['loc'])) or 'the whole'}: {e['msg']}" for e in error.errors())
+        raise WrongInput(f"{path} is no spec of a workload: {fields}") from error
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

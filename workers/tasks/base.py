@@ -1,14 +1,4 @@
-"""What every task does around its work: lease, heartbeat, progress, checkpoint, cancel, publish, fail.
-
-A task claims its job's lease (or goes home: somebody else has it), works with no session open, and publishes in one
-transaction that proves that the lease is still held. Whatever ends it otherwise ends here:
-
-Cancelled    asked for by a caller: the job is marked so
-WorkerStopping  the worker is asked to stop: the job goes back into the queue with its checkpoint
-LeaseLost    somebody else has the job by now: nothing is written
-EstimationError and other errors: the job has failed, and says why
-a lost database: nothing is written; the lease expires, and the sweeper brings the job back
-"""
+"""What every task does around its work."""
 
 from __future__ import annotations
 
@@ -17,8 +7,11 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from contextvars import copy_context
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, Self
 
@@ -31,11 +24,73 @@ from app.jobs import lease as leases
 from app.jobs.lease import Lease, LeaseLost
 from app.processes import process_name
 from app.settings import Settings, get_settings
-from workers.tasks.steps import step
+from app.telemetry.logs import FIELDS, Trace, began, working
 
-PUBLISH_ATTEMPTS = 5
+# One attempt at a job, as the log and a span tell of it, under the trace of whoever asked for the job.
+
 
 logger = logging.getLogger(__name__)
+
+BROKEN = "broken"
+
+
+@dataclass
+class Step:
+    """An attempt that goes on.
+
+    Attributes:
+        outcome: what became of it: done, cancelled, failed, released or lost; `broken` until it is said.
+    """
+
+    outcome: str = BROKEN
+
+
+@contextmanager
+def step(lease: Lease, *, traces: bool) -> Iterator[Step]:
+    """Tell of an attempt at its beginning and its end; lines between bear its ids."""
+    trace, began_at, done = began(lease.traceparent), time.time(), Step()
+    told = {"job": lease.job_id, "type": lease.type, "tenant": lease.tenant, "attempt": lease.attempts}
+    with working(trace, lease.job_id):
+        begun = {**told, "fence": lease.fence, "step": "begun"}
+        logger.info("job %s: attempt %d, fence %d", lease.job_id, lease.attempts, lease.fence, extra={FIELDS: begun})
+        try:
+            yield done
+        finally:
+            seconds = time.time() - began_at
+            ended = {**told, "step": done.outcome, "seconds": round(seconds, 3)}
+            logger.info("job %s: %s after %.1f s", lease.job_id, done.outcome, seconds, extra={FIELDS: ended})
+            if traces:
+                _span(lease, trace, began_at + seconds, seconds, done.outcome)
+
+
+def _span(lease: Lease, trace: Trace, ended: float, seconds: float, outcome: str) -> None:
+    from app.telemetry.logs import SpanKind, of_this_process
+
+    told: dict[str, str | int | float] = {
+        "steward.job": lease.job_id,
+        "steward.tenant": lease.tenant,
+        "steward.attempt": lease.attempts,
+        "steward.outcome": outcome,
+    }
+    spans = of_this_process(os.getpid())
+    failed = outcome in ("failed", "lost", BROKEN)
+    spans.add(f"job {lease.type}", trace, ended, seconds, told, kind=SpanKind.CONSUMER, failed=failed)
+    spans.flush()
+
+
+# What every task does around its work: lease, heartbeat, progress, checkpoint, cancel, publish, fail.
+#
+# A task claims its job's lease (or goes home: somebody else has it), works with no session open, and publishes in one
+# transaction that proves that the lease is still held. Whatever ends it otherwise ends here:
+#
+# Cancelled    asked for by a caller: the job is marked so
+# WorkerStopping  the worker is asked to stop: the job goes back into the queue with its checkpoint
+# LeaseLost    somebody else has the job by now: nothing is written
+# EstimationError and other errors: the job has failed, and says why
+# a lost database: nothing is written; the lease expires, and the sweeper brings the job back
+
+
+PUBLISH_ATTEMPTS = 5
 
 
 class Cancelled(Exception):
@@ -256,3 +311,23 @@ def _problem_of(error: Exception, job_id: str) -> dict[str, Any]:
     from workers.tasks.problems import problem_of
 
     return problem_of(error, job_id)
+
+
+# Work that gives way: it takes long, and nobody waits for it who could not do without.
+
+
+Work = Callable[[RunningJob], None]
+
+
+def yielding(work: Work) -> Work:
+    """The same work in a thread that is as nice as trainings are to be.
+
+    On Linux niceness is a thread's, and inherited by those that it starts; a process could not take its own back.
+    """
+
+    def do(job: RunningJob) -> None:
+        niceness = max(job.settings.training_nice, os.nice(0))
+        with ThreadPoolExecutor(1, "yielding", os.setpriority, (os.PRIO_PROCESS, 0, niceness)) as thread:
+            thread.submit(copy_context().run, work, job).result()
+
+    return do

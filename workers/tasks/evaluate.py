@@ -1,9 +1,9 @@
-"""Judge agents by the evaluation protocol, in resumable chunks."""
+"""The tasks `evaluate` and `verdict`."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, cast
 
@@ -11,7 +11,8 @@ import msgspec
 from sqlalchemy.orm import Session
 
 from app.agents import repository as agents
-from app.agents.standing import FIRST_JUDGE, JUDGE, Present
+from app.agents.evidence import FIRST_JUDGE, JUDGE, Present
+from app.agents.schemas import TrainRequest
 from app.database import tables
 from app.evaluations import service as evaluations
 from app.evaluations.schemas import EvaluationRequest, Verdict
@@ -190,3 +191,33 @@ def finite(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value
+
+
+# Whether a trained agent becomes the champion.
+
+
+class PromotionTerms(NamedTuple):
+    """The training request, and who answered when it began: by role, versions of agents (None: a heuristic)."""
+
+    request: TrainRequest
+    rivals: Mapping[str, int | None]
+
+
+def verdict(terms: PromotionTerms, report: dict[str, Any], rivals: Mapping[str, int | None]) -> tuple[bool, str]:
+    """Whether the agent becomes the champion, and why; `rivals` are who answers at this moment."""
+    reason = str(report["reason"])
+    if not report["promoted"]:
+        return False, reason
+    if not terms.request.promote:
+        return False, f"good enough, but not promoted, as was asked for: {reason}"
+    if terms.request.require:
+        return False, f"good enough, and waits for {' and '.join(terms.request.require)}: {reason}"
+    changed = [version for role, version in rivals.items() if version != terms.rivals.get(role)]
+    if changed:
+        present = list(dict.fromkeys("a heuristic" if one is None else f"agent {one}" for one in changed))
+        rivals_not = "was not its rival" if len(present) == 1 else "were not its rivals"
+        return (
+            False,
+            f"the champion was changed during the training, and {' and '.join(present)} {rivals_not}: {reason}",
+        )
+    return True, reason

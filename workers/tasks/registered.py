@@ -15,8 +15,7 @@ from typing import NamedTuple
 from app.processes import importing
 from app.queue import EVALUATE, FIT, TRAIN, TRIAL
 from workers.celery import celery
-from workers.tasks.base import RunningJob, run_job
-from workers.tasks.yielding import yielding
+from workers.tasks.base import RunningJob, run_job, yielding
 
 
 class Work(NamedTuple):

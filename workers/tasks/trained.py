@@ -1,23 +1,40 @@
-"""The two ends of every training: what it is given, and the agent that it publishes."""
+"""The tasks `fit` and `train`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
 from sqlalchemy.orm import Session
 
-from app.agents import extras
+from app.agents import combinations
 from app.agents import repository as agent_rows
 from app.agents import service as agents
+from app.agents.evidence import TRAINED_FOR, trained_for
 from app.agents.schemas import TrainRequest
-from app.agents.standing import TRAINED_FOR, trained_for
 from app.database import tables
+from app.database.tables import Job
+from app.database.tables import Workload as TablesWorkload
+from app.domain_models import service as domain_models
+from app.jobs import sweeps
+from app.kinds.registry import read_spec
 from workers.inputs import Workload
-from workers.learning.training.driver import TrainedAgent
-from workers.learning.training.request import Request, Start
+from workers.kinds.contract import Competing
+from workers.kinds.registry import learned_kind
+from workers.learning.bracket import Bracket, Decision, Entry, TrialRecord
+from workers.learning.execution import base as blob
+from workers.learning.training.competition import JUDGING_SECONDS
+from workers.learning.training.conclude import Contender, conclude, yardsticks
+from workers.learning.training.driver import LEARNING, TrainedAgent
+from workers.learning.training.problem import Planned, TrainingProblem
+from workers.learning.training.request import PLANNER, Request, Start, entries
+from workers.learning.training.trial import Trial
 from workers.tasks import inputs
-from workers.tasks.verdict import PromotionTerms, verdict
+from workers.tasks.base import Cancelled, RunningJob
+from workers.tasks.evaluate import PromotionTerms, verdict
 
 
 class TrainInput(NamedTuple):
@@ -47,7 +64,7 @@ def load(session: Session, row: tables.Workload, request: dict[str, Any]) -> Tra
         Invalid: it asks for an extra that is not installed here.
     """
     train_request = TrainRequest.stored(request)
-    extras.require(train_request)
+    combinations.require(train_request)
     model = inputs.model(session, row, train_request.model)
     return TrainInput(
         workload=inputs.workload(session, row, model, with_samples=True),
@@ -105,3 +122,198 @@ def publish(session: Session, workload_id: str, given: TrainInput, trained: Trai
         ),
     )
     return {"agent": version}
+
+
+# Fit a domain model to all samples of a workload.
+
+
+def fit(job: RunningJob) -> None:
+    """Read spec and samples, fit as the workload's kind does, and publish."""
+    with job.database.reading() as session:
+        workload = session.get_one(TablesWorkload, job.lease.workload_id)
+        kind, spec_version = workload.kind, workload.spec_version
+        given = inputs.workload(session, workload, with_samples=True)
+    fitted = learned_kind(kind).fit(given, int(job.lease.request.get("seed", 0)))
+    job.publish(
+        lambda session: {
+            "model": domain_models.publish(session, job.lease.workload_id, spec_version, fitted.report, fitted.model)
+        }
+    )
+
+
+# A training of many learners: one task leads, one task is each trial's, and nobody waits for another.
+#
+# `lead` runs whenever no trial is at work: it opens the trials as one group, or compares them and sends the survivors
+# on, or publishes the best. `trial` takes one learner up to its next comparison. The rules stand in
+# `workers.learning.bracket`, what is known of the trials in the database: any worker may take any step, and again.
+
+
+class Opened(NamedTuple):
+    """What a sweep was opened with, and keeps whatever is changed meanwhile: the spec, and the plan if one was made."""
+
+    spec: Any
+    spec_version: int
+    planned: Planned | None
+
+    def pack(self) -> bytes:
+        """As the checkpoint of the training's job."""
+        plan = b"" if self.planned is None else self.planned.pack()
+        header = {"spec": self.spec.model_dump_json(), "spec_version": self.spec_version}
+        return blob.pack({"planned": np.frombuffer(plan, np.uint8)}, header)
+
+    @classmethod
+    def unpack(cls, data: bytes) -> Opened:
+        """Undo `pack`."""
+        arrays, header = blob.unpack(data)
+        plan = arrays["planned"].tobytes()
+        return cls(
+            read_spec(json.loads(header["spec"])), header["spec_version"], Planned.unpack(plan) if plan else None
+        )
+
+
+def lead(job: RunningJob, kind: Competing, given: TrainInput) -> None:
+    """Take the sweep's next step."""
+    with job.database.reading() as session:
+        known = sweeps.trial_statuses(session, job.lease.job_id)
+    if not known or job.lease.checkpoint is None:
+        _open(job, kind, given)
+        return
+    opened = Opened.unpack(job.lease.checkpoint)
+    given = _as_opened(given, opened)
+    bracket = Bracket(len(known))
+    decision = bracket.decide([_record(trial) for trial in known])
+    if decision.survivors:
+        _resume(job, known, decision, bracket)
+    else:
+        _end(job, kind.training(given.workload, given.request), given, opened.planned, known, decision)
+
+
+def _as_opened(given: TrainInput, opened: Opened) -> TrainInput:
+    """With the spec that the sweep began under."""
+    workload = replace(given.workload, spec=opened.spec)
+    return given._replace(workload=workload, spec_version=opened.spec_version)
+
+
+def _open(job: RunningJob, kind: Competing, given: TrainInput) -> None:
+    """Plan where a plan is wanted, and begin all trials as a group."""
+    planned, request = None, given.request
+    if request.plans or request.imitate == PLANNER:
+        live = {"phase": "planning", "algorithm": request.algorithm}
+        job.progress(0.0, None, live, bytes)
+        planned = kind.training(given.workload, request).plan()
+    known = yardsticks(kind.training(given.workload, request), request, planned)
+    if known:
+        told: dict[str, Any] = {"phase": "measuring", "algorithm": request.algorithm, "yardsticks": known}
+        job.progress(0.0, None, told, bytes, once=True)
+    found = entries(request)
+    openings = [sweeps.Opening(entry.algorithm, entry.seed) for entry in found]
+    opened = Opened(given.workload.spec, given.spec_version, planned)
+    until = Bracket(len(found)).shares[0]
+    if not sweeps.open_trials(job.database, job.lease, openings, until, opened.pack()):
+        raise Cancelled(job.lease.job_id)
+
+
+def _resume(job: RunningJob, known: Sequence[sweeps.TrialStatus], decision: Decision, bracket: Bracket) -> None:
+    survivors = [known[i].job_id for i in decision.survivors]
+    stopped = {known[i].job_id: reason for i, reason in decision.stopped.items()}
+    until = bracket.shares[known[decision.survivors[0]].rungs]
+    if not sweeps.resume_trials(job.database, job.lease, survivors, stopped, until):
+        raise Cancelled(job.lease.job_id)
+
+
+def _end(
+    job: RunningJob,
+    problem: TrainingProblem,
+    given: TrainInput,
+    planned: Planned | None,
+    known: Sequence[sweeps.TrialStatus],
+    decision: Decision,
+) -> None:
+    """Judge the best, and publish it."""
+    live = {"phase": "judging", "algorithm": given.request.algorithm}
+    job.progress(LEARNING, JUDGING_SECONDS, live, lambda: job.lease.checkpoint or b"")
+    contenders = [_contender(trial, decision.stopped.get(i)) for i, trial in enumerate(known)]
+    trained = conclude(problem, given.request, contenders, planned or problem.plan(), given.champion_artifact)
+    resting = {known[i].job_id: reason for i, reason in decision.stopped.items()}
+
+    def write(session: Session) -> dict[str, Any]:
+        sweeps.hold(session, job.lease)
+        result = publish(session, job.lease.workload_id, given, trained)
+        sweeps.end(session, resting)
+        return result
+
+    job.publish(write)
+
+
+def _record(trial: sweeps.TrialStatus, ended: str | None = None) -> TrialRecord:
+    reason = trial.ended if trial.ended is not None else trial.failed
+    return TrialRecord(Entry(trial.algorithm, trial.seed), trial.rungs, trial.score, reason if ended is None else ended)
+
+
+def _contender(trial: sweeps.TrialStatus, ended: str | None) -> Contender:
+    return Contender(_record(trial, ended), trial.share, trial.artifact, trial.report)
+
+
+def trial(job: RunningJob) -> None:
+    """Take one learner of a sweep up to its next comparison."""
+    found = _load_trial(job)
+    entry, status = Entry(found.status.algorithm, found.status.seed), found.status
+    learner = Trial(found.problem, found.given.request, entry, Bracket(found.many))
+    try:
+        if job.lease.checkpoint:
+            learner.restore(job.lease.checkpoint)
+        learner.prepare(found.planned)
+        while learner.share < status.until:
+            learner.advance()
+            _report(job, learner, status, found.many)
+        outcome, kept = _outcome(learner, status), learner.checkpoint()
+    finally:
+        learner.close()
+    if not sweeps.rest(job.database, job.lease, outcome, kept):
+        raise Cancelled(job.lease.job_id)
+
+
+class _TrialInput(NamedTuple):
+    """What a trial needs; no session is open any more. `many` trials there are."""
+
+    given: TrainInput
+    problem: TrainingProblem
+    planned: Planned | None
+    status: sweeps.TrialStatus
+    many: int
+
+
+def _load_trial(job: RunningJob) -> _TrialInput:
+    with job.database.reading() as session:
+        status = sweeps.trial_status(session, job.lease.job_id)
+        parent = session.get_one(Job, job.lease.request["parent"])
+        if status is None or parent.checkpoint is None:
+            raise LookupError("the training that this is a trial of has ended")
+        row = session.get_one(tables.Workload, parent.workload_id)
+        given, opened, name = load(session, row, parent.request), Opened.unpack(parent.checkpoint), row.kind
+    given, kind = _as_opened(given, opened), learned_kind(name)
+    if not isinstance(kind, Competing):
+        raise LookupError(f"trainings of kind {name} are no sweeps")
+    problem = kind.training(given.workload, given.request)
+    return _TrialInput(given, problem, opened.planned, status, len(entries(given.request)))
+
+
+def _report(job: RunningJob, learner: Trial, status: sweeps.TrialStatus, many: int) -> None:
+    who = {"phase": "learning", "trial": status.number, "trials": many, "rung": status.rungs}
+    progress = sweeps.TrialProgress(
+        learner.share, learner.bracket.work, learner.budget_seconds, {**who, **learner.live}, LEARNING
+    )
+
+    def write(kept: bytes | None) -> bool:
+        return sweeps.report_progress(job.database, job.lease, progress, kept)
+
+    job.report(write, learner.checkpoint)
+
+
+def _outcome(learner: Trial, status: sweeps.TrialStatus) -> sweeps.Outcome:
+    """The better one of what it has now and what it had before."""
+    tried = learner.compared()
+    before = status.score
+    if before is not None and status.artifact is not None and before >= tried.validation:
+        return sweeps.Outcome(learner.share, before, learner.report, status.artifact)
+    return sweeps.Outcome(learner.share, tried.validation, learner.report, tried.artifact)

@@ -14,7 +14,7 @@ from rich.text import Text
 from app.charts.text import moment
 from app.cli.failures import exit_status
 from app.cli.options import DONE, INTERRUPTED, LEVELS, UNMET
-from app.cli.remote import progress_bar as bar
+from app.cli.remote import train as bar
 from app.cli.remote.nouns.request import meant
 from app.cli.remote.outcomes import by_level
 from app.cli.remote.service import Json, RefusedError, Service, UnreachableError

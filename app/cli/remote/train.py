@@ -1,23 +1,93 @@
-"""``steward train``: have a running service train an agent, follow it, and print how it went and what came of it."""
+"""`steward train`: progress, pictures and the agent that comes of it."""
+
+from __future__ import annotations
 
 import json
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.table import Column, Table
 from rich.text import Text
 
 from app.charts.text import fixed, moment, percent
 from app.cli.child import draw_agent
-from app.cli.failures import exit_status
+from app.cli.failures import Json, exit_status
 from app.cli.options import DONE, INTERRUPTED, REFUSED, UNMET
-from app.cli.remote import progress_bar as bar
 from app.cli.remote.outcomes import compared
-from app.cli.remote.service import Json, RefusedError, Service, UnreachableError
+from app.cli.remote.service import Json as ServiceJson
+from app.cli.remote.service import RefusedError, Service, UnreachableError
+
+# Progress as a bar on a terminal, however narrow, and as a line now and then where nobody watches.
+
+
+NARROWEST, WIDEST = 10, 40
+LINES = 10
+"""How many lines the whole has where it is told in lines."""
+
+
+class Bar:
+    """Progress of one thing: a bar that is drawn anew, or lines."""
+
+    def __init__(self, console: Console, title: str, drawn: Progress | None) -> None:
+        self._begun = time.monotonic()
+        self._console, self._title, self._drawn = console, title, drawn
+        self._task = drawn.add_task(title, total=1.0, words="") if drawn is not None else None
+        self._lines = -1
+
+    def left(self, completed: float) -> str:
+        """About how long it still takes, if it goes on as it has; nothing where that can't be known yet."""
+        taken = time.monotonic() - self._begun
+        if completed <= 0 or taken < 1:
+            return ""
+        return f"about {taken * (1 - completed) / completed:,.0f} s left"
+
+    def update(self, completed: float, words: str = "") -> None:
+        """How far it is, 0 to 1, and what is to be said beside it."""
+        if self._drawn is not None and self._task is not None:
+            self._drawn.update(self._task, completed=completed, words=Text(words).plain)
+        elif int(completed * LINES + 1e-9) > self._lines:
+            self._lines = int(completed * LINES + 1e-9)
+            line = f"{self._title} {completed:4.0%}" + (f"  {words}" if words else "")
+            self._console.print(Text(line), soft_wrap=True)
+
+
+@contextmanager
+def progress(console: Console, title: str) -> Iterator[Bar]:
+    """A bar from 0 to 1. What is said beside it is cut where the line ends; the bar is not."""
+    if not console.is_terminal:
+        yield Bar(console, title, None)
+        return
+    words = TextColumn("{task.fields[words]}", markup=False, table_column=Column(ratio=1, no_wrap=True))
+    bar = BarColumn(max(NARROWEST, min(WIDEST, console.width // 4)))
+    name = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True))
+    columns = (name, bar, TaskProgressColumn(), TimeElapsedColumn(), words)
+    with Progress(*columns, console=console, expand=True) as drawn:
+        yield Bar(console, title, drawn)
+
+
+def follow(console: Console, title: str, events: Iterable[Json], words: Callable[[Json], str]) -> Json:
+    """Draw a job's events as they come, each with `words` beside the bar; the last of them."""
+    last: Json = {}
+    with progress(console, title) as bar:
+        for last in events:
+            bar.update(last.get("progress") or 0.0, words(last))
+    return last
+
+
+def remaining(event: Json) -> str:
+    """State, and about how long it still takes."""
+    left = event.get("eta_seconds")
+    return str(event["state"]) + ("" if left is None or event["state"] != "running" else f", about {left:.0f} s left")
+
+
+# ``steward train``: have a running service train an agent, follow it, and print how it went and what came of it.
 
 
 @dataclass(frozen=True)
@@ -57,7 +127,7 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
     return DONE if agent["promoted"] or not options.require_promoted else UNMET
 
 
-def drawn(agent: Json, file: Path | None, notes: Console) -> bool:
+def drawn(agent: ServiceJson, file: Path | None, notes: Console) -> bool:
     """Draw an agent's report where a file is given; whether that could be done."""
     if file is None:
         return True
@@ -67,12 +137,12 @@ def drawn(agent: Json, file: Path | None, notes: Console) -> bool:
     return True
 
 
-def _ended(service: Service, options: Options, notes: Console) -> Json:
+def _ended(service: Service, options: Options, notes: Console) -> ServiceJson:
     """What came of the training; it is cancelled where nobody waits for it any more."""
     request = {name: value for name, value in options.request.items() if value is not None}
     job = service.call("POST", _agents(options), json=request)
     try:
-        result: Json = bar.follow(notes, "train", service.follow(job["id"]), words)["result"]
+        result: ServiceJson = follow(notes, "train", service.follow(job["id"]), words)["result"]
     except KeyboardInterrupt:
         with suppress(RefusedError):  # it has ended meanwhile
             service.call("POST", f"/jobs/{job['id']}/cancel")
@@ -80,7 +150,7 @@ def _ended(service: Service, options: Options, notes: Console) -> Json:
     return result
 
 
-def _agent(service: Service, options: Options, result: Json) -> Json | None:
+def _agent(service: Service, options: Options, result: ServiceJson) -> ServiceJson | None:
     """The agent, of a training that went on the last one; None where no window brought one."""
     version = result["agent"]
     return None if version is None else service.call("GET", f"{_agents(options)}/{version}")
@@ -90,9 +160,9 @@ def _agents(options: Options) -> str:
     return f"/workloads/{options.workload}/agents"
 
 
-def words(event: Json) -> str:
+def words(event: ServiceJson) -> str:
     """What is worth saying beside the bar: who learns, and the figures of its last chunk."""
-    parts = [bar.remaining(event), event.get("phase", "")]
+    parts = [remaining(event), event.get("phase", "")]
     if event.get("phase") == "learning":
         several = event.get("trials", 1) > 1
         parts[1] = f"{event['algorithm']} seed {event['seed']}" if several else event["algorithm"]
@@ -111,7 +181,7 @@ FIGURES = {
 """What of a learner's last chunk is told, and how."""
 
 
-def show(agent: Json, output: Console) -> None:
+def show(agent: ServiceJson, output: Console) -> None:
     """Print who competed, and the verdict in words."""
     report = agent["report"]
     if len(report.get("bracket", ())) > 1:
@@ -131,7 +201,7 @@ def show(agent: Json, output: Console) -> None:
         output.print(Text(alone))
 
 
-def _alone(report: Json) -> str:
+def _alone(report: ServiceJson) -> str:
     """What the best network reaches by itself, whoever is published; nothing where none was trained."""
     found = report.get("learned")
     if found is None:
@@ -139,7 +209,7 @@ def _alone(report: Json) -> str:
     return f"{found['algorithm']} by itself, seed {found['seed']}: return {_interval(found['return'])}{_gap(found)}"
 
 
-def _promotion(agent: Json) -> str:
+def _promotion(agent: ServiceJson) -> str:
     """What it is now."""
     since, until = (_moment(agent.get(name)) for name in ("champion_since", "champion_until"))
     if agent["champion"]:
@@ -151,17 +221,17 @@ def _moment(text: str | None) -> str:
     return moment(None if text is None else datetime.fromisoformat(text))
 
 
-def _interval(found: Json) -> str:
+def _interval(found: ServiceJson) -> str:
     mean, low, high = (fixed(found[part], 5) for part in ("mean", "low", "high"))
     return f"{mean} (95 % interval {low} to {high})"
 
 
-def _gap(report: Json) -> str:
+def _gap(report: ServiceJson) -> str:
     gap = report.get("gap_to_optimum")
     return "" if gap is None else f", {percent(gap, 2)} from the exact optimum"
 
 
-def bracket(rows: list[Json]) -> Table:
+def bracket(rows: list[ServiceJson]) -> Table:
     """Every trial: how far it came, its best return on the validation episodes, and why it went no further."""
     table = Table()
     for name, right in (("algorithm", False), ("seed", True), ("budget", True), ("steps", True), ("score", True)):

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from app.cli.nouns.contract import Column
-from app.cli.remote.nouns.tables import table
-from app.keys.schemas import KeyRead
+from app.cli.remote.nouns.perform import table
+from app.keys.service import KeyRead
 
 COLUMNS = (
     Column("id", "id", whole=True),

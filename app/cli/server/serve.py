@@ -1,19 +1,326 @@
-"""`steward serve`: what is started in which order, and ended. What takes long to import waits until it is told."""
+"""`steward serve`: the API's process, its workers and its ports."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
+import ipaddress
+import logging
+import os
 import signal
+import socket
+import ssl
+import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
+from http.client import HTTPException
+from pathlib import Path
+from types import FrameType
+from typing import NamedTuple
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import uvicorn
 
 from app import startup
-from app.cli.server import lock
-from app.cli.server.listen import bind, check_address, is_loopback
+from app.cli.server import data as lock
+from app.database.engine import Database
+from app.jobs import lease
+from app.processes import importing, is_gone
 from app.settings import Settings
+from app.startup import StartupError
 from app.telemetry import logs
+
+# The sockets of the API, bound before anything else is done: a port that is taken is told at once.
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches it."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def check_address(settings: Settings) -> Settings:
+    """Without keys the service binds loopback only; anywhere else it asks for keys as long as it lives.
+
+    Raises:
+        StartupError: any other address.
+    """
+    if is_loopback(settings.host):
+        return settings
+    if settings.authentication != "required" and not settings.oidc_issuer and not has_keys(settings):
+        raise StartupError(
+            f"STEWARD_HOST={settings.host!r}: refusing to listen there: there are no API keys, so anybody who reaches "
+            "it could do anything; make one (steward key create --scopes admin), or use 127.0.0.1"
+        )
+    return settings.model_copy(update={"authentication": "required"})
+
+
+def has_keys(settings: Settings) -> bool:
+    """Whether a key was ever made; nothing is created to find out."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from app.database.engine import Database, normalised_url
+    from app.keys import ring
+
+    url = normalised_url(settings.database_url)
+    if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
+        return False
+    database = Database(settings.database_url, settings)
+    try:
+        with database.reading() as session:
+            return ring.fingerprint(session).made > 0
+    except SQLAlchemyError:  # no table yet; whatever else is wrong is told when it is needed
+        return False
+    finally:
+        database.dispose()
+
+
+def bind(settings: Settings) -> list[socket.socket]:
+    """Bound sockets that do not listen yet, one for each address of the host.
+
+    Raises:
+        StartupError: the port is taken or may not be used.
+    """
+    found: dict[str, socket.AddressFamily] = {}
+    for version, _, _, _, address in socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM):
+        found.setdefault(str(address[0]), version)
+    bound: list[socket.socket] = []
+    for host, family in found.items():
+        listener = _bound(family, host, settings.port)
+        if listener is not None:
+            bound.append(listener)
+    if not bound:
+        raise StartupError(f"STEWARD_HOST={settings.host!r}: this machine has no such address; use 127.0.0.1")
+    return bound
+
+
+def _bound(family: socket.AddressFamily, host: str, port: int) -> socket.socket | None:
+    """None where this machine does not have the address (IPv6 may be off)."""
+    try:
+        listener = socket.socket(family, socket.SOCK_STREAM)
+    except OSError:
+        return None
+    try:
+        if os.name == "posix":
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRNOTAVAIL:
+            return None
+        raise StartupError(refusal(host, port, error)) from error
+    return listener
+
+
+def refusal(host: str, port: int, error: OSError) -> str:
+    """Why a port can't be had, in a line."""
+    remedy = "stop what listens there, or choose another (--port; 0 takes a free one)"
+    return f"STEWARD_PORT={port}: {os.strerror(error.errno or 0).lower()} on {host}; {remedy}"
+
+
+# Asking the API of these settings, on this machine.
+
+
+SECONDS = 4
+LONGEST = 65_536
+ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - where such a one is reached # nosec B104
+
+
+class Reply(NamedTuple):
+    """What it answers."""
+
+    status: int
+    body: bytes
+
+
+def address(settings: Settings) -> str:
+    """Where it is reached from here."""
+    host = ANY.get(settings.host, settings.host)
+    shown = f"[{host}]" if ":" in host else host
+    return f"{'https' if settings.tls_certificate else 'http'}://{shown}:{settings.port}"
+
+
+def get(settings: Settings, path: str) -> Reply:
+    """What it answers, whatever the status.
+
+    Raises:
+        OSError: nobody answers there.
+    """
+    unnamed = ssl._create_unverified_context()  # noqa: S323, SLF001 - none names 127.0.0.1 # nosec B323
+    try:
+        with urlopen(address(settings) + path, timeout=SECONDS, context=unnamed) as answer:  # noqa: S310 - its own # nosec B310
+            return Reply(answer.status, answer.read(LONGEST))
+    except HTTPError as error:
+        with error:
+            return Reply(error.code, error.read(LONGEST))
+    except HTTPException as error:
+        raise ConnectionError(f"no HTTP: {type(error).__name__}") from error
+
+
+# The worker that `steward serve` starts: a child process, started again when it ends unasked.
+
+
+STOP_SECONDS = 15.0
+LONGEST_PAUSE = 30.0
+
+logger = logging.getLogger(__name__)
+
+
+def worker_environment(settings: Settings) -> dict[str, str]:
+    """This process's environment with the settings that a worker shares with the API."""
+    shared = {
+        "DATA_DIR": str(settings.data_dir),
+        "DATABASE_URL": settings.database_url,
+        "BROKER_URL": settings.broker_url,
+    }
+    return {**os.environ, **{f"STEWARD_{name}": value for name, value in shared.items()}}
+
+
+class WorkerChild:
+    """A worker as a child process, started again when it ends unasked.
+
+    The thread that starts it lives as long as the child may: the kernel ends a child with the thread that made it.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._stopping = threading.Event()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._thread = threading.Thread(target=self._supervise, name="worker-supervisor", daemon=True)
+
+    def start(self) -> None:
+        """Start the worker."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Have it give its jobs back and end; after a while, end it."""
+        self._stopping.set()
+        process = self._process
+        if process is not None and process.poll() is None:
+            process.terminate()
+        self._thread.join(STOP_SECONDS)
+        if process is not None and process.poll() is None:
+            logger.warning("the worker did not stop within %g s and is ended", STOP_SECONDS)
+            process.kill()
+            self._thread.join(STOP_SECONDS)
+
+    def _command(self) -> list[str]:
+        options = ["--concurrency", str(self._settings.workers), "--parent", str(os.getpid())]
+        return [sys.executable, "-m", "workers", *options]
+
+    def _supervise(self) -> None:
+        pause = 1.0
+        environment = worker_environment(self._settings)
+        while not self._stopping.is_set():
+            started = time.monotonic()
+            self._process = subprocess.Popen(self._command(), env=environment, start_new_session=True)
+            if self._stopping.is_set():
+                self._process.terminate()
+            status = self._process.wait()
+            if self._stopping.is_set():
+                return
+            pause = 1.0 if time.monotonic() - started > LONGEST_PAUSE else min(2 * pause, LONGEST_PAUSE)
+            logger.error("the worker ended with status %d; starting another in %g s", status, pause)
+            self._stopping.wait(pause)
+
+
+# The API of `steward serve`: a server on sockets that are bound already, and the worker beside it.
+
+
+GRACEFUL_SECONDS = 5
+
+
+class Server(uvicorn.Server):
+    """Uvicorn that says where it listens."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, then tell the address (the port may have been chosen by the system)."""
+        await super().startup(sockets)
+        for server in self.servers:
+            for listener in server.sockets:
+                host, port = listener.getsockname()[:2]
+                shown = f"[{host}]" if ":" in host else host
+                print(f"Steward listens on {'https' if self.config.is_ssl else 'http'}://{shown}:{port}", flush=True)
+
+
+def run(settings: Settings, sockets: list[socket.socket]) -> None:
+    """Serve until SIGTERM or Ctrl-C. Blocks.
+
+    Raises:
+        StartupError: the sockets can't listen.
+    """
+    worker = WorkerChild(settings)
+    database = Database(settings.database_url, settings)
+    try:
+        if settings.workers:
+            worker.start()  # it starts up while this process imports the API
+        server = Server(configuration(settings, database))
+        _stop_on_signals(server)
+        lease.sweep(database, settings, is_gone)
+        _listen(settings, sockets)
+        server.run(sockets)
+    finally:
+        if settings.workers:
+            worker.stop()
+        database.dispose()
+
+
+def _listen(settings: Settings, sockets: list[socket.socket]) -> None:
+    """From here on connections are taken; another process may have been faster since the ports were bound."""
+    for one in sockets:
+        try:
+            one.listen()
+        except OSError as error:
+            raise StartupError(refusal(settings.host, settings.port, error)) from error
+
+
+def _stop_on_signals(server: Server) -> None:
+    """A signal before the server runs stops it too; uvicorn raises it once more at its end, which changes nothing."""
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        server.should_exit = True
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+
+
+def configuration(settings: Settings, database: Database) -> uvicorn.Config:
+    """How the API is served, by the server of ``run`` or another."""
+    with importing():
+        from app.http.protocol import protocol
+        from app.main import create_app, tune_garbage_collection
+
+        application = create_app(settings, database).gateway
+    tune_garbage_collection()
+    return uvicorn.Config(
+        application,
+        host=settings.host,
+        port=settings.port,
+        http=protocol(settings.header_timeout_seconds),
+        ws="none",
+        access_log=False,
+        log_config=None,  # its lines go where ours do
+        log_level="warning",
+        server_header=False,
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=list(settings.trusted_proxies),
+        ssl_certfile=settings.tls_certificate,
+        ssl_keyfile=settings.tls_key,
+        timeout_graceful_shutdown=GRACEFUL_SECONDS,
+    )
+
+
+# `steward serve`: what is started in which order, and ended. What takes long to import waits until it is told.
+
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8  # glibc's parameters
 LARGE_BLOCK = 1 << 20
@@ -46,9 +353,8 @@ def serve(settings: Settings) -> None:
         if not (is_loopback(settings.host) or settings.tls_certificate or settings.trusted_proxies):
             say("steward serve: warning: keys travel unencrypted; set STEWARD_TLS_CERTIFICATE, or name a proxy")
         _prepare(settings)
-        from app.cli.server import api
 
-        api.run(settings, sockets)
+        run(settings, sockets)
 
 
 def _workers(settings: Settings) -> str:
@@ -76,7 +382,7 @@ def _prepare(settings: Settings) -> None:
     """Database and broker are there, and the tables are of this version."""
     tune_malloc()
     startup.check(settings, creates=True)
-    from app.cli.server.migrations import migrate
+    from app.cli.server.data import migrate
 
     migrate(settings)
     problem = startup.broker_problem(settings)

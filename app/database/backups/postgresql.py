@@ -16,7 +16,7 @@ from sqlalchemy import create_engine, inspect, text
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.database.backups.contents import BackupError, Contents, written
+from app.database.backups.sqlite import BackupError, Contents, written
 
 MAGIC = b"PGDMP"
 MOST_BYTES = 1 << 20

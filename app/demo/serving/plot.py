@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import mean
 
-from app.charts.figure import Figure
-from app.charts.spans import Course, counts, courses, lasting, shaded
+from app.charts.figures import Figure
+from app.charts.timeline import Course, counts, courses, lasting, shaded
 from app.demo import drawing
 from app.demo.serving.load import BURST
 from app.demo.serving.networks import SIZES

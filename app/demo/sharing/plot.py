@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from app.charts.figure import Figure
-from app.charts.ranking import Ranked, ranking
-from app.charts.spans import courses, lasting, shares
+from app.charts.figures import Figure, Ranked, ranking
+from app.charts.timeline import courses, lasting, shares
 from app.demo import drawing
 from app.demo.sharing.play import Played
 from app.demo.sharing.workload import JOBS, SLICES

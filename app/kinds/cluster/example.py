@@ -1,9 +1,76 @@
-"""A small workload of kind ``cluster``, as the documentation shows it and the contract kit runs it."""
+"""The example of kind `cluster` in the documentation and in the contract kit."""
 
+from __future__ import annotations
+
+import csv
+import io
+import json
 from typing import Any
 
-from app.kinds.cluster.samples.example import SAMPLES
 from app.kinds.contract.kind import Example
+
+# Samples of a small workload of kind ``cluster``, as the documentation shows them and the contract kit runs them.
+
+
+APPLICATIONS = {"resnet50": (0.05, 0.004, 0.03), "bert": (0.08, 0.02, 0.06)}
+"""Seconds of computing that are constant and by sample of a GPU, and of synchronising."""
+STEPS: list[dict[str, Any]] = [
+    {
+        "application": name,
+        "gpus": gpus,
+        "nodes": -(-gpus // 4),
+        "batch": gpus * local,
+        "seconds": (constant + each * local + (sync * (1 + gpus / 8) if gpus > 1 else 0)) * (1 + 0.01 * again),
+    }
+    for name, (constant, each, sync) in APPLICATIONS.items()
+    for gpus in (1, 2, 4, 8)
+    for local in (16, 32, 64)
+    for again in range(2)
+]
+CURVES: list[dict[str, Any]] = [
+    {
+        "job": f"{name}-{number}",
+        "application": name,
+        "iteration": epoch,
+        "loss": 0.3 + 2 / (0.5 * epoch + 1) + 0.02 * number + 0.004 * (-1) ** epoch,
+        "batch": 128,
+        "noise_scale": 400 + 100 * epoch,
+    }
+    for name in APPLICATIONS
+    for number in range(3)
+    for epoch in range(1, 13)
+]
+ARRIVALS: list[dict[str, Any]] = [
+    {
+        "time": 900.0 * number + 300.0 * (number % 3),
+        "application": ("resnet50", "bert")[number % 2],
+        "gpus": (1, 2, 4)[number % 3],
+        "data": 10.0 + number % 5,
+        "duration": 1200.0 + 60 * (number % 7),
+    }
+    for number in range(48)
+]
+
+
+def _table(rows: list[dict[str, Any]]) -> bytes:
+    text = io.StringIO()
+    lines = csv.DictWriter(text, [*rows[0]], lineterminator="\n")
+    lines.writeheader()
+    lines.writerows(rows)
+    return text.getvalue().rstrip().encode()
+
+
+SAMPLES = {
+    "application/json": json.dumps(
+        {"samples": [{"execution": "march", "steps": STEPS, "curves": CURVES, "arrivals": ARRIVALS}]}
+    ).encode(),
+    "application/x-ndjson": "\n".join(map(json.dumps, [*STEPS, *CURVES, *ARRIVALS])).encode(),
+    "text/csv": _table(STEPS),
+}
+
+
+# A small workload of kind ``cluster``, as the documentation shows it and the contract kit runs it.
+
 
 SPEC: dict[str, Any] = {
     "name": "gpu-cluster",

@@ -2,28 +2,21 @@
 
 from collections.abc import Sequence
 
-from app.kinds.cluster import outcome
-from app.kinds.cluster.change import ClusterPatch, changed
-from app.kinds.cluster.decisions.compiled import Compiled
-from app.kinds.cluster.decisions.engine import ClusterEngine
-from app.kinds.cluster.decisions.schemas import ClusterDecision, ClusterStart
+from app.kinds.cluster import views as outcome
+from app.kinds.cluster.decide import Compiled
+from app.kinds.cluster.engine import ClusterDecision, ClusterEngine, ClusterStart
 from app.kinds.cluster.example import EXAMPLE
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.live.report import ClusterReport
-from app.kinds.cluster.model import ClusterModel
-from app.kinds.cluster.policies import load
-from app.kinds.cluster.portfolio import WITH_MODEL
-from app.kinds.cluster.prediction import PARAMETERS, ClusterPrediction, predict
-from app.kinds.cluster.samples.codec import ClusterSamples
-from app.kinds.cluster.samples.schemas import ClusterExecution
-from app.kinds.cluster.spec import ClusterSpec
-from app.kinds.cluster.views.views import ClusterViews
+from app.kinds.cluster.model import PARAMETERS, ClusterModel, ClusterPrediction, predict
+from app.kinds.cluster.policies import WITH_MODEL, load
+from app.kinds.cluster.samples.schemas import ClusterExecution, ClusterSamples
+from app.kinds.cluster.spec import ClusterPatch, ClusterSpec, changed
+from app.kinds.cluster.views import ClusterViews
 from app.kinds.contract.engine import DEFAULT_ROLE
-from app.kinds.contract.kind import Description, Parameter, Prediction, TrainingOptions
-from app.kinds.contract.run_outcome import Ended, Judgement
-from app.kinds.contract.terms import Terms, priced
+from app.kinds.contract.kind import Description, Ended, Judgement, Parameter, Prediction, Terms, TrainingOptions, priced
 from app.kinds.contract.views import Views
-from app.kinds.forecasting.forecaster import Forecaster
+from app.kinds.forecasting.answer import Forecaster
 from app.policies.artifact import Artifact
 
 

@@ -1,7 +1,4 @@
-"""The domain model of a ``cluster`` workload: seconds of steps, learning curves, interference and arrivals.
-
-It is a file of arrays with a header of names; workers make it, the service and the simulator read it.
-"""
+"""The domain model of kind `cluster`, and the queries that it answers."""
 
 from __future__ import annotations
 
@@ -13,17 +10,20 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel, Field
 
-from app.kinds.cluster import arrivals, interference
+from app.kinds.cluster import arrivals
+from app.kinds.cluster import throughput as interference
 from app.kinds.cluster.arrivals import Arrivals
-from app.kinds.cluster.goodput import efficiency
-from app.kinds.cluster.interference import Interference
 from app.kinds.cluster.jobs import Floats
 from app.kinds.cluster.layout import Layout
-from app.kinds.cluster.learning_curves import LearningCurves
-from app.kinds.cluster.throughput import LAYOUTS, Throughput
-from app.kinds.contract.inputs import IncompatibleModel
-from app.kinds.forecasting.forecaster import Forecaster, read
+from app.kinds.cluster.lengths import LearningCurves, Seen, ahead, kept, parametric
+from app.kinds.cluster.samples.content import LARGEST
+from app.kinds.cluster.throughput import LAYOUTS, Interference, Place, Throughput, efficiency, interval, slowdown
+from app.kinds.contract.engine import Query
+from app.kinds.contract.inputs import IncompatibleModel, invalid
+from app.kinds.contract.kind import Parameter
+from app.kinds.forecasting.answer import Forecaster, read
 from app.kinds.tensors import read_json, read_tensors, written
 
 FORMAT = "cluster-1"
@@ -48,7 +48,7 @@ class ClusterModel:
         curves: how applications learn.
         interference: what they do to one another.
         arrivals: how jobs come.
-        forecasts: what ``app.kinds.forecasting.forecaster.written`` made of forecasters by queue; empty without any.
+        forecasts: what ``app.kinds.forecasting.answer.written`` made of forecasters by queue; empty without any.
     """
 
     applications: tuple[str, ...]
@@ -141,3 +141,217 @@ class ClusterModel:
             return cls(applications=tuple(read_json(header["applications"])), **parts, **own)
         except (ValueError, TypeError, KeyError) as error:
             raise IncompatibleModel(f"no domain model of kind cluster: {error}") from error
+
+
+# What a domain model expects of an application: seconds and goodput of a step on GPUs, what is left to gain.
+
+
+LEVEL = 0.9
+MOST_POINTS = 1_000
+ROUNDED = 1e-9
+SHOWN = 80
+"""Characters of a value that an error tells."""
+_TEXT: dict[str, Any] = {"type": "string", "maxLength": 255}
+_COUNT: dict[str, Any] = {"type": "integer", "minimum": 1}
+_CURVE: dict[str, Any] = {"type": "string", "maxLength": 32_768}
+PARAMETERS = (
+    Parameter("application", "Name of an application in the samples.", _TEXT, "resnet50", required=True),
+    Parameter(
+        "gpus",
+        "GPUs of a job, at most the number available or measured; with `batch`, predicts a step.",
+        _COUNT,
+        8,
+    ),
+    Parameter("batch", "Samples per step, over all GPUs.", _COUNT, 512),
+    Parameter("nodes", "Number of nodes the GPUs are spread over; default: as few as they fill.", _COUNT, 2),
+    Parameter("node_class", "Node class of the spec; default: the first.", _TEXT, "a100"),
+    Parameter("beside", "Applications of jobs that share its nodes, separated by `;`.", _TEXT, "bert"),
+    Parameter(
+        "loss",
+        "Learning curve so far: iterations and losses, at least four unless curves are known; requires `until`.",
+        _CURVE,
+        "1:2.5,2:1.9,3:1.6,4:1.45",
+    ),
+    Parameter("metric", "The same for a metric that should rise.", _CURVE, "1:0.42,2:0.55,3:0.61,4:0.64"),
+    Parameter("until", "The last iteration of the job.", {"type": "number", "exclusiveMinimum": 0}, 90),
+)
+
+
+class Interval(BaseModel):
+    """A prediction: mean, and the bounds that hold with probability `level`."""
+
+    mean: float
+    low: float
+    high: float
+    level: float
+
+
+class StepPrediction(BaseModel):
+    """Prediction for a step."""
+
+    gpus: int
+    nodes: int
+    node_class: str
+    batch: float
+    seconds: Interval
+    samples_per_second: float
+    slowdown: float = Field(description="Slowdown by jobs on the same nodes, included in `seconds`; 1 if alone.")
+    efficiency: float | None = Field(
+        description="Value of a sample relative to one of the smallest batch, in the middle of a run; null if no noise "
+        "scale was measured."
+    )
+    goodput: float | None = Field(description="Samples per second × efficiency.")
+    measured: bool = Field(
+        description="Whether the number of GPUs, and of samples on each, is within what was measured; for more "
+        "samples, seconds grow in proportion."
+    )
+
+
+class LeftPrediction(BaseModel):
+    """Expected remaining gain of a job; losses fall, metrics rise."""
+
+    level: float = Field(description="Current level of the job, without noise.")
+    gain: Interval = Field(description="Improvement from now to the end.")
+    measured: bool = Field(
+        description="Whether enough jobs of the application have ended to tell how far such predictions are off; if "
+        "not, the interval is as wide as other applications need, and `convergence` limits no job."
+    )
+
+
+class ClusterPrediction(BaseModel):
+    """Predictions for an application."""
+
+    workload: str
+    model: int = Field(description="Version of the model used.")
+    application: str
+    step: StepPrediction | None = Field(default=None, description="Null without `gpus` and `batch`.")
+    left: LeftPrediction | None = Field(default=None, description="Null without a learning curve.")
+
+
+def predict(layout: Layout, model: ClusterModel, query: Query) -> dict[str, Any]:
+    """What is expected of an application: the fields of ``ClusterPrediction``.
+
+    Raises:
+        InvalidInput: unknown or missing names, or numbers that can't be.
+    """
+    application = _application(model, _one(query, "application"), "application")
+    wanted = {"gpus", "batch"} & query.keys()
+    told = {"loss", "metric"} & query.keys()
+    if not wanted and not told:
+        raise invalid("/query/gpus", "must be given, with batch; or loss or metric, with until", None)
+    return {
+        "application": model.applications[application],
+        "step": _step(layout, model, application, query) if wanted else None,
+        "left": _left(model, application, query) if told else None,
+    }
+
+
+def _step(layout: Layout, model: ClusterModel, application: int, query: Query) -> StepPrediction:
+    if application >= model.measured:
+        known = ", ".join(model.applications[: model.measured])
+        raise invalid(
+            "/query/application", f"must be one of which steps were measured: {known}", query["application"][0]
+        )
+    gpus = _whole(query, "gpus", int(model.throughput.gpus[-1]))  # of more nothing is known: no table goes further
+    batch, packed = _number(query, "batch"), -(-gpus // int(model.throughput.node[0]))
+    nodes = _whole(query, "nodes", gpus) if "nodes" in query else packed
+    classes = {one.name: one for one in layout.spec.nodes}
+    name = _one(query, "node_class") if "node_class" in query else layout.spec.nodes[0].name
+    if name not in classes:
+        raise invalid("/query/node_class", f"must be one of {', '.join(classes)}", name)
+    others = query["beside"][0].split(";") if "beside" in query else []
+    beside = [_application(model, other, "beside") for other in others]
+    slower = np.array(slowdown(model.interference, application, beside))
+    place = Place(*(np.array(value) for value in (gpus, nodes, batch / gpus)))
+    mean, low, high = (float(part) for part in interval(model.throughput, application, place))
+    apart = np.hypot(np.log([mean / low, high / mean]), np.log(slower[0] / slower[1]))
+    mean *= float(slower[0]) / classes[name].speed
+    efficiency = model.efficiency(application, batch)
+    known_scale = bool(np.isfinite(efficiency))
+    return StepPrediction(
+        gpus=gpus,
+        nodes=nodes,
+        node_class=name,
+        batch=batch,
+        seconds=_interval(mean, mean * float(np.exp(-apart[0])), mean * float(np.exp(apart[1]))),
+        samples_per_second=batch / mean,
+        slowdown=float(slower[0]),
+        efficiency=efficiency if known_scale else None,
+        goodput=efficiency * batch / mean if known_scale else None,
+        measured=_within(model, application, place),
+    )
+
+
+def _within(model: ClusterModel, application: int, place: Place) -> bool:
+    low, high = model.throughput.local[application, [0, -1]] * (1 - ROUNDED, 1 + ROUNDED)
+    return bool(place.gpus <= model.throughput.largest[application] and low <= place.local <= high)
+
+
+def _left(model: ClusterModel, application: int, query: Query) -> LeftPrediction:
+    if {"loss", "metric"} <= query.keys():
+        raise invalid("/query/loss", "must not be given beside metric", query["loss"][0])
+    name = "metric" if "metric" in query else "loss"
+    points, until = _points(_one(query, name), name), _number(query, "until")
+    rises = name == "metric"
+    which = np.array([model.curve_class(model.applications[application], rises)])
+    sign = 1.0 if rises else -1.0
+    points = points[kept(len(points))]  # as of the curves that said how wide intervals are
+    seen, end = Seen(points[None, :, 0], sign * points[None, :, 1]), np.array([until])
+    found = ahead(model.curves, which, seen, end)
+    measured = bool(np.isfinite(found.half[0]))
+    level, gain, half = (float(part[0]) for part in (found if measured else parametric(seen, end)))
+    if not np.isfinite(gain):
+        raise invalid(f"/query/{name}", "must have four points at least: no curves like it are known", len(points))
+    return LeftPrediction(level=sign * level, gain=_interval(gain, gain - half, gain + half), measured=measured)
+
+
+def _interval(mean: float, low: float, high: float) -> Interval:
+    return Interval(mean=mean, low=low, high=high, level=LEVEL)
+
+
+def _one(query: Query, name: str) -> str:
+    values = query.get(name, [])
+    if len(values) != 1:
+        raise invalid(f"/query/{name}", "must be given once", [*values] or None)
+    return values[0]
+
+
+def _application(model: ClusterModel, name: str, parameter: str) -> int:
+    if name not in model.positions:
+        known: Sequence[str] = model.applications[:20]
+        raise invalid(f"/query/{parameter}", f"unknown application; known: {', '.join(known) or 'none'}", name)
+    return model.positions[name]
+
+
+def _number(query: Query, name: str) -> float:
+    text = _one(query, name)
+    value = _parsed(text)
+    if value is None or not 0 < value <= LARGEST:
+        raise invalid(f"/query/{name}", f"must be a number greater than 0, at most {LARGEST:,.0f}", text[:SHOWN])
+    return value
+
+
+def _whole(query: Query, name: str, most: int) -> int:
+    text = _one(query, name)
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:10]) <= most and len(text) <= 10):
+        raise invalid(f"/query/{name}", f"must be a whole number, 1 to {most:,}", text[:SHOWN])
+    return int(text)
+
+
+def _points(text: str, name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Iterations and values, [P, 2]."""
+    pairs = [[_parsed(part) for part in pair.split(":")] for pair in text.split(",")[: MOST_POINTS + 1]]
+    sound = all(len(pair) == 2 and None not in pair for pair in pairs) and len(pairs) <= MOST_POINTS
+    table = np.array(pairs, np.float64) if sound else np.zeros((0, 2))
+    if not sound or (table[:, 0] < 0).any() or (np.diff(table[:, 0]) <= 0).any():
+        accepted = f"must be iteration:value, up to {MOST_POINTS:,} times with ',' between them, iterations ascending"
+        raise invalid(f"/query/{name}", accepted, text[:SHOWN])
+    return table
+
+
+def _parsed(text: str) -> float | None:
+    try:
+        value = float(text) if "_" not in text else np.nan
+    except ValueError:
+        return None
+    return value if abs(value) <= 1e100 else None

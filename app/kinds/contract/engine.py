@@ -1,23 +1,159 @@
-"""The contract of a decision engine: how the service decides for workloads of one kind.
+"""The contract of decision engines: states, reports, decisions and drift."""
 
-What happens to a report is the same for all kinds and stands in ``app.runs``, from ``reporter`` on: it is numbered,
-compared with what is there, decided, written durably with its decision, and answered. An engine says what a report
-*is*, what is kept of a run between two reports, and what the answer is. States are never changed in place: a report
-that can't be written must leave no trace.
-"""
+from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple, NoReturn, Protocol
+from math import log, log1p
+from typing import Annotated, Any, Literal, NamedTuple, NoReturn, Protocol
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, Field
 
-from app.kinds.contract.drift import Residuals
 from app.kinds.contract.inputs import invalid
-from app.kinds.contract.member import Member
 from app.kinds.forecasting.answer import Coming
 from app.policies.artifact import Artifact
+
+# What a report says for and against a drift: how far what was measured is from what the domain model expects.
+#
+# A kind tells it by streams, each a quantity that may drift by itself: a user's load, a variant's seconds. Of every
+# stream it gives e-values, one for each of ``FACTORS``: how much likelier what came is if the quantity is that factor
+# beyond what the model tolerates, than at the bound of it. Their expectation is at most 1 as long as the model holds,
+# by whatever it tolerates; what is made of them over time, ``app.drift.detector``, needs no more of a kind.
+
+
+FACTORS = (1.2, 2.0, 1 / 1.2, 1 / 2.0)
+"""By which quantities may have drifted beyond what is tolerated: up, and down."""
+_LOGS = tuple(log(factor) for factor in FACTORS)
+_LITTLE_UP, _MUCH_UP, _LITTLE_DOWN, _MUCH_DOWN = _LOGS
+LEAST_VARIATION = 1e-9
+
+
+Chain = Sequence[Mapping[str, float]]
+"""Drifts, oldest first: of each the factors by stream, what is measured now over what was expected."""
+
+
+class Residual(NamedTuple):
+    """What a report says of one stream.
+
+    Attributes:
+        stream: its name, as users read it.
+        evidence: natural logs of the e-values, in the order of ``FACTORS``.
+        measured, expected: of which the drift's factor is the ratio, once both are summed over reports.
+    """
+
+    stream: str
+    evidence: tuple[float, float, float, float]
+    measured: float
+    expected: float
+
+
+class Reached(NamedTuple):
+    """What a report says of how good the decisions before it were, as users count it.
+
+    Attributes:
+        outcome: name of what is counted, the more the better; of an outcome that agents' reports tell.
+        total, number: the sum, and of how many, maybe none: their ratio over many reports is compared.
+    """
+
+    outcome: str
+    total: float
+    number: float
+
+
+class Residuals(NamedTuple):
+    """What a report says of streams.
+
+    Attributes:
+        streams: how many there are, be they spoken of here or not.
+        found: of those that the report says something of.
+        reached: None where the kind never says anything of that.
+    """
+
+    streams: int
+    found: Sequence[Residual]
+    reached: Reached | None = None
+
+
+def counted(stream: str, count: float, expected: float, variation: float, tolerated: float) -> Residual:
+    """Evidence of a count whose rate varies: negative binomial, Poisson where it does not.
+
+    Args:
+        expected: its mean under the model, above 0.
+        variation: squared coefficient of variation of the rate.
+        tolerated: factor by which the mean may be off, either way, at least 1.
+    """
+    spread = max(variation, LEAST_VARIATION)
+
+    def of(factor: float, logs: float) -> float:
+        bound = expected * (tolerated if factor > 1 else 1 / tolerated)
+        wider = log1p((factor - 1) * bound * spread / (1 + bound * spread))
+        return count * (logs - wider) - wider / spread
+
+    little_up, much_up, little_down, much_down = map(of, FACTORS, _LOGS)
+    return Residual(stream, (little_up, much_up, little_down, much_down), count, expected)
+
+
+def measured(stream: str, logs: float, number: int, spread: float, tolerated: float, ratio: float) -> Residual:
+    """Evidence of logarithms of what was measured over what was expected: normal.
+
+    Args:
+        logs: their sum.
+        number: how many there are.
+        spread: standard deviation of each, above 0.
+        tolerated: natural log of the factor by which all may be off together, either way, at least 0.
+        ratio: sum of what was measured over what was expected.
+    """
+    precision, up, down, half = 1 / (spread * spread), logs - number * tolerated, logs + number * tolerated, number / 2
+    evidence = (
+        precision * _LITTLE_UP * (up - half * _LITTLE_UP),
+        precision * _MUCH_UP * (up - half * _MUCH_UP),
+        precision * _LITTLE_DOWN * (down - half * _LITTLE_DOWN),
+        precision * _MUCH_DOWN * (down - half * _MUCH_DOWN),
+    )
+    return Residual(stream, evidence, ratio, float(number))
+
+
+# What a kind tells of a workload that is one of the jobs of another's: no kind need know any other.
+
+
+class Member(NamedTuple):
+    """A workload whose runs share something that is counted, with other jobs.
+
+    Attributes:
+        amounts: of what is shared that a run can have: whole numbers above 0, ascending, [A].
+        seconds: median of one iteration on each; not a number where no domain model tells it, [A].
+        spread: standard deviation of the log of what a run takes over that.
+        iterations: of a run.
+        run_seconds: what a run should take at most; infinite: it has no such target.
+        iteration_seconds: what each iteration should take at most; infinite: there is no such target.
+        weight: of these targets.
+    """
+
+    amounts: NDArray[np.int64]
+    seconds: NDArray[np.float64]
+    spread: float
+    iterations: int
+    run_seconds: float
+    iteration_seconds: float
+    weight: float
+
+    @property
+    def known(self) -> bool:
+        """Whether a domain model tells how long it takes."""
+        return bool(np.isfinite(self.seconds).all())
+
+
+# The contract of a decision engine: how the service decides for workloads of one kind.
+#
+# What happens to a report is the same for all kinds and stands in ``app.runs``, from ``reporter`` on: it is numbered,
+# compared with what is there, decided, written durably with its decision, and answered. An engine says what a report
+# *is*, what is kept of a run between two reports, and what the answer is. States are never changed in place: a report
+# that can't be written must leave no trace.
+
 
 Query = Mapping[str, list[str]]
 DEFAULT_ROLE = "default"
@@ -66,12 +202,12 @@ class Snapshot:
     revision: int
     problem: str = ""
     policies: Mapping[str, RolePolicy] = field(default_factory=dict)
-    shadow: "Shadow | None" = None
+    shadow: Shadow | None = None
     coming: Mapping[str, Coming] = field(default_factory=dict)
     members: Mapping[str, Member] = field(default_factory=dict)
     rule: str = ""
     stored_bytes: int = 0
-    compiled: "dict[str, CompiledWorkload]" = field(default_factory=dict, repr=False)
+    compiled: dict[str, CompiledWorkload] = field(default_factory=dict, repr=False)
 
     @property
     def answering(self) -> int | None:
@@ -226,3 +362,68 @@ class DecidedInRuns:
     def answer_states(self, compiled: CompiledWorkload, given: Sequence[Any], now: datetime) -> list[bytes]:  # noqa: ARG002
         """None: ``parse_state`` gives none."""
         return []
+
+
+# What the decisions of all kinds say; a kind's own model adds what is allocated, and its discriminator ``kind``.
+
+
+Source = Literal["agent", "heuristic", "guard", "fallback"]
+
+
+class Reason(BaseModel):
+    """Reason as a stable code and as text."""
+
+    code: str
+    text: str
+
+
+class DriftNotice(BaseModel):
+    """A quantity that deviates from the domain model."""
+
+    stream: str = Field(
+        description="Name of the drifting quantity, as defined by the kind.", examples=["seconds.resnet18"]
+    )
+    direction: Literal["up", "down"]
+    factor: float = Field(description="Measurements since it began over the domain model's expectation.")
+    iteration: int = Field(description="Report that revealed it.")
+    since: int = Field(description="Approximate iteration at which it began.")
+    at: datetime
+    statistic: float = Field(description="Statistic of the sequential test, which has reached the threshold.")
+    threshold: float = Field(
+        description="Divided by the number of streams: minimum mean number of reports between false alarms."
+    )
+    model: int | None = Field(description="Version of the domain model it deviates from.")
+    text: str
+
+
+Drifts = Annotated[
+    list[DriftNotice] | None,
+    Field(
+        description="Drift detected by this report; returned once.",
+        exclude_if=lambda found: found is None,
+    ),
+]
+
+
+class DecisionBase(BaseModel):
+    """The fields that the service itself, the client and the dashboard rely on."""
+
+    run: str | None = Field(description="The run; null if the state was given in full.")
+    workload: str
+    reported: int | None = Field(description="Last reported iteration; null before the first.")
+    iteration: int = Field(description="Iteration that this decision is for.")
+    noop: bool = Field(description="Whether nothing changes.")
+    source: Source = Field(
+        description="What decided: the promoted agent, a heuristic in its place, a guard that replaced the policy's "
+        "step, or a fallback after a failure."
+    )
+    agent: int | None = Field(description="Version of the promoted agent, if any.")
+    policy: str = Field(description="Name of the deciding policy.", examples=["dueling_double_dqn"])
+    reason: Reason
+    valid_for_iterations: int = Field(description="Number of iterations it is valid for; 0 once the run is complete.")
+    decided_at: datetime
+    drift: Drifts = None
+
+
+ADDED = ("drift",)
+"""Fields of decisions that are the service's own: no engine gives them, and they stand at the end if at all."""

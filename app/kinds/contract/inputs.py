@@ -1,8 +1,169 @@
-"""Input that a kind refuses, and what is read of it everywhere alike."""
+"""Errors of input by field, and the reading of JSON within limits."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+# How deeply JSON from outside may be nested, and that no object names a member twice: the same for every body.
+#
+# Decoders stop at depths of their own, or fail in the middle; what a kind reads is four levels deep at most. Of a
+# member that is named twice they take the last, and say nothing.
+
+
+DEEPEST = 64
+TOO_DEEP = f"must be nested at most {DEEPEST} levels deep"
+LISTED = 8
+"""Most steps of a pointer to what is too deep."""
+TWICE = "must be given once: it stands there twice"
+LONGEST_WALKED = 1 << 20
+"""Bytes of JSON that is walked through to find a place in it, some hundred times as slowly as it is read."""
+_STRINGS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_BRACKETS = bytes.maketrans(b"{}", b"[]")
+_OTHERS = bytes(set(range(256)) - set(b"[]{}"))
+_NAMES = re.compile(rb'"\s*+:')
+_TOKENS = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"|[\[\]{},:]', re.DOTALL)
+
+
+def too_deep(value: Any, above: int = 0) -> bool:
+    """Whether a decoded value, with so many levels ``above`` it, is nested more than ``DEEPEST`` levels deep."""
+    level = [value]
+    for _ in range(DEEPEST - above):
+        level = [
+            member
+            for each in level
+            if isinstance(each, (dict, list))
+            for member in (each.values() if isinstance(each, dict) else each)
+            if isinstance(member, (dict, list))
+        ]
+        if not level:
+            return False
+    return True
+
+
+def deep_place(text: bytes) -> str | None:
+    """JSON pointer to the field of a document that is nested too deeply; None where none is.
+
+    It takes any bytes, for it is asked why a decoder gave up; time is linear in their number. What is longer than
+    ``LONGEST_WALKED`` is pointed at as a whole.
+    """
+    if not _is_deep(text):
+        return None
+    if len(text) > LONGEST_WALKED:
+        return ""
+    return next((_pointer(path) for path, _ in _places(text) if len(path) > DEEPEST), None)
+
+
+def _is_deep(text: bytes) -> bool:
+    """Whether brackets may stand more than ``DEEPEST`` levels deep: told fast, level by level from the inside."""
+    if text.count(b"[") + text.count(b"{") <= DEEPEST:
+        return False
+    left = _STRINGS.sub(b"", text).translate(_BRACKETS, _OTHERS)
+    for _ in range(DEEPEST):
+        inner, left = left, left.replace(b"[]", b"")
+        if len(left) == len(inner):
+            break
+    return b"[]" in left or left.count(b"[") > DEEPEST  # others are never closed, which readers refuse
+
+
+def repeated_place(text: bytes, members: int = -1) -> str | None:
+    """JSON pointer to the first member of a document that its object names again; None where none does.
+
+    Of what is longer than ``LONGEST_WALKED`` the name alone is told, without the way to it.
+
+    Args:
+        members: that were read of it, as far as is known: see ``more_names``.
+    """
+    if not more_names(text, members):
+        return None
+    try:
+        json.loads(text, object_pairs_hook=_each_once)
+    except _NamedAgainError as error:
+        return _repeated(text) if len(text) <= LONGEST_WALKED else _pointer([error.name])
+    except (ValueError, RecursionError):
+        return None  # left to its reader
+    return None
+
+
+def more_names(text: bytes, members: int) -> bool:
+    """Whether JSON, or lines of it, may name more members than were read of it: told fast, and never missed."""
+    return text.count(b":") > members and len(_NAMES.findall(text)) > members
+
+
+class _NamedAgainError(Exception):
+    """An object names a member twice."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+def _each_once(pairs: Sequence[tuple[str, Any]]) -> None:
+    names = [name for name, _ in pairs]
+    if len(set(names)) < len(names):
+        raise _NamedAgainError(Counter(names).most_common(1)[0][0])
+
+
+def _repeated(text: bytes) -> str | None:
+    known: list[set[str]] = []  # names of the open objects, the outermost first
+    for path, opened in _places(text):
+        if opened:
+            known[len(path) - 1 :] = [set()]
+        elif path[-1] in known[len(path) - 1]:
+            return _pointer(path)
+        else:
+            known[len(path) - 1].add(str(path[-1]))
+    return None
+
+
+def _places(text: bytes) -> Iterator[tuple[list[str | int], bool]]:
+    """The way to each list and object as it opens, and to each member of an object: the same list, as it changes."""
+    path: list[str | int] = []
+    word = ""
+    for found in _TOKENS.finditer(text):
+        token = found[0]
+        if token in (b"[", b"{"):
+            path.append(0 if token == b"[" else "")
+            yield path, True
+        elif token in (b"]", b"}"):
+            del path[-1:]
+        elif token == b"," and path and isinstance(path[-1], int):
+            path[-1] += 1
+        elif token == b":" and path and isinstance(path[-1], str):
+            path[-1] = word
+            yield path, False
+        elif len(token) > 1:
+            word = _unescaped(found[1])
+
+
+def _unescaped(name: bytes) -> str:
+    try:
+        return str(json.loads(b'"%b"' % name)) if b"\\" in name else name.decode("utf-8", "replace")
+    except ValueError:
+        return name.decode("utf-8", "replace")
+
+
+def _pointer(path: Sequence[str | int]) -> str:
+    """Up to the innermost name, and not too long."""
+    names = max((place for place, step in enumerate(path) if isinstance(step, str) and step), default=-1)
+    steps = path[: min(names + 1, LISTED)]
+    return "".join("/" + str(step)[:80].replace("~", "~0").replace("/", "~1") for step in steps)
+
+
+# Input that a kind refuses, and what is read of it everywhere alike.
+
 
 MOST_ERRORS = 100
 """So many of the errors in one input are told, and how many more there are."""
@@ -118,3 +279,158 @@ def of_query(refused: InvalidInput, parameters: Mapping[str, str]) -> InvalidInp
         _, part, *rest = issue.pointer.split("/")
         issues.append(issue._replace(pointer="/".join(["/query", parameters.get(part, part), *rest])))
     return InvalidInput(issues)
+
+
+# Text that programs read: times, names and values of what was given. Figures for people: ``app.charts.text``.
+
+
+MAXIMUM_NAME = 255
+
+
+def timestamp(now: datetime) -> str:
+    """RFC 3339, UTC, to the millisecond."""
+    return now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def name_issue(name: str) -> FieldIssue | None:
+    """What is wrong with an execution's identifier; any printable Unicode is accepted."""
+    if name and len(name) <= MAXIMUM_NAME and name.isprintable():
+        return None
+    return FieldIssue("/execution", f"must be 1 to {MAXIMUM_NAME} printable characters", printable(name[:80]))
+
+
+def printable(text: str) -> str:
+    """Text that can be written as UTF-8 and stored: what can't is replaced."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+def plain(value: Any) -> Any:
+    """A value that JSON can carry: not-a-number and infinities as words."""
+    if isinstance(value, (float, np.floating)):
+        number = float(value)
+        return number if np.isfinite(number) else str(number)
+    return printable(value) if isinstance(value, str) else value
+
+
+# The contract of a format, and what it yields.
+#
+# A reader takes the body's lines, many at a time, or its pieces, and yields executions one by one, in order, holding
+# one at a time: either ``Sample`` with checked data, or ``Refused`` with the reason. It raises ``InvalidInput`` only
+# for what makes the whole upload unreadable.
+
+
+_FILLED = re.compile(rb"^[ \t\r\f\v]*+[^\s][^\n]*+", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """Lines of a body that were left out for one reason.
+
+    Attributes:
+        field: the column that is wrong; empty for a whole line.
+        reason: what would have been accepted.
+        count: how many lines.
+        lines: the numbers of the first of them, counting from 1.
+    """
+
+    field: str
+    reason: str
+    count: int
+    lines: tuple[int, ...]
+
+
+class Sample(NamedTuple):
+    """An execution that may be stored.
+
+    Attributes:
+        execution: its identifier.
+        line: where it begins.
+        data: as it is stored.
+        iterations: how many it has; of a trace, how many tasks.
+        digest: of what it says: the same again has the same.
+        summary: what lists tell of it, JSON: fields of ``ExecutionRead``.
+        lacks: sentences on what its source does not say.
+        warnings: what looks wrong in it, or was mended.
+        skipped: lines that were left out of it, as was asked for.
+    """
+
+    execution: str
+    line: int
+    data: bytes
+    iterations: int
+    digest: str
+    summary: Mapping[str, Any]
+    lacks: tuple[str, ...] = ()
+    warnings: tuple[FieldIssue, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+
+
+def tabular(execution: str, line: int, data: NDArray[np.float64], summary: Mapping[str, Any]) -> Sample:
+    """An execution that is a table, [n, C]."""
+    stored = data.astype("<f8", copy=False).tobytes()
+    return Sample(execution, line, stored, len(data), hashlib.sha256(stored).hexdigest(), summary)
+
+
+class Refused(NamedTuple):
+    """An execution of which nothing may be kept."""
+
+    execution: str
+    line: int
+    issue: FieldIssue
+
+    def cut(self) -> Refused:
+        """The same, with no more of what was sent than is told."""
+        pointer, message, value = self.issue
+        value = value[:LONGEST_SHOWN] if isinstance(value, str) else value
+        issue = FieldIssue(pointer[:LONGEST_SHOWN], message[:LONGEST_SHOWN], value)
+        return Refused(self.execution[:LONGEST_SHOWN], self.line, issue)
+
+
+def filled(block: bytes, before: int) -> Iterator[tuple[int, bytes]]:
+    """The lines of a block that aren't blank, with their numbers.
+
+    Blank ones cost next to nothing: a thousand of them may have been packed in a byte.
+
+    Args:
+        before: how many lines came before the block.
+    """
+    if block.isspace():
+        return
+    number, at = before + 1, 0
+    for found in _FILLED.finditer(block):
+        number += block.count(b"\n", at, found.start())
+        at = found.start()
+        yield number, found[0]
+
+
+class Reader(Protocol):
+    """Reads executions from a body."""
+
+    def read(self, blocks: Iterator[bytes]) -> Iterator[Sample | Refused]:
+        """Executions in order.
+
+        Args:
+            blocks: each one or more whole lines, without the end of the last; or pieces, where a format isn't read by
+                lines.
+        """
+
+
+# What is stored, and is found not to fit its model any more.
+
+
+class BrokenRow(ValueError):
+    """What is stored can't be read; the message says what, and names every offending field."""
+
+
+@contextmanager
+def stored(what: str) -> Iterator[None]:
+    """What fails validation within was stored, and is no fault of the caller's.
+
+    Raises:
+        BrokenRow: it did fail; ``what`` says of which row.
+    """
+    try:
+        yield
+    except ValidationError as error:
+        fields = "; ".join(f"/{'/'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
+        raise BrokenRow(f"{what} is broken as it is stored: {fields}") from error

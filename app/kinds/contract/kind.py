@@ -1,25 +1,134 @@
 """The contract of a kind: what Steward needs to register, sample, decide and show workloads of one kind.
 
 A kind is a package that keeps three things apart: what a launcher reports and receives (the *system interface*), the
-workload's spec (the *configuration*), and what a policy sees, does and is paid for (the *representation*). It exports
-one object, ``KIND``, that is found by the entry-point group ``steward.kinds``; its other half, which learns, is
-``workers.kinds.contract.LearnedKind``. Nothing here knows HTTP or SQL. ``tests/contracts/test_kind.py`` runs over every
-registered kind with the examples that the kind itself gives.
+workload's spec (the *configuration*), and what a policy sees, does and is rewarded for (the *representation*). It
+exports one object, ``KIND``, which is found by the entry-point group ``steward.kinds``; its other half, which learns,
+is ``workers.kinds.contract.LearnedKind``. Nothing here knows HTTP or SQL. ``tests/contracts/test_kind.py`` runs over
+every registered kind with the examples that the kind itself gives.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.kinds.contract.engine import DecisionEngine, Query
-from app.kinds.contract.member import Member
-from app.kinds.contract.run_outcome import Ended, Judgement
+from app.charts.text import MONEY, currency, number
+from app.kinds.contract.engine import DecisionEngine, Member, Query
 from app.kinds.contract.samples import SampleCodec
-from app.kinds.contract.terms import Terms
 from app.kinds.contract.views import Views
-from app.kinds.forecasting.forecaster import Forecaster
+from app.kinds.forecasting.answer import Forecaster
 from app.policies.artifact import Artifact
+
+# Outcomes of runs: whether a run meets its targets while it runs, and whether it met them when it has finished.
+#
+# A kind judges, since it knows what its targets mean: each decision carries a risk in words while the run goes on
+# (``Answered.risk``), and ``Kind.judge`` judges a run that has finished. The service adds what holds for all kinds: a
+# failed or cancelled run never met its targets, and a run that does not report is stale.
+
+
+RunOutcome = Literal["on_track", "at_risk", "stale", "met", "missed", "failed", "cancelled", "completed"]
+LIVE: tuple[RunOutcome, ...] = ("on_track", "at_risk")
+"""Outcomes that are stored while a run goes on; `stale` is derived when a run is read."""
+DEFAULT_PROBABILITY = 0.5
+"""Of meeting a target, below which a run is at risk where the target requires none."""
+
+
+class Ended(NamedTuple):
+    """A run that has finished.
+
+    Attributes:
+        start: the body it was started with.
+        decision: its last one, as stored.
+        state: after its last report, as its engine has it.
+        reports: its reports in order, as stored.
+    """
+
+    start: Mapping[str, Any]
+    decision: Mapping[str, Any]
+    state: Any
+    reports: Sequence[Mapping[str, Any]]
+
+
+class Judgement(NamedTuple):
+    """Whether a finished run met its targets, with the reason; `met` is None where there is no target to judge by."""
+
+    met: bool | None
+    reason: str
+
+
+def in_time(late: int, due: int, what: str) -> Judgement:
+    """The judgement of a run of which ``due`` tasks or jobs (``what``) had a deadline, and ``late`` missed it."""
+    if not due:
+        return Judgement(None, f"no {what} had a deadline")
+    word = what if due == 1 else f"{what}s"
+    return Judgement(not late, f"{due - late:,} of {due:,} {word} with a deadline ended in time")
+
+
+# Terms: the targets, weights and prices that an agent was trained for, and between which bounds its verdict holds.
+
+
+RATIOS = (0.9, 1.1)
+"""Lowest and highest price or weight, as a ratio to what it was in the training."""
+
+
+class Term(NamedTuple):
+    """A number that agents are trained for, and the lowest and the highest that they are judged on.
+
+    Attributes:
+        untrainable: what answers while a workload has this term, for which no agent can be trained, and what to do to
+            have agents again; empty where agents can be trained for it.
+    """
+
+    value: float
+    low: float
+    high: float
+    untrainable: str = ""
+
+
+Terms = Mapping[str, Term]
+"""By name, in words: "price of gpus"."""
+
+
+def around(value: float, ratios: tuple[float, float] = RATIOS) -> Term:
+    """A term whose bounds are ratios to its value."""
+    return Term(value, ratios[0] * value, ratios[1] * value)
+
+
+def priced(prices: Mapping[str, float], weights: Mapping[str, float]) -> Terms:
+    """The terms of a spec that has prices and weights, by name."""
+    priced = {f"price of {name}": around(value) for name, value in prices.items()}
+    return priced | {f"weight of {name}": around(value) for name, value in weights.items()}
+
+
+def left(trained: Mapping[str, Sequence[Any]], present: Terms) -> list[str]:
+    """What has left the bounds of a training, in words.
+
+    Args:
+        trained: terms as they were in the training, or value, low and high of each, by name.
+        present: as they are now.
+    """
+    gone = [f"it was trained for a {name}, which is gone" for name in trained if name not in present]
+    return [*gone, *(text for name, term in present.items() if (text := _left(name, trained.get(name), term)))]
+
+
+def _left(name: str, known: Sequence[Any] | None, term: Term) -> str:
+    if known is None:
+        return f"the {name} is {number(term.value, 4)}, and it was trained for none"
+    value, low, high = known[:3]
+    if low <= term.value <= high:
+        return ""
+    return f"the {name} is {number(term.value, 4)}, and it was trained for {number(value, 4)}"
+
+
+# The contract of a kind: what Steward needs to register, sample, decide and show workloads of one kind.
+#
+# A kind is a package that keeps three things apart: what a launcher reports and receives (the *system interface*), the
+# workload's spec (the *configuration*), and what a policy sees, does and is paid for (the *representation*). It exports
+# one object, ``KIND``, that is found by the entry-point group ``steward.kinds``; its other half, which learns, is
+# ``workers.kinds.contract.LearnedKind``. Nothing here knows HTTP or SQL. ``tests/contracts/test_kind.py`` runs over
+# every registered kind with the examples that the kind itself gives.
 
 
 class RunStart(BaseModel):
@@ -244,3 +353,22 @@ class Kind(Protocol):
     def judge(self, compiled: Any, run: Ended) -> Judgement:
         """Whether a run that has finished met its targets; ``compiled`` is the workload as it stands now."""
         ...
+
+
+# What users count of a policy's episodes, in units of their own: runs late, and by how much; hours, money, changes.
+
+
+class Outcome(NamedTuple):
+    """One quantity, of which means over episodes are shown.
+
+    Attributes:
+        name: what reports call it.
+        unit: of its amounts; ``SHARE``: a part of 1, shown in per cent; ``MONEY``: in the currency of all prices.
+    """
+
+    name: str
+    unit: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """Its name and unit as reports store them, with the currency of the time in place of ``MONEY``."""
+        return {"name": self.name, "unit": currency() if self.unit == MONEY else self.unit}

@@ -7,9 +7,8 @@ from typing import Any, TypeVar
 import msgspec
 from pydantic import BaseModel
 
-from app.kinds.contract.inputs import invalid
-from app.kinds.contract.json_samples import first_issue
-from app.kinds.contract.nesting import TOO_DEEP, deep_place
+from app.kinds.contract.inputs import TOO_DEEP, deep_place, invalid
+from app.kinds.contract.row_reading import first_issue
 
 LONGEST_NAMED = 1 << 15
 """Bytes of the longest body that is read again to name each field that is wrong."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from app.charts.figure import Figure
+from app.charts.figures import Figure
 
 T = TypeVar("T")
 MOST_STEPS = 300

@@ -13,12 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.kinds.contract.drift import Reached, Residual, Residuals, counted, measured
-from app.kinds.inference.forecast import VARIATION, usual_rate
+from app.kinds.contract.engine import Reached, Residual, Residuals, counted, measured
 from app.kinds.inference.layout import Layout
-from app.kinds.inference.model import ServiceModel
-from app.kinds.inference.queue.ledger import Ledger
-from app.kinds.inference.queue.report import EncodedReport
+from app.kinds.inference.model import VARIATION, ServiceModel, usual_rate
+from app.kinds.inference.report import EncodedReport, Ledger
 
 TOLERATED = 1.1
 WANDERING, USUAL, LONG = 0.02, 0.5, 30  # the last two by three days of a public load: no notice on an ordinary day

@@ -2,26 +2,21 @@
 
 from collections.abc import Sequence
 
-from app.kinds.contract.kind import Description, Parameter, Prediction, TrainingOptions
-from app.kinds.contract.run_outcome import Ended, Judgement
-from app.kinds.contract.terms import Terms, priced
+from app.kinds.contract.kind import Description, Ended, Judgement, Parameter, Prediction, Terms, TrainingOptions, priced
 from app.kinds.contract.views import Views
-from app.kinds.forecasting.forecaster import Forecaster, read
-from app.kinds.inference import outcome
-from app.kinds.inference.adaptive import ALGORITHM
-from app.kinds.inference.change import InferencePatch, changed
-from app.kinds.inference.decisions.engine import InferenceEngine
-from app.kinds.inference.decisions.schemas import InferenceDecision, InferenceStart
+from app.kinds.forecasting.answer import Forecaster, read
+from app.kinds.inference import views as outcome
+from app.kinds.inference.awarding import roles
+from app.kinds.inference.decide import InferenceEngine
+from app.kinds.inference.engine import InferenceDecision, InferenceStart
 from app.kinds.inference.example import EXAMPLE
+from app.kinds.inference.heuristics import ALGORITHM
 from app.kinds.inference.layout import Layout
-from app.kinds.inference.model import ServiceModel
-from app.kinds.inference.per_user import roles
+from app.kinds.inference.model import PARAMETERS, BatchPrediction, ServiceModel, predict
 from app.kinds.inference.policies import check, load
-from app.kinds.inference.prediction import PARAMETERS, BatchPrediction, predict
-from app.kinds.inference.queue.report import InferenceReport
-from app.kinds.inference.samples.codec import InferenceSamples
-from app.kinds.inference.samples.schemas import InferenceExecution
-from app.kinds.inference.spec import InferenceSpec
+from app.kinds.inference.report import InferenceReport
+from app.kinds.inference.samples.codec import InferenceExecution, InferenceSamples
+from app.kinds.inference.spec import InferencePatch, InferenceSpec, changed
 from app.kinds.inference.views import InferenceViews
 from app.policies.artifact import Artifact
 

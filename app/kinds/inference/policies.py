@@ -1,10 +1,24 @@
-"""Artifacts of kind ``inference``: policies of the shared families and its own, for all users or several by role."""
+"""Artifacts of agents of kind `inference`, and how they act."""
 
 from __future__ import annotations
 
-from app.kinds.inference.adaptive import AdaptivePlanner
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.contract.engine import DEFAULT_ROLE, Snapshot
+from app.kinds.contract.policy import Policy
+from app.kinds.inference.awarding import Together, layouts
+from app.kinds.inference.decisions.decide import Chooser
+from app.kinds.inference.drift import Watch
+from app.kinds.inference.dynamics import Projector
+from app.kinds.inference.heuristics import BASELINES, OFFERING, WITHOUT_MODEL, AdaptivePlanner
 from app.kinds.inference.layout import Layout
-from app.kinds.inference.per_user import layouts
+from app.kinds.inference.model import ServiceModel
+from app.kinds.inference.queue.state import Fleet, RunState
+from app.kinds.inference.report import Durations, Ledger
 from app.policies import artifact
 from app.policies.artifact import SHARED, Artifact, Families
 from app.policies.base import IncompatibleArtifact
@@ -45,3 +59,89 @@ def part(made: Artifact, role: str) -> Artifact:
     if made.roles and role not in made.roles:
         raise IncompatibleArtifact(f"it has no policy of role {role!r}; it has {', '.join(made.roles)}")
     return made.roles.get(role, made)
+
+
+# What a workload's decisions rest on: its servers, what batches are expected to take, and who chooses.
+
+
+class Responder(NamedTuple):
+    """Who answers, its source in decisions, and where something failed, what."""
+
+    chooser: Chooser
+    source: str
+    failure: str = ""
+
+
+class Compiled:
+    """A snapshot ready to decide with.
+
+    Attributes:
+        projector: what the domain model expects.
+        version: of the agent that answers; of several, the newest.
+        watch: tells how far reports are from the domain model; None without one.
+        heuristic: answers where no agent does.
+        responder: answers.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.layout: Layout = snapshot.layout
+        model: ServiceModel | None = snapshot.model
+        self.fleet = Fleet(self.layout)
+        self.watch = None if model is None else Watch(self.layout, model)
+        self._rule: Policy = self.rules[snapshot.rule or next(iter(self.rules))]
+        self._offering: Policy = WITHOUT_MODEL if model is None else OFFERING
+        self.projector = Projector.of(self.layout, model)
+        self._durations: Durations | None = None if self.seconds is None else self.seconds.tolist()
+        self.heuristic = Chooser(self.projector, self.fleet, self._rule)
+        self.version = snapshot.answering
+        self.responder = self._responder()
+
+    @property
+    def rules(self) -> Mapping[str, Policy]:
+        """All by name, the default one first; without a domain model the one that needs none."""
+        if self.snapshot.model is None:
+            return {WITHOUT_MODEL.name: WITHOUT_MODEL}
+        return {rule.name: rule for rule in BASELINES}
+
+    def _responder(self) -> Responder:
+        snapshot, roles = self.snapshot, layouts(self.layout)
+        problems = {one.problem for one in snapshot.policies.values() if one.problem} or {snapshot.problem} - {""}
+        if problems:
+            failure = f"{'; '.join(sorted(problems))}; {self._rule.name} answers"
+            return Responder(self.heuristic, "fallback", failure)
+        made = {role: found.artifact for role, found in snapshot.policies.items() if role in roles}
+        if snapshot.artifact is not None:
+            made.setdefault(DEFAULT_ROLE, snapshot.artifact)
+        chosen = {role: artifact for role, artifact in made.items() if artifact is not None and role in roles}
+        return Responder(self.chooser(chosen), "agent") if chosen else Responder(self.heuristic, "heuristic")
+
+    def chooser(self, artifacts: dict[str, Artifact]) -> Chooser:
+        """Who chooses by these policies, by role; where a role has none, a heuristic offers."""
+        policies = {role: part(artifact, role).policy for role, artifact in artifacts.items()}
+        one = self.layout.spec.policies == "one"
+        policy = policies[DEFAULT_ROLE] if one else Together(self.layout, policies, self._offering)
+        return Chooser(self.projector, self.fleet, policy)
+
+    def consulted(self, artifact: Artifact) -> Chooser:
+        """Who chooses by one agent in every role that it was made for."""
+        return self.chooser(
+            {role: artifact for role in layouts(self.layout) if not artifact.roles or role in artifact.roles}
+        )
+
+    @property
+    def seconds(self) -> NDArray[np.float64] | None:
+        """That batches are expected to take, [C, V, K]; None without a domain model."""
+        return self.projector.seconds
+
+    def expected(self) -> dict[str, dict[str, list[float]]] | None:
+        """Seconds that batches are expected to take, by class, variant and size; None without a domain model."""
+        if self.seconds is None:
+            return None
+        variants, table = self.layout.variants, self.seconds.tolist()
+        rows = [dict(zip(variants, of_class, strict=True)) for of_class in table]
+        return dict(zip(self.layout.servers, rows, strict=True))
+
+    def ledger(self, state: RunState) -> Ledger:
+        """The queues and servers of a run's state, to be advanced."""
+        return Ledger(self.layout, self.fleet, self._durations, state)

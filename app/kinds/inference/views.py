@@ -1,4 +1,4 @@
-"""What pages show of model serving: requests that came and waited, which variants answered, quality for each user."""
+"""Pages of kind `inference`, and how runs ended."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from app.charts.figure import Figure
-from app.charts.response import Fitted, responses
-from app.charts.spans import counts, courses
+from app.charts.figures import Figure, Fitted, responses
 from app.charts.text import number
-from app.kinds.contract.fit_errors import errors
+from app.charts.timeline import counts, courses
+from app.kinds.contract.kind import Ended, Judgement
+from app.kinds.contract.samples import errors
 from app.kinds.contract.views import Fact, Learnt, Shown, Views
-from app.kinds.inference.decisions.compiled import Compiled
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
+from app.kinds.inference.policies import Compiled
 
 Json = Mapping[str, Any]
 Course = list[tuple[float, float]]
@@ -126,3 +126,29 @@ def _each(shown: Shown, field: str) -> dict[str, Course]:
         for user, value in sorted(step.decision.get(field, {}).items()):  # in the order, and so the colours, of counts
             found.setdefault(user, []).append((step.report["at"], float(value)))
     return found
+
+
+# What it means for model serving to be at risk, and to have met its targets: the quality of answers to each user.
+
+
+GOOD = 0.5
+"""Mean quality of a user's recent answers, of 1 at best, from which on they are good enough."""
+
+
+def risk(users: Sequence[str], qualities: Sequence[float]) -> str:
+    """Why answers are not good enough, by user [U]; empty where they are."""
+    if min(qualities, default=1.0) >= GOOD:
+        return ""
+    poor = [f"{user} {quality:.2f}" for user, quality in zip(users, qualities, strict=True) if quality < GOOD]
+    return f"mean quality of recent answers below {GOOD:g}: {', '.join(poor)}"
+
+
+def judge(run: Ended) -> Judgement:
+    """By the qualities that stand at the end."""
+    quality = run.decision.get("quality")
+    if not quality or run.decision.get("reported") is None:
+        return Judgement(None, "nothing was reported")
+    poor = risk(list(quality), list(quality.values()))
+    return Judgement(
+        not poor, poor or f"mean quality of recent answers at least {min(quality.values()):.2f} for every user"
+    )

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from app.kinds.contract.kind import Example
-from app.kinds.iterative.change import EXAMPLE as PATCH
+from app.kinds.iterative.spec import EXAMPLE as PATCH
 
 SPEC: dict[str, Any] = {
     "name": "resnet18",

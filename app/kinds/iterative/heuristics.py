@@ -1,8 +1,10 @@
-"""The classic policies: the fallback of every decision, and the baselines of every agent."""
+"""Heuristics of kind `iterative`, and the guard that bounds every policy."""
+
+from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,12 +12,12 @@ from numpy.typing import NDArray
 from app.kinds.contract.policy import Choice, Situation
 from app.kinds.iterative.announced import announced, remaining
 from app.kinds.iterative.chance import asked, assured_outlook, chances
-from app.kinds.iterative.observation import everywhere, outlook, reachable
-from app.kinds.iterative.preferences import reference_cost
+from app.kinds.iterative.moves import action_towards
+from app.kinds.iterative.observation import everywhere, outlook, reachable, reference_cost
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.spec import SECONDS
 from app.kinds.iterative.state import State, begin, member_weights
-from app.kinds.iterative.step import action_towards
+from app.policies.base import Arrays, IncompatibleArtifact
 
 Array = NDArray[Any]
 BAND = (0.85, 1.0)  # of the target: below it the threshold rule gives back, above it adds
@@ -333,3 +335,38 @@ def apply(rule: Heuristic, situation: Situation) -> Choice:
     values[np.arange(len(values)), choice.action] = np.inf
     values = np.where(required[:, None], assured.values, values)
     return Choice(np.where(required, assured.action, choice.action), values)
+
+
+# A heuristic as a publishable policy.
+
+
+@dataclass(frozen=True)
+class HeuristicPolicy:
+    """The heuristic that ``config["heuristic"]`` names."""
+
+    config: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The heuristic's name."""
+        return str(self.config["heuristic"])
+
+    @property
+    def arrays(self) -> Arrays:
+        """None: a rule has no numbers."""
+        return {}
+
+    @classmethod
+    def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:
+        """Look the heuristic up.
+
+        Raises:
+            IncompatibleArtifact: there is no heuristic of that name.
+        """
+        if config.get("heuristic") not in HEURISTICS or arrays:
+            raise IncompatibleArtifact(f"no heuristic is called {config.get('heuristic')!r}")
+        return cls(config)
+
+    def act(self, situation: Situation) -> Choice:
+        """Apply the rule."""
+        return HEURISTICS[self.name].act(situation)

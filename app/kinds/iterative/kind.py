@@ -4,31 +4,25 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.charts.text import number
-from app.kinds.contract.engine import DEFAULT_ROLE
-from app.kinds.contract.kind import Description, Parameter, Prediction, TrainingOptions
-from app.kinds.contract.member import Member
-from app.kinds.contract.run_outcome import Ended, Judgement
-from app.kinds.contract.terms import Terms
+from app.kinds.contract.engine import DEFAULT_ROLE, Member
+from app.kinds.contract.kind import Description, Ended, Judgement, Parameter, Prediction, Terms, TrainingOptions
 from app.kinds.contract.views import Views
-from app.kinds.forecasting.forecaster import Forecaster
-from app.kinds.iterative import outcome, prediction
-from app.kinds.iterative.change import IterativePatch, changed
+from app.kinds.forecasting.answer import Forecaster
+from app.kinds.iterative import prediction
+from app.kinds.iterative import prediction as outcome
 from app.kinds.iterative.decisions.compiled import Compiled
 from app.kinds.iterative.decisions.engine import IterativeEngine
-from app.kinds.iterative.decisions.query import PARAMETERS
-from app.kinds.iterative.decisions.report import IterationReport
-from app.kinds.iterative.decisions.schemas import Decision
-from app.kinds.iterative.decisions.start import IterationRunStart
 from app.kinds.iterative.example import EXAMPLE
 from app.kinds.iterative.heuristics import HEURISTICS
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.member import member
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.policies import artifact
-from app.kinds.iterative.samples.codec import IterationSamples
-from app.kinds.iterative.samples.schemas import ExecutionRead
-from app.kinds.iterative.spec import IterativeSpec, Metric
-from app.kinds.iterative.views.views import IterativeViews
+from app.kinds.iterative.projection import member
+from app.kinds.iterative.query import PARAMETERS
+from app.kinds.iterative.report import Decision, IterationReport, IterationRunStart
+from app.kinds.iterative.samples import ExecutionRead, IterationSamples
+from app.kinds.iterative.spec import IterativePatch, IterativeSpec, Metric, changed
+from app.kinds.iterative.views import IterativeViews
 from app.policies.artifact import Artifact
 
 

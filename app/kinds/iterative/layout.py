@@ -1,4 +1,4 @@
-"""Spaces, names and scales of an ``iterative`` workload, derived once from its spec."""
+"""What each entry of an observation is, derived from the spec alone."""
 
 from __future__ import annotations
 
@@ -6,17 +6,49 @@ import itertools
 import math
 from collections.abc import Mapping
 from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.contract.inputs import LARGEST_NUMBER, FieldIssue, InvalidInput
-from app.kinds.iterative.observation_names import observation_names
 from app.kinds.iterative.spec import SECONDS, Spec
 
 if TYPE_CHECKING:
     from gymnasium import spaces
+
+
+# What each entry of an observation is, derived from the spec alone.
+
+
+AHEAD = 4
+"""Coming iterations that an observation describes."""
+
+
+def observation_names(spec: Spec) -> tuple[str, ...]:
+    """Names of the entries of an observation, [D], in their order; a policy reads no workload with others."""
+    targeted = [m for m in spec.metrics if m.target is not None]
+    actions = prod(2 * r.max_steps + 1 for r in spec.resources)
+    return (
+        *(f"allocation.{r.name}" for r in spec.resources),
+        *(f"measured.{m.name}" for m in targeted),
+        *(f"left.{m.name}" for m in targeted if m.scope == "run"),
+        *(f"effect.{m.name}" for m in spec.metrics),
+        "progress",
+        *(f"feature.{f.name}" for f in spec.features),
+        *(f"target.{m.name}" for m in targeted),
+        "weight.sla",
+        "weight.cost",
+        "weight.change",
+        *(f"price.{r.name}" for r in spec.resources),
+        *(f"length.{ahead}" for ahead in range(AHEAD)),
+        *(f"scaling.{ahead}" for ahead in range(AHEAD)),
+        *(f"advice.{action}" for action in range(actions)),
+    )
+
+
+# Spaces, names and scales of an ``iterative`` workload, derived once from its spec.
 
 
 class Layout:

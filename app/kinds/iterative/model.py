@@ -1,17 +1,85 @@
-"""The exported domain model of an ``iterative`` workload: a table, which needs no estimator to be read."""
+"""The domain model of kind `iterative`: tables, members and the log that it is drawn from."""
+
+from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.contract.inputs import IncompatibleModel
-from app.kinds.iterative.feature_grid import Point, locate
 from app.kinds.iterative.layout import Layout
 from app.kinds.tensors import read_json, read_tensors, written
+
+# Where features stand among a table's nodes: the corners of the box around them, for linear interpolation.
+
+
+Array = NDArray[Any]
+Indices = NDArray[np.integer]
+TINY = 1e-30  # what sums are at least, so that they have a logarithm
+
+
+class Point(NamedTuple):
+    """B rows of features among the feature cells of a table, J corners each.
+
+    Attributes:
+        cells: [J, B].
+        weights: of the corners, summing to 1, [J, B]; None where there is one corner.
+    """
+
+    cells: Indices
+    weights: Array | None = None
+
+
+def locate(nodes: Sequence[Array], features: Array) -> Point:
+    """Where ``features`` [B, F] stand among ascending ``nodes`` by feature; beyond the outer ones: there.
+
+    Distances are those of the logarithm where all nodes are greater than 0.
+    """
+    cells = np.zeros((1, len(features)), np.intp)
+    weights = np.ones((1, len(features)))
+    for column, known in enumerate(nodes):
+        if len(known) == 1:
+            continue
+        place = _place(known, features[:, column])
+        low = np.minimum(place.astype(np.intp), len(known) - 2)
+        share = place - low
+        cells = np.concatenate([cells * len(known) + low, cells * len(known) + low + 1])
+        weights = np.concatenate([weights * (1 - share), weights * share])
+    return Point(cells, weights if len(cells) > 1 else None)
+
+
+def _place(nodes: Array, values: Array) -> Array:
+    """Position among ``nodes`` as a fractional index, [B]."""
+    inside, known = np.minimum(np.maximum(values, nodes[0]), nodes[-1]), nodes
+    if nodes[0] > 0:
+        inside, known = np.log(inside), np.log(nodes)
+    return np.interp(inside, known, np.arange(len(nodes)))
+
+
+def blended(values: Sequence[Array], weights: Array | None, *, logs: bool) -> Array:
+    """``values`` at each corner, [..., B], weighted by ``weights`` [J, B]: as they are if ``logs``, else their logs."""
+    if weights is None:
+        return values[0]
+    if logs:
+        return weighted(values, weights)
+    return np.exp(weighted([np.log(np.maximum(value, TINY)) for value in values], weights))
+
+
+def weighted(values: Sequence[Array], weights: Array) -> Array:
+    """Σ of ``values`` [..., B] times ``weights`` [J, B]."""
+    total: Array = values[0] * weights[0]
+    for value, weight in zip(values[1:], weights[1:], strict=True):
+        total += value * weight
+    return total
+
+
+# The exported domain model of an ``iterative`` workload: a table, which needs no estimator to be read.
+
 
 Floats = NDArray[np.float64]
 UNINFORMED_EFFECT_SD = 2.0
@@ -168,3 +236,41 @@ def _guess(layout: Layout) -> Floats:
     per_run = np.array([m.scope == "run" for m in layout.spec.metrics])
     targets = np.nan_to_num(layout.targets, nan=1.0)
     return np.log(np.where(per_run, targets / layout.iterations, targets))
+
+
+# A logged run: what was allocated and measured, whoever decided it.
+
+
+class Log(NamedTuple):
+    """One run of T iterations. R resources, M metrics, F features.
+
+    Attributes:
+        levels: allocation of each iteration, in steps, [T, R].
+        metrics: as measured, [T, M].
+        features: [T, F].
+        targets: the run's own, [M]; not a number where a metric has none.
+        chances: the probability with which each iteration's allocation was chosen, [T]; None where it is not known.
+    """
+
+    levels: NDArray[np.int16]
+    metrics: NDArray[np.float64]
+    features: NDArray[np.float64]
+    targets: NDArray[np.float64]
+    chances: NDArray[np.float64] | None = None
+
+
+def from_reports(layout: Layout, reports: Sequence[dict[str, Any]], targets: dict[str, float]) -> Log:
+    """The log of a run's reports, in order; `targets` are the run's own, the layout's hold for the rest.
+
+    Raises:
+        InvalidInput: a report doesn't fit the layout.
+    """
+    encoded = [layout.encode_report(r["allocation"], r["metrics"], r["features"]) for r in reports]
+    levels, metrics, features = zip(*encoded, strict=True)
+    own = [targets.get(name, default) for name, default in zip(layout.metrics, layout.targets, strict=True)]
+    return Log(
+        np.array(levels, np.int16),
+        np.array(metrics, np.float64),
+        np.array(features, np.float64).reshape(len(reports), len(layout.features)),
+        np.array(own, np.float64),
+    )

@@ -1,12 +1,15 @@
-"""What each action leads to: legality and remaining sums of the actions' goals, read in one look-up where that fits."""
+"""Moves between allocations, and the reward of an iteration."""
+
+from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.iterative.feature_grid import Point, blended
-from app.kinds.iterative.projection_tables import ProjectionTables
+from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.model import Point, blended
+from app.kinds.iterative.projection import ProjectionTables
 
 Array = NDArray[Any]
 Indices = NDArray[np.integer]
@@ -89,3 +92,24 @@ class Moves:
         shape = (len(projector.grid_levels), projector.cells, projector.rows)
         here, cell, row = (part.reshape(-1) for part in np.indices(shape))
         return GridPosition(here, Point(cell[None]), row, projector.grid_levels[here])
+
+
+# What an action does to an allocation.
+
+
+def step(layout: Layout, levels: NDArray[np.integer], action: NDArray[np.integer]) -> NDArray[np.int16]:
+    """The allocation after ``action`` [B] from ``levels`` [B, R], never beyond the bounds."""
+    after = layout.deltas.take(action, axis=0)
+    after += levels
+    np.minimum(np.maximum(after, 0, out=after), layout.tops, out=after)
+    return after.astype(np.int16)
+
+
+def action_towards(layout: Layout, levels: NDArray[np.integer], goal: NDArray[np.integer]) -> NDArray[np.intp]:
+    """The action [B] that comes nearest to ``goal`` [B, R] from ``levels`` [B, R], as far as each resource may move."""
+    reach = np.array([r.max_steps for r in layout.spec.resources])
+    moves = np.clip(goal - levels, -reach, reach) + reach
+    action = np.zeros(len(levels), np.intp)
+    for resource, most in enumerate(reach):
+        action = action * (2 * most + 1) + moves[:, resource]
+    return action

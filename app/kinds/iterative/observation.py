@@ -1,4 +1,6 @@
-"""What a policy sees of a run: the observation, the legal actions, and the outlook of each."""
+"""What policies of kind `iterative` observe."""
+
+from __future__ import annotations
 
 import math
 from collections.abc import Callable
@@ -8,15 +10,82 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.iterative.announced import Announced, Remaining, announced
-from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.layout import AHEAD, Layout
 from app.kinds.iterative.moves import GridPosition, Moves
-from app.kinds.iterative.observation_names import AHEAD
-from app.kinds.iterative.preferences import Preferences, log_within, preferences_of
+from app.kinds.iterative.projection import LOG_LIMIT, over_columns
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.state import State, by_member, member_point, member_weights
 from app.policies.base import RETURN_SCALE
 
+# What a run's targets, weights and prices come to: the numbers that last as long as those do.
+
+
 Array = NDArray[Any]
+
+
+class Preferences(NamedTuple):
+    """Derived from a state's targets, weights and prices, and the features that last. T metrics have a target.
+
+    Attributes:
+        inverse_targets: 1/target, [M, B]; not a number where a metric has none.
+        pace: what an iteration's metric is measured against, 1/target or iterations/target, [T, B].
+        reference: see ``reference_cost``, [B].
+        weights: of the terms sla, cost and change, [3, B]; the second is per unit of money.
+        money: prices per unit and second, [R, B].
+        entries: the observation's entries for targets, weights and prices, [·, B].
+    """
+
+    inverse_targets: Array
+    pace: Array
+    reference: Array
+    weights: Array
+    money: Array
+    entries: Array
+
+
+def preferences_of(projector: Projector, state: State) -> Preferences:
+    """The preferences in ``state``."""
+    reference = reference_cost(projector, state)
+    weights = state.weights.T.copy()
+    weights[1] /= reference
+    inverse_targets = 1 / state.targets.T
+    return Preferences(
+        inverse_targets=inverse_targets,
+        pace=inverse_targets[projector.targeted] * projector.per_iteration,
+        reference=reference,
+        weights=weights,
+        money=state.prices.T * projector.hours_per_second,
+        entries=_entries(projector, state),
+    )
+
+
+def reference_cost(projector: Projector, state: State) -> Array:
+    """What the model expects the whole run to cost at the largest allocation, [B]; 1 where nothing costs anything."""
+    money = state.prices @ projector.largest * projector.hours_per_second
+    money = money * projector.ahead.whole_run(projector.ahead.point(state.features))
+    return np.where(money > 0, money, projector.dtype.type(1))
+
+
+def _entries(projector: Projector, state: State) -> Array:
+    priced = (state.prices * projector.largest).T
+    parts = [
+        log_within(state.targets.T[projector.targeted] * projector.usual_worth),
+        state.weights.T,
+        priced / np.maximum(priced.sum(axis=0), 1e-12),
+    ]
+    return np.concatenate(parts)
+
+
+def log_within(ratio: Array) -> Array:
+    """Log of ``ratio`` within ± ``LOG_LIMIT``, in place."""
+    limit = math.exp(LOG_LIMIT)
+    np.minimum(np.maximum(ratio, 1 / limit, out=ratio), limit, out=ratio)
+    return np.log(ratio, out=ratio)
+
+
+# What a policy sees of a run: the observation, the legal actions, and the outlook of each.
+
+
 Indices = NDArray[np.integer]
 
 EFFECT_LIMIT, ADVICE_LIMIT = 6.0, 20.0
@@ -301,3 +370,69 @@ def _left(projector: Projector, state: State, metric: int, rests: Array) -> Arra
     """What is left of a run's target over what the model projects at the present allocation, [B]."""
     left = state.targets[:, metric] - state.elapsed[:, metric]
     return np.maximum(left, 1e-6) / np.maximum(rests[projector.layout.noop], 1e-9)
+
+
+# What a run is paid for: three terms, each of order 1 over a whole run, reported one by one.
+
+
+TERMS = ("sla", "cost", "change")
+
+
+def terms(projector: Projector, before: State, after: State, given: Preferences | None = None) -> Array:
+    """The terms of one iteration, [B, 3]; summed over a run they are
+
+    - sla: Σ over metrics of weight · relative miss; the mean over iterations, or once at the end for a run's target,
+    - cost: money over what the model expects the run to cost at the largest allocation,
+    - change: steps taken over the most that could be taken.
+
+    ``given`` spares computing the runs' preferences again.
+    """
+    reference = reference_cost(projector, before) if given is None else given.reference
+    out = np.empty_like(after.cost, projector.dtype, shape=(3, len(after.iteration)))
+    _misses(projector, after, out[0])
+    np.divide(after.cost - before.cost, reference, out=out[1])
+    moved = over_columns(np.abs(after.levels - before.levels)) * (before.iteration > 0)
+    out[2] = projector.share_moved(moved)
+    return out.T
+
+
+def reward(weights: Array, values: Array) -> Array:
+    """−Σ weight · term, [B]."""
+    paid: Array = weights[:, 0] * values[:, 0]
+    paid += weights[:, 1] * values[:, 1]
+    paid += weights[:, 2] * values[:, 2]
+    return np.negative(paid, out=paid)
+
+
+def potential(view: View) -> Array:
+    """The best outlook, [B]: an estimate of the return-to-go.
+
+    Paying its differences on top of the reward leaves the optimum as it is (Ng, Harada and Russell 1999) and takes
+    most of the luck of the run out of what a learner sees.
+    """
+    best: Array = view.outlook.max(axis=1)
+    return best
+
+
+def miss(goal: str, ratio: Array) -> Array:
+    """Relative miss of measured/target ``ratio``: 0 when the target is met."""
+    excess = ratio - 1
+    if goal == "track":
+        return np.abs(excess)
+    return np.maximum(excess if goal == "at_most" else -excess, 0)
+
+
+def _misses(projector: Projector, after: State, total: Array) -> None:
+    """Put the relative misses that are due, weighted, into ``total`` [B]."""
+    iterations = projector.layout.iterations
+    total[:] = 0
+    ended = after.iteration >= iterations
+    for i, metric in enumerate(projector.layout.spec.metrics):
+        if metric.target is None:
+            continue
+        if metric.scope == "iteration":
+            ratio = after.measured[:, i] / after.targets[:, i]
+            total += miss(metric.goal, ratio) * (metric.weight / iterations)
+        else:
+            ratio = after.elapsed[:, i] / after.targets[:, i]
+            total += miss(metric.goal, ratio) * (ended * projector.dtype.type(metric.weight))

@@ -1,23 +1,163 @@
-"""What a domain model expects of one iteration."""
+"""Predictions of a model: chances, outcomes of runs, and answers to queries."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
+from app.charts.text import amount
 from app.kinds.contract.engine import Query
 from app.kinds.contract.inputs import InvalidInput, invalid, of_query, pairs, whole_number
-from app.kinds.contract.kind import Parameter
+from app.kinds.contract.kind import DEFAULT_PROBABILITY, Ended, Judgement, Parameter
 from app.kinds.iterative.announced import announced
-from app.kinds.iterative.decisions.forecast import next_iteration
-from app.kinds.iterative.decisions.query import PARTS
+from app.kinds.iterative.decisions.compiled import Compiled
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.projector import Projector
-from app.kinds.iterative.state import begin
+from app.kinds.iterative.query import PARTS
+from app.kinds.iterative.reasons import Forecast, next_iteration
+from app.kinds.iterative.spec import ROUNDING, SECONDS, Metric
+from app.kinds.iterative.state import State, aligned, begin, unpack
+
+# What it means for an iterative run to be at risk, and to have met its targets.
+#
+# A run is at risk while some target is less likely to be met than its own ``probability`` (half, where it names none),
+# or can't be met any more. A finished run has met its targets if its sums are within those of the whole run, and its
+# means within those of each iteration, over the iterations that it reported: to stop early is legitimate, and the
+# reason says how many of how many there were.
+
+
+def target(start: Mapping[str, Any], metric: Metric) -> float | None:
+    """A run's own target of a metric, else the workload's."""
+    own: float | None = start.get("targets", {}).get(metric.name, metric.target)
+    return own
+
+
+def state_of(compiled: Compiled, stored: Any) -> State | None:
+    """A run's state as a batch of one; None where it isn't known."""
+    return None if stored is None else unpack(compiled.layout, aligned(compiled.projector, [stored.row]))
+
+
+def reached(layout: Layout, state: State, start: Mapping[str, Any]) -> dict[str, float]:
+    """What a run has come to by metric: its sum over the run, or its mean over iterations; empty before the first."""
+    done = int(state.iteration[0]) - int(start.get("first_iteration", 0))
+    if done < 1:
+        return {}
+    metrics = enumerate(layout.spec.metrics)
+    return {one.name: float(state.elapsed[0, at]) / (1 if one.scope == "run" else done) for at, one in metrics}
+
+
+def judge(compiled: Compiled, run: Ended) -> Judgement:
+    """Whether a finished run met every target, with the reason: how far from each, and after how many iterations."""
+    layout = compiled.layout
+    state = state_of(compiled, run.state)
+    came_to = {} if state is None else reached(layout, state, run.start)
+    if state is None or not came_to:
+        return Judgement(None, "no iteration was reported")
+    missed, met = list[str](), list[str]()
+    for metric in layout.spec.metrics:
+        wanted = target(run.start, metric)
+        if wanted is not None:
+            good = metric.is_met(came_to[metric.name], wanted)
+            (met if good else missed).append(_compared(metric, came_to[metric.name], wanted, good=good))
+    done = int(state.iteration[0])
+    early = [f"after {done:,} of {layout.iterations:,} iterations"] if done < layout.iterations else []
+    if not met and not missed:
+        return Judgement(None, "; ".join(["no target is set", *early]))
+    return Judgement(not missed, "; ".join([*missed, *met, *early]))
+
+
+def risks(layout: Layout, state: State, seen: Forecast) -> list[str]:
+    """Why each of B runs is at risk at the decided allocation; empty where it is on track."""
+    chance, projected, excess = seen.chance[1], seen.projected[1], seen.excess[1]
+    known = state.probabilities == state.probabilities  # it is not a number where none is required
+    unlikely, beyond = chance < np.where(known, state.probabilities, DEFAULT_PROBABILITY), excess > ROUNDING
+    if not (unlikely | beyond).any():  # nearly always, and on the way of every report
+        return [""] * len(chance)
+    of_run, most, judged = _columns(tuple(layout.spec.metrics))
+    passed = of_run & most & (state.elapsed > state.targets + ROUNDING * np.abs(state.targets))  # a sum never falls
+    over = (state.iteration >= layout.iterations)[:, None]
+    unlikely &= ~over
+    # without a model, and once all is reported, the projection of what was measured says it
+    beyond &= judged & np.where(over, of_run, np.isnan(chance) & (state.judged > 0)[:, None])
+    flagged = passed | unlikely | beyond
+    return [
+        "; ".join(
+            _risk(
+                metric,
+                float(state.targets[i, at]),
+                float(state.elapsed[i, at]) if passed[i, at] else None,
+                float(projected[i, at]),
+                float(chance[i, at]) if unlikely[i, at] else None,
+                float(state.probabilities[i, at]),
+            )
+            for at, metric in enumerate(layout.spec.metrics)
+            if flagged[i, at]
+        )
+        for i in range(len(flagged))
+    ]
+
+
+@lru_cache
+def _columns(metrics: tuple[Metric, ...]) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which targets are of the whole run, which are upper bounds, and which are no set points, [M] each."""
+    return (
+        np.array([metric.scope == "run" for metric in metrics]),
+        np.array([metric.goal == "at_most" for metric in metrics]),
+        np.array([metric.goal != "track" for metric in metrics]),
+    )
+
+
+def _risk(
+    metric: Metric, wanted: float, elapsed: float | None, projected: float, chance: float | None, required: float
+) -> str:
+    """One target at risk: passed (``elapsed``), unlikely (``chance``), or missed by the projection."""
+    goal = _goal(metric, wanted)
+    if elapsed is not None:
+        what = "has passed" if _is_deadline(metric) else "is exceeded"
+        return f"{goal} {what}: {_amount(metric, elapsed)} so far"
+    if chance is not None:
+        more = "" if np.isnan(required) else f", {required:.0%} required".replace("%", " %")
+        return f"{min(max(chance, 0.01), 0.99):.0%} likely to meet {goal}{more}".replace("%", " %", 1)
+    return f"projected {_amount(metric, projected)}; {goal}"
+
+
+def _compared(metric: Metric, came_to: float, wanted: float, *, good: bool) -> str:
+    """“finished in 31.2 s, 0.8 s before the deadline of 32 s”."""
+    if _is_deadline(metric):
+        side = "before" if good else "after"
+        gap = _amount(metric, abs(wanted - came_to))
+        return f"finished in {_amount(metric, came_to)}, {gap} {side} {_goal(metric, wanted)}"
+    mean = "" if metric.scope == "run" else "mean "
+    return f"{mean}{_name(metric)} {_amount(metric, came_to)}; {_goal(metric, wanted)}"
+
+
+def _goal(metric: Metric, wanted: float) -> str:
+    if _is_deadline(metric):
+        return f"the deadline of {_amount(metric, wanted)}"
+    bound = {"at_most": "at most", "at_least": "at least", "track": "about"}[metric.goal]
+    return f"the target of {bound} {_amount(metric, wanted)} {_name(metric)} per {metric.scope}"
+
+
+def _is_deadline(metric: Metric) -> bool:
+    return metric.name == SECONDS and metric.scope == "run" and metric.goal == "at_most"
+
+
+def _name(metric: Metric) -> str:
+    return metric.name.replace("_", " ")
+
+
+def _amount(metric: Metric, value: float) -> str:
+    return amount(value, metric.unit)
+
+
+# What a domain model expects of one iteration.
+
 
 _PAIRS: dict[str, Any] = {"type": "array", "maxItems": 64, "items": {"type": "string"}}
 PARAMETERS = (

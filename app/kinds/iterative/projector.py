@@ -6,10 +6,9 @@ from functools import cached_property
 
 import numpy as np
 
-from app.kinds.iterative.feature_grid import Point
-from app.kinds.iterative.foreseen import foreseen
+from app.kinds.iterative.model import Point
 from app.kinds.iterative.moves import Moves
-from app.kinds.iterative.projection_tables import Array, Indices, ProjectionTables
+from app.kinds.iterative.projection import Array, Indices, ProjectionTables, foreseen
 
 
 class Projector(ProjectionTables):

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from app.kinds.iterative.feature_grid import Point
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.projection_tables import over_columns
+from app.kinds.iterative.model import Point
+from app.kinds.iterative.projection import over_columns
 from app.kinds.iterative.projector import Projector
 
 Array = NDArray[Any]

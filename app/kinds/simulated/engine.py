@@ -11,16 +11,12 @@ import msgspec
 import numpy as np
 from pydantic import BaseModel
 
-from app.kinds.contract.decision import ADDED, Reason
-from app.kinds.contract.engine import Answered, DecidedInRuns, Pending, Snapshot
-from app.kinds.contract.inputs import invalid
+from app.kinds.contract.engine import ADDED, Answered, DecidedInRuns, Pending, Reason, Snapshot
+from app.kinds.contract.inputs import TOO_DEEP, deep_place, invalid, timestamp
 from app.kinds.contract.kind import RunStart
-from app.kinds.contract.nesting import TOO_DEEP, deep_place
 from app.kinds.contract.policy import Choice, Policy, Situation
-from app.kinds.contract.text import timestamp
-from app.kinds.simulated.decision import ShadowAction
-from app.kinds.simulated.layout import NumberedLayout
-from app.policies import memory
+from app.kinds.simulated.layout import NumberedLayout, ShadowAction
+from app.policies import artifact
 
 logger = logging.getLogger(__name__)
 KEPT_BYTES = 200
@@ -40,7 +36,7 @@ class Kept(NamedTuple):
     iteration: int
     action: int
     values: tuple[float, ...]
-    memories: memory.Memories = memory.NOTHING
+    memories: artifact.Memories = artifact.NOTHING
 
 
 class Read(NamedTuple):
@@ -147,7 +143,7 @@ class NumberedEngine(DecidedInRuns):
         state = layout.advance(before, [one.report.report for one in pending])
         rows = np.stack(state, axis=1).tolist()
         version = compiled.snapshot.agent_version
-        remembered = memory.recalled([one.state.memories for one in pending], version)
+        remembered = artifact.recalled([one.state.memories for one in pending], version)
         situation = Situation(layout, state, layout.seen(state), remembered)
         responder, choice = self._chosen(compiled, situation)
         out = []
@@ -204,18 +200,18 @@ class NumberedEngine(DecidedInRuns):
 
     def serialise(self, state: Kept) -> msgspec.Raw:
         """A JSON array ``[iteration, action, values]``, null for NaN, and what is remembered, if anything is."""
-        remembered = [memory.stored(state.memories)] if state.memories else []
+        remembered = [artifact.stored(state.memories)] if state.memories else []
         return msgspec.Raw(msgspec.json.encode([state.iteration, state.action, state.values, *remembered]))
 
     def restore(self, stored: list[Any]) -> Kept:
         """The state of an array that ``serialise`` gave; NaN for null."""
         iteration, action, values, *rest = stored
         numbers = tuple(float("nan") if value is None else float(value) for value in values)
-        return Kept(iteration, action, numbers, memory.restored(rest[0]) if rest else memory.NOTHING)
+        return Kept(iteration, action, numbers, artifact.restored(rest[0]) if rest else artifact.NOTHING)
 
     def weight(self, state: Kept) -> int:
         """About how many bytes a state takes in memory."""
-        return KEPT_BYTES + 32 * len(state.values) + memory.weight(state.memories)
+        return KEPT_BYTES + 32 * len(state.values) + artifact.weight(state.memories)
 
 
 def _reason(own: Reason, responder: Responder) -> Reason:
@@ -224,19 +220,19 @@ def _reason(own: Reason, responder: Responder) -> Reason:
 
 def _consulted(
     compiled: Compiled, situation: Situation, row: int, done: int, pending: Pending
-) -> tuple[ShadowAction | None, memory.Memories]:
+) -> tuple[ShadowAction | None, artifact.Memories]:
     """What a run's shadow would have done, or why it can't tell, and what is then remembered of the run by who is still
     asked; who fails remembers what it did before."""
     shadow, champion = pending.shadow, compiled.snapshot.agent_version
     if shadow is None:
-        return None, memory.kept(pending.state.memories, (champion,))
-    memories = memory.kept(pending.state.memories, (champion, shadow.version))
+        return None, artifact.kept(pending.state.memories, (champion,))
+    memories = artifact.kept(pending.state.memories, (champion, shadow.version))
     one = slice(row, row + 1)
     state, seen = (type(part)(*(column[one] for column in part)) for part in (situation.state, situation.view))
     problem, action = shadow.problem, None
     try:
         if shadow.artifact is not None:
-            known = memory.recalled([memories], shadow.version)
+            known = artifact.recalled([memories], shadow.version)
             choice = shadow.artifact.policy.act(Situation(situation.projector, state, seen, known))
             action = int(choice.action[0])
             if choice.memory is not None:

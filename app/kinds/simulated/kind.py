@@ -13,14 +13,21 @@ from typing import Any
 import msgspec
 from pydantic import BaseModel
 
-from app.kinds.contract.engine import DEFAULT_ROLE
+from app.kinds.contract.engine import DEFAULT_ROLE, Member
 from app.kinds.contract.inputs import IncompatibleModel
-from app.kinds.contract.kind import Description, Example, Parameter, Prediction, RunStart, TrainingOptions
-from app.kinds.contract.member import Member
-from app.kinds.contract.run_outcome import Ended, Judgement
-from app.kinds.contract.terms import Terms
+from app.kinds.contract.kind import (
+    Description,
+    Ended,
+    Example,
+    Judgement,
+    Parameter,
+    Prediction,
+    RunStart,
+    Terms,
+    TrainingOptions,
+)
 from app.kinds.contract.views import Views
-from app.kinds.forecasting.forecaster import Forecaster
+from app.kinds.forecasting.answer import Forecaster
 from app.kinds.simulated.engine import NumberedEngine
 from app.kinds.simulated.layout import NumberedLayout
 from app.policies import artifact

@@ -3,23 +3,29 @@
 from collections.abc import Sequence
 
 from app.kinds.contract.engine import DEFAULT_ROLE
-from app.kinds.contract.kind import Description, Parameter, Prediction, RunStart, TrainingOptions
-from app.kinds.contract.run_outcome import Ended, Judgement
-from app.kinds.contract.terms import Terms, priced
+from app.kinds.contract.kind import (
+    Description,
+    Ended,
+    Judgement,
+    Parameter,
+    Prediction,
+    RunStart,
+    Terms,
+    TrainingOptions,
+    priced,
+)
 from app.kinds.contract.views import Views
-from app.kinds.forecasting.forecaster import Forecaster
-from app.kinds.workflow import outcome
-from app.kinds.workflow.change import WorkflowPatch, changed
+from app.kinds.forecasting.answer import Forecaster
+from app.kinds.workflow import policies
+from app.kinds.workflow import views as outcome
 from app.kinds.workflow.decisions.engine import WorkflowEngine
-from app.kinds.workflow.decisions.schemas import QueueDecision
 from app.kinds.workflow.example import EXAMPLE
-from app.kinds.workflow.layout import Layout
-from app.kinds.workflow.policies import artifact
-from app.kinds.workflow.predictor import Predictor
-from app.kinds.workflow.queue.report import QueueReport
+from app.kinds.workflow.queue.state import Layout, QueueReport
+from app.kinds.workflow.report import QueueDecision
+from app.kinds.workflow.run_times import Predictor
 from app.kinds.workflow.samples.codec import TraceSamples
 from app.kinds.workflow.samples.schemas import TraceExecution
-from app.kinds.workflow.spec import WorkflowSpec
+from app.kinds.workflow.spec import WorkflowPatch, WorkflowSpec, changed
 from app.kinds.workflow.views import WorkflowViews
 from app.policies.artifact import Artifact
 
@@ -69,11 +75,11 @@ class WorkflowKind:
 
     def artifact(self, data: bytes) -> Artifact:
         """See ``Kind``."""
-        return artifact.artifact(data)
+        return policies.artifact(data)
 
     def check(self, made: Artifact, layout: Layout) -> None:
         """See ``Kind``."""
-        artifact.check(made, layout)
+        policies.check(made, layout)
 
     def terms(self, spec: WorkflowSpec) -> Terms:
         """See ``Kind``; artifacts do not say what they were made for."""

@@ -1,9 +1,12 @@
-"""What crosses the API when a workload of kind ``workflow`` is registered."""
+"""Specs of kind `workflow`, and which changes of one are accepted."""
+
+from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from app.kinds.contract.inputs import InvalidInput, unknown_names
 from app.kinds.fields import Counted, NonNegative, Positive, Slug, Strict
 from app.kinds.workflow.scheduling.rules import RULES
 
@@ -110,3 +113,39 @@ class WorkflowSpec(Strict):
 
 
 Spec = WorkflowSpec  # each kind's is found under this name; in the API's schema names must differ
+
+
+# What of a ``workflow`` workload may change while it is served: prices of node types, and weights.
+
+
+class WorkflowPatch(BaseModel):
+    """Changes that apply at once; omitted fields stay as they are."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    prices: Annotated[
+        dict[str, NonNegative], Field(description="New prices per node-hour, by type.", examples=[{"large": 0.7}])
+    ] = {}
+    weights: Annotated[
+        dict[str, NonNegative],
+        Field(description="New weights of the objective's terms; 0 disables a term.", examples=[{"cost": 0.2}]),
+    ] = {}
+
+
+def changed(spec: Spec, patch: WorkflowPatch) -> Spec:
+    """A spec with a patch applied.
+
+    Raises:
+        InvalidInput: a node type or a weight that the spec hasn't.
+    """
+    issues = [
+        *unknown_names("prices", patch.prices, [node.name for node in spec.nodes]),
+        *unknown_names("weights", patch.weights, list(Objective.model_fields)),
+    ]
+    if issues:
+        raise InvalidInput(issues)
+    fields = spec.model_dump()
+    for node in fields["nodes"]:
+        node["price_per_hour"] = patch.prices.get(node["name"], node["price_per_hour"])
+    fields["weights"] |= patch.weights
+    return Spec.model_validate(fields)

@@ -1,19 +1,100 @@
-"""What pages show of queues: when each task ran where, how busy the nodes were, what waited, and for what."""
+"""Pages of kind `workflow`, hindsight, and how runs ended."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from operator import eq
 from typing import Any
 
-from app.charts.figure import Figure
-from app.charts.spans import Bar, courses, gantt
+import msgspec
+import numpy as np
+
+from app.charts.figures import DECIDED, Figure, beside_decided
 from app.charts.text import number
-from app.kinds.contract.views import Alternative, Fact, Hindsight, Shown, Step, Views
-from app.kinds.workflow import hindsight as replay
-from app.kinds.workflow.decisions.compiled import Compiled
-from app.kinds.workflow.hindsight import ASKED
-from app.kinds.workflow.queue.state import WAITING, State
+from app.charts.timeline import Bar, courses, gantt
+from app.kinds.contract.kind import Ended, Judgement, in_time
+from app.kinds.contract.views import (
+    ASKED_THEN,
+    NOTHING_YET,
+    Alternative,
+    Fact,
+    Hindsight,
+    Shown,
+    Step,
+    Views,
+    evenly,
+    too_long,
+)
+from app.kinds.workflow.decide import Compiled
+from app.kinds.workflow.queue.advance import advance
+from app.kinds.workflow.queue.state import WAITING, QueueReport, State, begin
 from app.kinds.workflow.scheduling.decide import by_strategy, decide
+
+# What other strategies would have started over a run, each asked about the queue that was reported then.
+
+
+POINTS = 30
+"""Decisions that are looked at, at most."""
+MOST_TASKS = 300
+"""In a queue, up to which it is told: somebody waits for it."""
+ASKED = ("fcfs", "sjf", "saf", "wfp3", "unicep", "f1", "heft", "cpop")
+KNOWN = ("easy", "conservative")
+"""Mechanisms that go by the queue alone; others keep to what they promised before, which is not kept."""
+PROMISED = (
+    "It can't be told with backfilling {}: what the task that waits first was promised at each decision is not kept. "
+    f"It is told with {' and '.join(KNOWN)}."
+)
+TOO_MANY = f"It is told of queues of up to {MOST_TASKS} tasks."
+
+
+def hindsight(compiled: Compiled, shown: Shown) -> Hindsight:
+    """The queue made anew from the reports, and every strategy asked at some decisions where tasks waited."""
+    spec = compiled.layout.spec
+    if not shown.steps:
+        return Hindsight([], NOTHING_YET)
+    if spec.backfilling not in KNOWN:
+        return Hindsight([], PROMISED.format(spec.backfilling))
+    if len(shown.steps) < shown.iterations:
+        return Hindsight([], too_long(len(shown.steps)))
+    stood = [(step.decision, state) for step, state in zip(shown.steps, _replayed(compiled, shown), strict=False)]
+    if len(stood) < len(shown.steps):
+        return Hindsight([], TOO_MANY)
+    stood = [(decision, state) for decision, state in stood if (state.queue.node == WAITING).any()]
+    if not stood:
+        return Hindsight([], "No task has waited yet.")
+    asked = evenly(stood, POINTS)
+    decided = [{(one["task"], one["node"]) for one in decision.get("placements", ())} for decision, _ in asked]
+    others = {name: [_starts(compiled, state, name) for _, state in asked] for name in ASKED}
+    same = {name: sum(map(eq, decided, every)) / len(asked) for name, every in others.items()}
+    starts = {name: sum(map(len, every)) / len(asked) for name, every in {DECIDED: decided, **others}.items()}
+    told = f"Of {len(asked):,} decisions of {shown.iterations:,}, where tasks waited."
+    figures = [
+        beside_decided("Decisions that would have been the same", "share of decisions", same, told),
+        beside_decided("Tasks that would have started", "tasks a decision", starts, told),
+    ]
+    return Hindsight(figures, ASKED_THEN)
+
+
+def _starts(compiled: Compiled, state: State, strategy: str) -> set[tuple[str, str]]:
+    """Tasks that start, and where."""
+    spec, situation = compiled.layout.spec, compiled.situation(state)
+    decided = decide(situation, by_strategy(strategy, spec.backfilling, spec.backfill_order))
+    return {(situation.queue.names[row], compiled.layout.names[node]) for row, node in decided.started.starts}
+
+
+def _replayed(compiled: Compiled, shown: Shown) -> Iterator[State]:
+    """The queue after each report, until it grows too large."""
+    state = begin(compiled.layout)
+    for step in shown.steps:
+        state = advance(compiled.layout, state, QueueReport.model_validate_json(msgspec.json.encode(step.report)))
+        if len(state.queue) > MOST_TASKS:
+            return
+        yield state
+
+
+# What pages show of queues: when each task ran where, how busy the nodes were, what waited, and for what.
+
 
 Json = Mapping[str, Any]
 Course = list[tuple[float, float]]
@@ -135,7 +216,7 @@ class WorkflowViews(Views):
 
     def hindsight(self, compiled: Compiled, shown: Shown) -> Hindsight:
         """See ``Views``."""
-        return replay.hindsight(compiled, shown)
+        return hindsight(compiled, shown)
 
     def details(self, decision: Json) -> Sequence[str]:
         """See ``Views``: each task that starts, and each node."""
@@ -156,3 +237,50 @@ def _played(steps: Sequence[Step]) -> tuple[_Queue, Course, Course]:
         used.append((step.report["now"], queue.busy()))
         waits.append((step.report["now"], len(queue.waiting)))
     return queue, used, waits
+
+
+# What it means for a queue to be at risk, and to have met its targets: the deadlines of its tasks.
+
+
+def risk(compiled: Compiled, state: State) -> str:
+    """Which tasks have passed their deadlines, or would not end in time if they started now on the fastest node; empty
+    where none is late. A task is expected to take what the domain model predicts, else its estimate.
+    """
+    queue, predictor = state.queue, compiled.predictor
+    if np.isnan(queue.deadline).all():
+        return ""
+    known = queue.estimate if predictor is None else predictor.expected(queue.estimate, queue.users, state.history)
+    expected = np.nan_to_num(known) / compiled.layout.nodes.speed.max()
+    rest = np.where(queue.node == WAITING, expected, 0.0)
+    late = np.flatnonzero(state.now + rest > queue.deadline).tolist()  # no comparison holds for what is not a number
+    if not late:
+        return ""
+    task, due = queue.names[late[0]], float(queue.deadline[late[0]])
+    more = f", and {len(late) - 1:,} more" if len(late) > 1 else ""
+    moment = f"its deadline of {due:,.0f} s (now {state.now:,.0f} s)"
+    if due < state.now:
+        return f"{task} is past {moment}{more}"
+    source = "its estimate" if predictor is None else "its predicted run time"
+    return f"{task} may miss {moment} by {source}{more}"
+
+
+def judge(run: Ended) -> Judgement:
+    """Every task that had a deadline and ended, by what was reported; unended ones are late once it passed."""
+    due: dict[str, float] = {}
+    late, met, now = 0, 0, -math.inf
+    for report in run.reports:
+        now = report["now"]
+        for task in (*report.get("queued", ()), *report.get("running", ())):
+            if task.get("deadline") is not None:
+                due[task["id"]] = task["deadline"]
+        for task in report.get("finished", ()):
+            deadline = due.pop(task["id"], None)
+            if deadline is not None:
+                late, met = late + (task["end"] > deadline), met + (task["end"] <= deadline)
+        for name in report.get("withdrawn", ()):
+            due.pop(name, None)
+        if not report.get("delta"):  # a whole queue: who is left out was withdrawn
+            listed = {task["id"] for task in (*report.get("queued", ()), *report.get("running", ()))}
+            due = {name: deadline for name, deadline in due.items() if name in listed}
+    late += sum(deadline < now for deadline in due.values())
+    return in_time(late, late + met, "task")

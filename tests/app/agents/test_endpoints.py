@@ -8,11 +8,11 @@ import pytest
 from fastapi.testclient import TestClient
 
 from app import queue
-from app.agents import extras
+from app.agents import combinations
 from app.agents import service as agents
+from app.agents.evidence import JUDGE
 from app.agents.schemas import PromotionRequest
 from app.agents.service import Trained
-from app.agents.standing import JUDGE
 from app.database.engine import Database
 from app.database.tables import Job, Promotion
 from app.domain_models import service as domain_models
@@ -21,8 +21,8 @@ from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.inference.example import SPEC as SERVED
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.spec import InferenceSpec
+from app.kinds.iterative.heuristics import HeuristicPolicy
 from app.kinds.iterative.policies import artifact
-from app.kinds.iterative.policies.heuristic import HeuristicPolicy
 from app.kinds.registry import KINDS
 from app.policies.artifact import by_role
 from app.samples.service import layout_of
@@ -244,7 +244,7 @@ def test_an_extra_that_this_hosts_workers_lack_is_refused_at_once(
     client: TestClient, workload: str, backend: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish_model(backend, workload)
-    monkeypatch.setattr(extras, "find_spec", lambda _name: None)
+    monkeypatch.setattr(combinations, "find_spec", lambda _name: None)
     body = {"algorithm": "dqn", "executor": "ray"}
     answer = client.post(f"/workloads/{workload}/agents", json=body)
     (error,) = answer.json()["errors"]

@@ -13,15 +13,15 @@ from sqlalchemy.orm import Session
 from app import queue
 from app.agents import repository
 from app.agents import service as agents
+from app.agents.evidence import JUDGE, Present, Standing, trained_for
 from app.agents.service import Trained
-from app.agents.standing import JUDGE, Present, Standing, trained_for
 from app.database.engine import Database
 from app.database.tables import Agent, DomainModel, Evaluation, Job, Workload
 from app.domain_models import service as models
 from app.evaluations import renewal
 from app.evaluations.renewal import PAUSE_SECONDS, Renewal
+from app.kinds.iterative.heuristics import HeuristicPolicy
 from app.kinds.iterative.policies.artifact import save
-from app.kinds.iterative.policies.heuristic import HeuristicPolicy
 from app.kinds.registry import KINDS, parse_spec, read_spec
 from app.samples.service import layout_of
 from app.workloads import service as workloads

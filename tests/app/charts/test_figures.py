@@ -8,12 +8,20 @@ from typing import Any
 import pytest
 import vl_convert
 
-from app.charts.ahead import Came, Coming, forecast
-from app.charts.map import Cell, steps_map
-from app.charts.ranking import Ranked, ranking
-from app.charts.spans import MOST_NAMES, MOST_TICKS, Bar, counts, courses, gantt, shares, time
-from app.charts.style import DARK_COLOURS, LIGHT_COLOURS, config
-from app.charts.training import Learnt, learning
+from app.charts.figures import DARK_COLOURS, LIGHT_COLOURS, Cell, Learnt, Ranked, config, learning, ranking, steps_map
+from app.charts.timeline import (
+    MOST_NAMES,
+    MOST_TICKS,
+    Bar,
+    Came,
+    Coming,
+    counts,
+    courses,
+    forecast,
+    gantt,
+    shares,
+    time,
+)
 
 
 @pytest.mark.parametrize(

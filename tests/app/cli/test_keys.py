@@ -13,7 +13,7 @@ from fastapi.testclient import TestClient
 from typer.testing import CliRunner, Result
 
 from app.cli.main import cli
-from app.cli.server.listen import check_address
+from app.cli.server.serve import check_address
 from app.database.engine import Database
 from app.main import create_app
 from app.settings import Settings

@@ -24,8 +24,8 @@ from typer.testing import CliRunner, Result
 from app import queue
 from app.cli.main import cli
 from app.cli.nouns import catalogue
+from app.cli.nouns.commands import names_of
 from app.cli.nouns.contract import KEYS, Action, Noun
-from app.cli.nouns.names import names_of
 from app.cli.remote.nouns import perform
 from app.cli.remote.service import Service
 from app.database.engine import Database

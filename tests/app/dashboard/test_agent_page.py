@@ -12,8 +12,8 @@ from app.agents.service import Trained
 from app.database.base import new_id, utc_now
 from app.database.engine import Database
 from app.database.tables import Agent, Promotion
+from app.kinds.iterative.heuristics import HeuristicPolicy
 from app.kinds.iterative.policies.artifact import save
-from app.kinds.iterative.policies.heuristic import HeuristicPolicy
 from app.samples.service import layout_of
 from app.workloads import service as workloads
 from tests.app.both import on_both

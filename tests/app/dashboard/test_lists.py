@@ -8,8 +8,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from app.dashboard import lists, workload_page
-from app.dashboard.chosen import of_jobs, of_runs
 from app.dashboard.job_page import page as job_page
+from app.dashboard.lists import of_jobs, of_runs
 from app.database.base import utc_now
 from app.database.engine import Database
 from app.jobs import repository

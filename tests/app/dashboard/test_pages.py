@@ -16,9 +16,8 @@ import vl_convert
 from fastapi.testclient import TestClient
 
 from app.charts.text import duration, use_currency
-from app.dashboard.assets import NAMES, address
-from app.dashboard.rendering import cell, page
-from app.dashboard.shown import numbers
+from app.dashboard.lists import numbers
+from app.dashboard.rendering import NAMES, address, cell, page
 from app.database.base import utc_now
 from app.database.engine import Database
 from app.kinds.contract.views import MOST_STEPS

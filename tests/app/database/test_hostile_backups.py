@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from app.database.backups import postgresql, sqlite
-from app.database.backups.contents import BackupError
+from app.database.backups.sqlite import BackupError
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ import psycopg
 import pytest
 from sqlalchemy.exc import IntegrityError, InternalError
 
-from app.database.engine import Database, is_lost
-from app.database.writer import Writer
+from app.database.engine import Database, Writer, is_lost
 
 KEY = "INSERT INTO change_log (id) VALUES (1)"
 

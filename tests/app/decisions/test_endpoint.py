@@ -11,8 +11,8 @@ from sqlalchemy import select
 
 from app.database.engine import Database
 from app.database.tables import DomainModel
-from app.kinds.contract.decision import ADDED
-from app.kinds.iterative.decisions.schemas import Decision, EncodedDecision
+from app.kinds.contract.engine import ADDED
+from app.kinds.iterative.report import Decision, EncodedDecision
 from tests.app.both import on_both
 from tests.app.domain_models.published import publish_agent, publish_model
 

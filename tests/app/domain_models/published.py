@@ -12,10 +12,10 @@ from app.agents import service as agents
 from app.agents.service import Trained
 from app.database.engine import Database
 from app.domain_models import service as domain_models
+from app.kinds.iterative.heuristics import HeuristicPolicy
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable, uninformed
 from app.kinds.iterative.policies.artifact import save
-from app.kinds.iterative.policies.heuristic import HeuristicPolicy
 from app.policies.artifact import save_roles
 from app.samples.service import layout_of
 from app.workloads import service as workloads

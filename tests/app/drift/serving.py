@@ -14,9 +14,9 @@ from app.agents.service import Trained
 from app.database.engine import Database
 from app.database.tables import Job
 from app.domain_models import service as domain_models
+from app.kinds.inference.awarding import clients
 from app.kinds.inference.layout import WAIT, Layout
 from app.kinds.inference.model import ServiceModel
-from app.kinds.inference.per_user import clients
 from app.kinds.inference.spec import InferenceSpec
 from app.policies.artifact import save, save_roles
 from app.policies.network import NetworkPolicy

@@ -22,7 +22,7 @@ from app.drift.detector import (
     observed,
     restored,
 )
-from app.kinds.contract.drift import FACTORS, Residual, Residuals, counted, measured
+from app.kinds.contract.engine import FACTORS, Residual, Residuals, counted, measured
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SPREAD, TOLERATED, RATE, VARIATION = 0.1, 1.1, 100.0, 0.05

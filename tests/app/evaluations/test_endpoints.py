@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from app.agents.standing import JUDGE
+from app.agents.evidence import JUDGE
 from app.database.engine import Database
 from app.database.tables import Evaluation, Job
 from tests.app.both import on_both

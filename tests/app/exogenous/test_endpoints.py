@@ -11,7 +11,7 @@ from sqlalchemy import func, select
 from app.database.engine import Database
 from app.database.tables import ExogenousRow
 from app.exogenous import service
-from app.exogenous.schemas import MOST_ROWS_AT_ONCE
+from app.exogenous.service import MOST_ROWS_AT_ONCE
 from tests.app.both import on_both
 
 MORNING, NOON = "2026-01-01T06:00:00Z", "2026-01-01T12:00:00Z"

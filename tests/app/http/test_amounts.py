@@ -9,8 +9,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from app.http.limits import MOST_VALUES
-from app.kinds.contract.inputs import MOST_ERRORS
-from app.kinds.contract.nesting import LONGEST_WALKED
+from app.kinds.contract.inputs import LONGEST_WALKED, MOST_ERRORS
 from app.kinds.registry import KINDS
 from tests.batched import SPEC
 

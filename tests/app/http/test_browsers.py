@@ -11,7 +11,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from app.database.engine import Database
-from app.http.browsers import NOTHING, inline, policy
+from app.http.limits import NOTHING, inline, policy
 from tests.app.evaluations.published import publish_evaluation
 from tests.app.samples.bodies import csv_of, upload_csv
 

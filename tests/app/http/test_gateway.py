@@ -18,10 +18,9 @@ from app.database.engine import Database
 from app.database.tables import Workload
 from app.errors import Conflict
 from app.http import problems
-from app.http.exchange import GRACE_SECONDS, Exchange
-from app.http.fast_path import Answer, HotRoute
+from app.http.exchange import GRACE_SECONDS, Answer, Exchange, HotRoute
 from app.http.gateway import Gateway
-from app.http.metering import RequestMeter
+from app.http.health import RequestMeter
 from app.settings import Settings
 from tests.callers import Open
 

@@ -8,10 +8,10 @@ import pytest
 from sqlalchemy import select
 
 from app import queue
-from app.database.clock import Clock
 from app.database.engine import Database
+from app.database.leases import Clock
 from app.database.tables import Job, Workload
-from app.domain_models.schemas import FitRequest
+from app.domain_models.service import FitRequest
 from app.jobs import lease as leases
 from app.jobs import service
 from app.jobs.lease import Lease

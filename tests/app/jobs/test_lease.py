@@ -9,13 +9,14 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app import queue
-from app.database import seen
+from app.database import leases as seen
 from app.database.base import utc_now
-from app.database.clock import Clock, database_time
 from app.database.engine import Database
+from app.database.leases import Clock, database_time
 from app.database.tables import IdempotencyKey, Job, Worker, Workload
 from app.jobs import lease as leases
-from app.jobs import listing, repository, service
+from app.jobs import repository, service
+from app.jobs import repository as listing
 from app.jobs.lease import Lease, LeaseLost
 from app.settings import Settings
 

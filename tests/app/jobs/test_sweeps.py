@@ -11,7 +11,7 @@ from app import queue
 from app.database.engine import Database
 from app.database.tables import Job
 from app.jobs import lease as leases
-from app.jobs import listing, service, sweeps
+from app.jobs import repository, service, sweeps
 from app.jobs.lease import Lease
 from app.settings import Settings
 from tests.app.jobs.test_lease import make
@@ -58,7 +58,7 @@ class Sweep:
 
     def events(self, job_id: str) -> list[dict[str, Any]]:
         with self.database.reading() as session:
-            return [event.data for event in listing.events(session, job_id, 0, 100)]
+            return [event.data for event in repository.events(session, job_id, 0, 100)]
 
 
 @pytest.fixture

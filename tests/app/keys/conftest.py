@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 
 from app.database.engine import Database
 from app.keys import service
-from app.keys.schemas import KeyRequest
+from app.keys.service import KeyRequest
 from app.main import create_app
 from app.settings import Settings
 

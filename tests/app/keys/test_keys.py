@@ -14,8 +14,8 @@ from sqlalchemy import select, update
 
 from app.database.engine import Database
 from app.database.tables import IdempotencyKey, Key
-from app.keys import secrets
 from app.keys import service as keys
+from app.keys import service as secrets
 from app.main import create_app
 from app.settings import Settings
 from tests.app.keys.conftest import MakeKey

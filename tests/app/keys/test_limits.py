@@ -18,10 +18,10 @@ from app.database.engine import Database
 from app.database.tables import Execution, Workload
 from app.errors import TooManyRequests
 from app.http.caller import ALL, Caller
-from app.keys.rates import Counts, Rates, RedisCounts, Sharing, share
+from app.keys.ring import Counts, Rates, RedisCounts, Sharing, share
 from app.kinds.registry import KINDS
 from app.main import create_app
-from app.samples import repository as samples
+from app.samples import intake as samples
 from app.settings import Settings
 from tests.app.keys.conftest import Headers, make_key
 from tests.batched import SPEC as EXAMPLE
@@ -94,7 +94,7 @@ def test_a_slow_rate_says_when_to_come_back() -> None:
 
 
 def test_what_is_kept_in_mind_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.keys.rates.LARGEST", 100)
+    monkeypatch.setattr("app.keys.ring.LARGEST", 100)
     clock = Clock()
     rates = Rates(10, 0, clock)
     for number in range(1000):

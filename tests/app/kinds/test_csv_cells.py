@@ -8,7 +8,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.kinds.contract.csv_cells import escaped, line, unescaped
+from app.kinds.contract.samples import escaped, line, unescaped
 
 FORMULA = re.compile(r"(^|;)[=+\-@\t\r\n]")
 

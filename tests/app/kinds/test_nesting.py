@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.kinds.contract.nesting import DEEPEST, deep_place, repeated_place, too_deep
+from app.kinds.contract.inputs import DEEPEST, deep_place, repeated_place, too_deep
 
 ANY = st.recursive(
     st.none() | st.floats(allow_nan=False) | st.text(max_size=5),

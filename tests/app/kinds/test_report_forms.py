@@ -9,9 +9,9 @@ import pytest
 from pydantic import BaseModel
 
 from app.kinds.cluster.live import report as cluster
-from app.kinds.inference.queue import report as inference
-from app.kinds.workflow.decisions import report as workflow
-from app.kinds.workflow.queue.report import QueueReport
+from app.kinds.inference import report as inference
+from app.kinds.workflow import report as workflow
+from app.kinds.workflow.queue.state import QueueReport
 
 
 def lengths(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, int | None]:

@@ -13,9 +13,8 @@ import pytest
 from pydantic import ValidationError
 
 from app.kinds.contract.engine import Pending, Shadow, Snapshot
-from app.kinds.contract.inputs import IncompatibleModel, InvalidInput
+from app.kinds.contract.inputs import IncompatibleModel, InvalidInput, Refused
 from app.kinds.contract.policy import Choice, Situation
-from app.kinds.contract.reading import Refused
 from app.policies.artifact import Artifact
 
 sys.path.append(str(Path(__file__).parents[3] / "examples" / "thermostat"))

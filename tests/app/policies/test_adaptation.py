@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from app.policies.adaptation import NAMES, Examples, adapted, predicted
+from app.policies.network import NAMES, Examples, adapted, predicted
 
 ROWS, KEPT, WIDTH, UNITS = 5, 7, 3, 4
 

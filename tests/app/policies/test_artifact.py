@@ -6,13 +6,13 @@ import pytest
 from safetensors import numpy as safetensors_numpy
 
 from app.kinds.contract.policy import Situation
+from app.kinds.iterative.heuristics import HeuristicPolicy
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.policies.artifact import FAMILIES, check, load, save
-from app.kinds.iterative.policies.heuristic import HeuristicPolicy
 from app.policies import artifact
+from app.policies.artifact import TablePolicy
 from app.policies.base import IncompatibleArtifact, Published
 from app.policies.network import NetworkPolicy
-from app.policies.table import TablePolicy
 from tests.planted import planted_spec, planted_table
 from workers.kinds.iterative.evaluation.optimum import Grid, solve
 from workers.kinds.iterative.simulator import TRAINING, IterativeSimulator

@@ -14,7 +14,7 @@ from app.database.engine import Database
 from app.database.tables import Adaptation, Agent, DomainModel, Evaluation, Job, JobEvent, Run, Workload
 from app.retention import batches as batching
 from app.retention.batches import Batch
-from app.retention.prune import Archive, HeldElsewhere, Pruning, plan
+from app.retention.service import Archive, HeldElsewhere, Pruning, plan
 from app.runs.logs import logged
 from app.settings import Settings
 from app.workloads import service as workloads

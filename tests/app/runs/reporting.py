@@ -8,13 +8,13 @@ import msgspec
 
 from app.database.engine import Database
 from app.database.tables import Iteration
-from app.decisions.compiled import CompiledWorkloads
-from app.kinds.iterative.decisions.report import EncodedReport
+from app.decisions.service import CompiledWorkloads
+from app.kinds.iterative.report import EncodedReport
 from app.kinds.iterative.spec import Spec
 from app.runs import service
 from app.runs.outcomes import Staleness
 from app.runs.reporter import Reporter
-from app.runs.schemas import RunPatch
+from app.runs.service import RunPatch
 from app.workloads import service as workloads
 from app.workloads.snapshot import WorkloadCache
 from tests.batched import SPEC as EXAMPLE

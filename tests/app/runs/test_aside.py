@@ -17,9 +17,9 @@ from app.kinds.cluster.live.report import MOST_JOBS
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.registry import KINDS
-from app.runs import aside, service
-from app.runs.aside import Aside
+from app.runs import service, waiting
 from app.runs.reporter import Reporter
+from app.runs.waiting import Aside
 from app.workloads import service as workloads
 from tests.app.runs.reporting import TENANT, compiled_workloads, register, report, reporter, start
 
@@ -144,7 +144,7 @@ async def again(taker: Reporter, run: str) -> tuple[int, bytes]:
 
 
 def test_large_reports_wait_in_bounded_number_and_size_for_each_tenant(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aside, "MOST_WAITING", 4)
+    monkeypatch.setattr(waiting, "MOST_WAITING", 4)
     opened = threading.Event()
 
     async def go() -> None:
@@ -153,14 +153,14 @@ def test_large_reports_wait_in_bounded_number_and_size_for_each_tenant(monkeypat
         await asyncio.sleep(0)
         with pytest.raises(TooManyRequests, match="4 reports of tenant default that take long wait") as refused:
             await here.run(TENANT, 10, opened.wait, 60)
-        assert refused.value.retry_after == aside.RETRY_SECONDS
+        assert refused.value.retry_after == waiting.RETRY_SECONDS
         assert await here.run(OTHER, 10, lambda: "other") == "other"
         waits[3].cancel()  # one that waits leaves its place
         await asyncio.sleep(0)
-        monkeypatch.setattr(aside, "MOST_BYTES", 29)
+        monkeypatch.setattr(waiting, "MOST_BYTES", 29)
         with pytest.raises(TooManyRequests, match="30 bytes"):
             await here.run(TENANT, 10, opened.wait, 60)
-        monkeypatch.setattr(aside, "MOST_BYTES", 30)
+        monkeypatch.setattr(waiting, "MOST_BYTES", 30)
         waits[3] = asyncio.ensure_future(here.run(TENANT, 10, lambda: True))
         opened.set()
         assert await asyncio.gather(*waits) == [True] * 4
@@ -176,7 +176,7 @@ def test_a_place_is_free_again_where_no_thread_could_be_started(monkeypatch: pyt
         here = Aside()
         with monkeypatch.context() as patched:
             patched.setattr(here._threads, "submit", refused)
-            for _ in range(2 * aside.AT_ONCE):
+            for _ in range(2 * waiting.AT_ONCE):
                 with pytest.raises(RuntimeError, match="can't start new thread"):
                     await here.run(TENANT, 10, lambda: None)
         assert await here.run(TENANT, 10, lambda: "free again") == "free again"

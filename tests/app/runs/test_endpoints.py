@@ -10,8 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from app.database.engine import Database
-from app.kinds.iterative.decisions.report import EncodedReport, IterationReport
-from app.kinds.iterative.decisions.schemas import Decision
+from app.kinds.iterative.report import Decision, EncodedReport, IterationReport
 from app.main import create_app
 from app.settings import Settings
 from app.workloads import service as workloads

@@ -9,7 +9,7 @@ import numpy as np
 from app.kinds.iterative.decisions.engine import Kept
 from app.kinds.workflow.queue.state import COLUMNS, Queue, State
 from app.kinds.workflow.run_times import blank
-from app.runs.live import OVERHEAD, Live, LiveCache
+from app.runs.deciding import OVERHEAD, Live, LiveCache
 
 
 def queue(tasks: int, parents: int = 0) -> State:

@@ -21,12 +21,12 @@ from app.kinds.contract.policy import Choice, Situation
 from app.kinds.iterative.decisions.engine import IterativeEngine, Kept
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.observation import view
-from app.kinds.iterative.policies import guard
+from app.kinds.iterative.policies import artifact as guard
 from app.kinds.iterative.policies.artifact import experience_of, load, save
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.state import advance, begin
 from app.main import create_app
-from app.policies.memory import NOTHING
+from app.policies.artifact import NOTHING
 from app.policies.network import NetworkPolicy
 from app.settings import Settings
 from app.workloads import service as workloads

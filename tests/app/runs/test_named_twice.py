@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from fastapi.testclient import TestClient
 
-from app.kinds.contract.nesting import TWICE
+from app.kinds.contract.inputs import TWICE
 from app.kinds.registry import KINDS
 from tests.batched import SPEC
 

@@ -11,8 +11,7 @@ from app.agents import service as agents
 from app.agents.service import Trained
 from app.database.engine import Database
 from app.kinds.registry import KINDS
-from app.kinds.workflow.policies.artifact import Scheduler, save
-from app.kinds.workflow.policies.schedulers import StrategyPolicy
+from app.kinds.workflow.policies import Scheduler, StrategyPolicy, save
 from app.workloads import service as workloads
 from tests.app.kinds.workflow.plans.test_planner import none, one_after_another
 from tests.app.runs.test_queue import POOL, put, starts, task

@@ -20,7 +20,8 @@ from app.errors import Conflict, NotFound, Unavailable
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.iterative.decisions import engine as engine
 from app.kinds.iterative.state import State, advance
-from app.runs import deciding, repository, waiting, writing
+from app.runs import deciding, repository, waiting
+from app.runs import deciding as writing
 from app.runs.reporter import Reporter
 from tests.app.runs.reporting import TENANT, end, register, report, reporter, start
 

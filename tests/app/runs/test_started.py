@@ -15,7 +15,7 @@ from app.errors import Conflict, NotFound
 from app.kinds.contract.kind import Kind
 from app.kinds.registry import KINDS, read_spec
 from app.runs import repository, service
-from app.runs.live import OVERHEAD, StartedRuns, from_stored
+from app.runs.deciding import OVERHEAD, StartedRuns, from_stored
 from app.runs.reporter import Reporter
 from app.workloads import service as workloads
 from tests.app.runs.reporting import TENANT, compiled_workloads, end, register, report, reporter

@@ -10,8 +10,8 @@ import pytest
 from app.database.engine import Database
 from app.errors import Unavailable
 from app.http.batching import LARGEST_BATCH
+from app.runs import deciding as module
 from app.runs import waiting
-from app.runs import writing as module
 from app.runs.waiting import LONGEST_SECONDS, MOST, Waiting
 from tests.app.runs.reporting import TENANT, register, report, reporter, start
 

@@ -19,23 +19,21 @@ from fastapi.testclient import TestClient
 from app.database.engine import Database, DeadlinePassed, commit_deadline
 from app.errors import BadRequest, StewardError
 from app.keys import service as keys
-from app.keys.schemas import KeyRequest
+from app.keys.service import KeyRequest
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.samples.check import Checker
-from app.kinds.iterative.samples.csv import CsvReader
+from app.kinds.iterative.samples import Checker, CsvReader
 from app.kinds.iterative.spec import Spec
 from app.kinds.workflow.formats import json_walk
 from app.kinds.workflow.formats.json_walk import walk
 from app.kinds.workflow.formats.swf import read_swf
 from app.kinds.workflow.formats.wfformat import read_wfformat
-from app.kinds.workflow.formats.wfformat_writing import critical_path
+from app.kinds.workflow.formats.writing import critical_path
 from app.kinds.workflow.trace import independent
 from app.main import create_app
-from app.samples import body, service, stream
-from app.samples.body import Body
-from app.samples.memory import returning
-from app.samples.stream import PIECE, blocks, unzipped
+from app.samples import body, service
+from app.samples import body as stream
+from app.samples.body import PIECE, Body, blocks, returning, unzipped
 from app.settings import Settings
 from app.workloads import service as workloads
 from tests.app.samples.bodies import csv_of

@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 
 from app.database.engine import Database
 from app.main import create_app
-from app.samples.codecs import FORMATS
+from app.samples.body import FORMATS
 from app.settings import Settings
 from app.workloads import service as workloads
 from tests.app.both import on_both

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from app.kinds.contract.nesting import TOO_DEEP
+from app.kinds.contract.inputs import TOO_DEEP
 
 NODE = {"name": "big", "processors": 8, "minimum": 1, "maximum": 1}
 LEVELS = [150, 600, 100_000]

@@ -17,13 +17,13 @@ from app.database.engine import Database, DeadlinePassed, commit_deadline
 from app.database.tables import Execution, Iteration, Run
 from app.errors import Timeout, Unavailable
 from app.http.pagination import PageRequest
-from app.kinds.contract.reading import tabular
-from app.kinds.iterative.samples.codec import IterationSamples
+from app.kinds.contract.inputs import tabular
+from app.kinds.iterative.samples import IterationSamples
 from app.kinds.iterative.spec import Spec
-from app.samples import intake, repository, service
-from app.samples.codecs import FORMATS
-from app.samples.intake import Intake, Target
-from app.samples.schemas import UploadRead
+from app.samples import intake, service
+from app.samples import intake as repository
+from app.samples.body import FORMATS
+from app.samples.intake import Intake, Target, UploadRead
 from app.samples.service import Upload
 from app.workloads import service as workloads
 from tests.app.both import on_both

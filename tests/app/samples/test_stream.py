@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import BadRequest, Invalid, TooLarge
-from app.kinds.contract.reading import filled
-from app.samples.stream import PIECE, blocks, limited, unzipped
+from app.kinds.contract.inputs import filled
+from app.samples.body import PIECE, blocks, limited, unzipped
 
 
 def lines(pieces: Iterable[bytes], longest_bytes: int) -> Iterator[bytes]:

@@ -18,13 +18,12 @@ from hypothesis import strategies as st
 
 from app.database.engine import Database
 from app.keys import service as keys
-from app.keys.schemas import KeyRequest
+from app.keys.service import KeyRequest
 from app.main import create_app
 from app.settings import Settings
 from app.telemetry import requests
-from app.telemetry.logs import INDENT, JsonFormatter, TextFormatter, escaped
+from app.telemetry.logs import INDENT, JsonFormatter, TextFormatter, began, escaped, working
 from app.telemetry.requests import Answered, RequestLog, pieces
-from app.telemetry.trace import began, working
 
 FORGED = 'ordinary\n2026-11-23 12:00:00,000 INFO steward: all is well\r\x1b[2J\x85\u2028{"level": "info"}'
 ANSWERED: Answered = (1.8e9, 0.0042, "GET", "/decision", 200, "default", "key:k", b"r-1", began(None), b"")

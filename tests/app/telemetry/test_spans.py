@@ -12,8 +12,8 @@ from app.database.engine import Database
 from app.main import create_app
 from app.settings import Settings
 from app.startup import StartupError
-from app.telemetry import spans as exported
-from app.telemetry.trace import began
+from app.telemetry import logs as exported
+from app.telemetry.logs import began
 from tests.app.jobs.test_lease import make
 from workers.tasks.base import RunningJob, perform
 

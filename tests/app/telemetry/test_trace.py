@@ -13,8 +13,7 @@ from sqlalchemy import select
 from app.database.engine import Database
 from app.database.tables import Job
 from app.settings import Settings
-from app.telemetry.logs import JsonFormatter
-from app.telemetry.trace import began, current, working
+from app.telemetry.logs import JsonFormatter, began, current, working
 from workers.tasks.base import RunningJob, perform
 
 TOUR = Path(__file__).parents[3] / "docs/tour"

@@ -14,10 +14,10 @@ from app.database.engine import Database
 from app.domain_models import service as domain_models
 from app.errors import NotFound
 from app.kinds.contract.engine import DEFAULT_ROLE, Snapshot
+from app.kinds.iterative.heuristics import HeuristicPolicy
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import uninformed
 from app.kinds.iterative.policies.artifact import save
-from app.kinds.iterative.policies.heuristic import HeuristicPolicy
 from app.kinds.iterative.spec import Spec
 from app.kinds.registry import KINDS
 from app.workloads import service

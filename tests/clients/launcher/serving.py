@@ -95,8 +95,8 @@ def script(folder: Path, text: str, name: str = "train.py") -> str:
 def worked(forwarded: Handler, database: Database, settings: Settings) -> Handler:
     """Answers requests; a job that is queued is done before its id is known, a training by the least of agents."""
     from workers.tasks.base import perform
-    from workers.tasks.fit import fit
-    from workers.tasks.train import train
+    from workers.tasks.online import train
+    from workers.tasks.trained import fit
 
     tasks: dict[str, Callable[..., object]] = {"models": fit, "agents": train}
 

@@ -401,7 +401,7 @@ def working(
     serve: Serve, forwarded: Handler, database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> str:
     """Address of a service whose jobs are done before they are answered."""
-    monkeypatch.setattr("workers.kinds.iterative.training.problem.VALIDATION_EPISODES", 32)
+    monkeypatch.setattr("workers.kinds.iterative.training.VALIDATION_EPISODES", 32)
     monkeypatch.setattr("steward_client.live.TIMEOUT_SECONDS", 250.0)
     monkeypatch.setattr("steward_client.launcher.service.PATIENCE_SECONDS", 250.0)
     monkeypatch.setattr(governed, "PATIENCE_SECONDS", 250.0)

@@ -9,11 +9,8 @@ import pytest
 
 from tests.contracts import estimator
 from workers.estimators.base import Estimator, Inputs
-from workers.estimators.combined import Blend, Guided
-from workers.estimators.ernest import Ernest, ernest_parameters, ernest_terms
-from workers.estimators.gaussian_process import GaussianProcess
-from workers.estimators.gradient_boosting import GradientBoosting
-from workers.estimators.mean import Mean
+from workers.estimators.flexible import GaussianProcess, GradientBoosting
+from workers.estimators.parametric import Blend, Ernest, Guided, Mean, ernest_parameters, ernest_terms
 from workers.estimators.registry import FAMILIES
 from workers.estimators.throughput import (
     Gradients,

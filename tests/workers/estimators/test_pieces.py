@@ -10,14 +10,20 @@ from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import uninformed
 from app.kinds.iterative.spec import Criterion, Spec
 from workers.estimators import residuals
-from workers.estimators.base import CriterionMissed, TooLittleData, listed
-from workers.estimators.intervals import bounds, calibrate, weighted_quantile
-from workers.estimators.replicates import collapse, grouped_median, replicate_variance
-from workers.estimators.stages import Rows, decompose
-from workers.estimators.unexplained import Measured, unexplained
-from workers.kinds.iterative.estimation import criterion, grid
-from workers.kinds.iterative.estimation.change_cost import change_cost
-from workers.kinds.iterative.estimation.executions import Executions
+from workers.estimators.base import (
+    CriterionMissed,
+    Rows,
+    TooLittleData,
+    collapse,
+    decompose,
+    grouped_median,
+    listed,
+    replicate_variance,
+)
+from workers.estimators.residuals import Measured, bounds, calibrate, unexplained, weighted_quantile
+from workers.kinds.iterative.estimation import fit, grid
+from workers.kinds.iterative.estimation.fit import change_cost
+from workers.kinds.iterative.estimation.grid import Executions
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.floats(-10, 10)), min_size=1, max_size=60))
@@ -228,11 +234,11 @@ def _layout() -> Layout:
 
 def test_the_criterion_names_its_figures() -> None:
     with pytest.raises(CriterionMissed, match=r"takes 2 ms; the criterion allows 1 ms \(max_seconds, 1 ms\)"):
-        criterion.check(Criterion(), 0.002, 100.0)
+        fit.check(Criterion(), 0.002, 100.0)
     with pytest.raises(CriterionMissed, match=r"max_fraction 0.001 of a real iteration of 500 ms"):
-        criterion.check(Criterion(), 6e-4, 0.5)
-    criterion.check(Criterion(), 4e-4, 0.5)
-    assert criterion.simulated_iteration_seconds(uninformed(_layout()), 0, iter(range(100)).__next__) == 1 / 1024
+        fit.check(Criterion(), 6e-4, 0.5)
+    fit.check(Criterion(), 4e-4, 0.5)
+    assert fit.simulated_iteration_seconds(uninformed(_layout()), 0, iter(range(100)).__next__) == 1 / 1024
 
 
 def test_iteration_bins_are_contiguous_and_bounded() -> None:

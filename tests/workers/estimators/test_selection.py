@@ -7,12 +7,10 @@ import numpy as np
 import pytest
 
 from workers.estimators import selection
-from workers.estimators.base import Floats, Inputs, Integers, TooLittleData
-from workers.estimators.log_linear import LogLinear
-from workers.estimators.mean import Mean
+from workers.estimators.base import Floats, Inputs, Integers, Rows, TooLittleData
+from workers.estimators.parametric import LogLinear, Mean
 from workers.estimators.registry import FAMILIES, FREE, Family
 from workers.estimators.selection import Candidate, Selection, execution_folds, input_folds, select
-from workers.estimators.stages import Rows
 
 GPUS = Inputs(("gpus",))
 SIMPLE = {name: FAMILIES[name] for name in ("mean", "ernest", "log_linear")}

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 
 from app.kinds.contract.policy import Situation
+from app.kinds.iterative.heuristics import HeuristicPolicy
 from app.kinds.iterative.policies.artifact import save
-from app.kinds.iterative.policies.heuristic import HeuristicPolicy
-from app.policies.table import TablePolicy
+from app.policies.artifact import TablePolicy
 from tests.planted import planted_spec, planted_table
-from workers.evaluation.aliasing import check
+from workers.evaluation.judge import check
 from workers.evaluation.problem import Encoder
 from workers.kinds.iterative.evaluation.problem import IterativeProblem
 
@@ -58,7 +58,7 @@ def test_the_more_is_dropped_the_more_is_lost(problem: IterativeProblem) -> None
 
 def test_what_one_answer_must_lose_is_counted_by_hand() -> None:
     """Two states that look alike: 0 costs 0 and 0.4, 1 costs 0.2 and 0. The best single answer is 1: 0.1 a decision."""
-    from workers.evaluation.aliasing import Demonstrations, _counted
+    from workers.evaluation.judge import Demonstrations, _counted
 
     class Two:
         def action_name(self, action: int) -> str:

@@ -6,8 +6,8 @@ import pytest
 from app.kinds.contract.policy import Situation
 from tests.planted import planted_spec, planted_table
 from workers.evaluation.arena import play
-from workers.evaluation.baselines import RandomLegal, Tuned, tune, tuner
-from workers.evaluation.levels import Level
+from workers.evaluation.candidate import RandomLegal, Tuned, tune, tuner
+from workers.evaluation.statistics import Level
 from workers.kinds.iterative.evaluation.problem import IterativeProblem
 
 SPEC = planted_spec(iterations=12, metrics=[{"name": "iteration_seconds", "target": 130.0, "scope": "run"}])

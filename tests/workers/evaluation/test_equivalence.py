@@ -2,7 +2,7 @@
 
 import pytest
 
-from workers.evaluation.equivalence import Equivalence
+from workers.evaluation.statistics import Equivalence
 
 
 def interval(low: float, high: float) -> dict[str, float]:

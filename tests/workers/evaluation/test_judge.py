@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.kinds.contract.outcome import Outcome
+from app.kinds.contract.kind import Outcome
 from workers.evaluation.judge import Counted, Judgement, gap
 from workers.evaluation.statistics import confidence_at, mean_interval
 

@@ -9,17 +9,16 @@ import numpy as np
 import pytest
 
 from app.kinds.contract.policy import Choice, Policy, Situation
-from app.kinds.iterative.heuristics import HEURISTICS
+from app.kinds.iterative.heuristics import HEURISTICS, HeuristicPolicy
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.observation import view
 from app.kinds.iterative.policies.artifact import save
-from app.kinds.iterative.policies.heuristic import HeuristicPolicy
 from app.kinds.iterative.state import State
 from app.policies.base import IncompatibleArtifact
 from tests.planted import planted_spec, planted_table
 from workers.evaluation.candidate import Candidate, Settings
-from workers.evaluation.levels import Level
 from workers.evaluation.protocol import Evaluation, EvaluationRun, evaluate
+from workers.evaluation.statistics import Level
 from workers.kinds.iterative.evaluation.problem import IterativeProblem
 from workers.kinds.iterative.evaluation.world import IterativeWorld
 

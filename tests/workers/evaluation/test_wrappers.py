@@ -12,16 +12,22 @@ from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.projector import Projector
 from tests.planted import planted_spec, planted_table
 from workers.evaluation.arena import play
-from workers.evaluation.levels import Level
-from workers.evaluation.wrappers import WRAPPERS, switched_on, wrapped
-from workers.evaluation.wrappers.base import World, Wrapper
-from workers.evaluation.wrappers.capacity import Capacity
-from workers.evaluation.wrappers.drift import Drift
-from workers.evaluation.wrappers.failures import Failures
-from workers.evaluation.wrappers.held_out import HeldOut
-from workers.evaluation.wrappers.noise import Noise
-from workers.evaluation.wrappers.parameters import RANGES, Parameters
-from workers.evaluation.wrappers.seeds import Seeds
+from workers.evaluation.statistics import Level
+from workers.evaluation.wrappers import (
+    RANGES,
+    WRAPPERS,
+    Capacity,
+    Drift,
+    Failures,
+    HeldOut,
+    Noise,
+    Parameters,
+    Seeds,
+    World,
+    Wrapper,
+    switched_on,
+    wrapped,
+)
 from workers.kinds.iterative.evaluation.judge import Evaluator
 from workers.kinds.iterative.evaluation.problem import IterativeProblem
 from workers.kinds.iterative.evaluation.world import IterativeWorld

@@ -12,10 +12,10 @@ from app.kinds.contract.policy import Choice, Policy, Situation, View
 from tests.planted import planted_spec
 from workers import plugins
 from workers.estimators.base import TooLittleData
+from workers.evaluation.problem import SimulatedWorld
 from workers.evaluation.protocol import Candidate, EvaluationRun, Settings
-from workers.evaluation.world import SimulatedWorld
-from workers.evaluation.wrappers.base import Conditions as Disturbances
-from workers.evaluation.wrappers.base import World
+from workers.evaluation.wrappers import Conditions as Disturbances
+from workers.evaluation.wrappers import World
 from workers.inputs import Conditions, ExogenousSeries, HoldOut, Workload
 from workers.kinds.contract import Competing, Fitted, LearnedKind
 from workers.kinds.simulated import SimulatedKind

@@ -7,8 +7,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from workers.learning.joint_simulator import Role, Seen
-from workers.learning.simulator import Step
+from workers.learning.simulator import Role, Seen, Step
 
 Array = NDArray[Any]
 

@@ -11,9 +11,8 @@ from tests.workers.learning.suite import greedy_return, trained
 from workers.learning.agent import Agent, make_agent
 from workers.learning.algorithms.config import ActorCritic, Cloning, Entropy, Network, Optimiser, decode, encode, named
 from workers.learning.algorithms.network import NetworkLearner
-from workers.learning.execution.collector import Collector
-from workers.learning.execution.serial import Plan, Serial
-from workers.learning.imitation import demonstrate
+from workers.learning.build import demonstrate
+from workers.learning.execution.serial import Collector, Plan, Serial
 
 SMALL = ActorCritic(
     network=Network(layers=(32,), activation="tanh"),

@@ -10,14 +10,17 @@ from numpy.typing import NDArray
 
 from tests.workers.learning import environments
 from workers.learning.backends import get_backend
-from workers.learning.components.advantage import GAE, Normalise, VTrace
-from workers.learning.components.categorical import Draw, LogProbability
-from workers.learning.components.policy_gradient import (
+from workers.learning.components.policy import (
+    GAE,
     ActorCriticLoss,
     ClippedSurrogate,
+    Draw,
+    LogProbability,
     NegativeLogLikelihood,
+    Normalise,
     Surrogate,
     ValueLoss,
+    VTrace,
 )
 
 XP = get_backend("numpy").xp

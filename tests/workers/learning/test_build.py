@@ -21,8 +21,7 @@ from workers.learning.build import (
     compose,
 )
 from workers.learning.components.base import Arrays, Component, Variable
-from workers.learning.components.composite import Composite
-from workers.learning.components.network import LinearHead, Pick, QNetwork, Trunk
+from workers.learning.components.network import Composite, LinearHead, Pick, QNetwork, Trunk
 from workers.learning.spaces import Spaces, reals
 
 Q_WIRES = {"observation": "observation", "mask": "mask"}

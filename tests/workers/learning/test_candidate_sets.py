@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from app.policies.base import IncompatibleArtifact
 from app.policies.functions import attended, encoded, pooled, scores
-from app.policies.scorer import ScorerPolicy
+from app.policies.network import ScorerPolicy
 from tests.workers.learning import games
 from tests.workers.learning.suite import trained
 from workers.learning.agent import make_agent
@@ -30,7 +30,7 @@ from workers.learning.algorithms.config import (
 )
 from workers.learning.backends import get_backend
 from workers.learning.build import run_alone
-from workers.learning.components import scorer as components
+from workers.learning.components import network as components
 from workers.learning.spaces import reals
 
 Context = Literal["none", "mean", "attention"]

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from tests.workers.learning.environments import Planted
 from tests.workers.learning.suite import trained
 from tests.workers.learning.test_value_agents import SMALL, TABLE
-from workers.learning.algorithms.centring import centred
 from workers.learning.algorithms.config import NAMED, ActorCritic, Config, endless
-from workers.learning.execution.collector import Collector
-from workers.learning.execution.serial import Plan, Serial
+from workers.learning.algorithms.q_table import centred
+from workers.learning.execution.serial import Collector, Plan, Serial
 from workers.learning.simulator import Step
 from workers.learning.training.request import Request, configured
 

@@ -15,36 +15,52 @@ from gymnasium import spaces
 from workers.learning import components
 from workers.learning.backends import BACKENDS, get_backend
 from workers.learning.build import run_alone
-from workers.learning.components.advantage import GAE, Normalise, VTrace
 from workers.learning.components.base import Component, Memory, SpaceError
-from workers.learning.components.categorical import Draw, LogProbability
 from workers.learning.components.exploration import EpsilonGreedy, Softmax
-from workers.learning.components.margin import Joined, LargeMargin
-from workers.learning.components.n_step import STEP, NStep
-from workers.learning.components.network import DuelingHead, LinearHead, Pick, QNetwork, Trunk
-from workers.learning.components.optimiser import Adam, Synchroniser
-from workers.learning.components.policy_gradient import (
+from workers.learning.components.network import (
+    GRU,
+    Adam,
+    Critic,
+    DuelingHead,
+    LinearHead,
+    Pick,
+    PolicyNetwork,
+    QNetwork,
+    Scorer,
+    SetCritic,
+    SetEncoder,
+    Synchroniser,
+    Trunk,
+    ValueHead,
+)
+from workers.learning.components.policy import (
+    GAE,
     ActorCriticLoss,
     ClippedSurrogate,
+    Draw,
+    LogProbability,
     NegativeLogLikelihood,
+    Normalise,
     Surrogate,
     ValueLoss,
+    VTrace,
 )
-from workers.learning.components.policy_network import Critic, PolicyNetwork, ValueHead
-from workers.learning.components.quantile import (
+from workers.learning.components.replay import TRANSITION, PrioritisedReplay, RecurrentRollout, Replay, Rollout
+from workers.learning.components.value import (
+    STEP,
     DuelingQuantileHead,
+    Huber,
+    Joined,
+    LargeMargin,
     Mean,
+    NStep,
     PickQuantiles,
     QuantileHead,
     QuantileHuber,
     QuantileNetwork,
     QuantileTarget,
+    Target,
 )
-from workers.learning.components.recurrent import GRU
-from workers.learning.components.replay import TRANSITION, PrioritisedReplay, Replay
-from workers.learning.components.rollout import RecurrentRollout, Rollout
-from workers.learning.components.scorer import Scorer, SetCritic, SetEncoder
-from workers.learning.components.value import Huber, Target
 from workers.learning.spaces import Spaces, reals, sample, unit
 
 ACTIONS = spaces.Discrete(4)

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from app.policies.artifact import SHARED
 from tests.workers.learning.suite import trained
 from tests.workers.learning.test_centring import Endless
+from workers.learning.algorithms.buffers import Coordinates
 from workers.learning.algorithms.config import NAMED, ActorCritic, Network, QTable, Scorer
-from workers.learning.algorithms.coordinates import Coordinates
 from workers.learning.backends import get_backend
 from workers.learning.backends.base import layout
-from workers.learning.standard import LEAST, standardised
+from workers.learning.build import LEAST, standardised
 
 OUT, WIDE = 4, 2
 NETWORK = Network(centre=(1.0, -2.0), scale=(0.5, 3.0))

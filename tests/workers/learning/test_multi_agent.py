@@ -20,9 +20,8 @@ from workers.learning.algorithms.config import (
     decode,
 )
 from workers.learning.execution.base import Plan
-from workers.learning.execution.joint import Joint
-from workers.learning.execution.multi_agent import IndependentAgents
-from workers.learning.joint_simulator import Seen
+from workers.learning.execution.joint import IndependentAgents, Joint
+from workers.learning.simulator import Seen
 
 ACTOR = ActorCritic(
     network=Network(layers=(32,), activation="tanh"),

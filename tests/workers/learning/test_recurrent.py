@@ -18,7 +18,7 @@ from workers.learning.algorithms.actor_critic import ActorCriticLearner
 from workers.learning.algorithms.base import Experience
 from workers.learning.algorithms.config import ActorCritic, Cloning, Entropy, Network, Optimiser
 from workers.learning.backends import get_backend
-from workers.learning.components.recurrent import GRU
+from workers.learning.components.network import GRU
 from workers.learning.execution.serial import Plan, Serial
 
 XP = get_backend("numpy").xp

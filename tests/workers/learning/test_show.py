@@ -8,8 +8,8 @@ import pytest
 
 from tests.planted import planted_spec
 from workers.learning.algorithms.config import DQN, NAMED, Network, QTable, encode, named
-from workers.learning.algorithms.config.shared import Scorer
-from workers.learning.show import main
+from workers.learning.algorithms.config.policy import Scorer
+from workers.learning.describe import main
 
 PLAIN = ["--observation", "16", "--actions", "9"]
 TRUNK, HEAD = 16 * 64 + 64 + 64 * 64 + 64, 64 * 9 + 9

@@ -4,8 +4,14 @@ import numpy as np
 import pytest
 
 from workers.learning.backends import get_backend
-from workers.learning.components.margin import Joined, LargeMargin
-from workers.learning.components.quantile import QuantileHuber, QuantileTarget, mean_of_quantiles, spread
+from workers.learning.components.value import (
+    Joined,
+    LargeMargin,
+    QuantileHuber,
+    QuantileTarget,
+    mean_of_quantiles,
+    spread,
+)
 
 XP = get_backend("numpy").xp
 RNG_SEED, BATCH, ACTIONS, QUANTILES = 3, 40, 4, 6

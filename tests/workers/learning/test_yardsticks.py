@@ -6,9 +6,9 @@ import pytest
 
 from app.kinds.iterative.heuristics import HEURISTICS
 from tests.planted import planted_spec, planted_table
-from workers.kinds.iterative.training.problem import IterativeTraining
+from workers.kinds.iterative.training import IterativeTraining
+from workers.learning.training.conclude import SECONDS, WORTH_STEPS, yardsticks
 from workers.learning.training.request import Request
-from workers.learning.training.yardsticks import SECONDS, WORTH_STEPS, yardsticks
 
 SPEC = planted_spec(iterations=10, metrics=[{"name": "iteration_seconds", "target": 110.0, "scope": "run"}])
 PROBLEM = IterativeTraining(SPEC, planted_table(SPEC, effect=0.3, noise=0.1), 1)

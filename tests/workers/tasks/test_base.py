@@ -13,7 +13,7 @@ from app import queue
 from app.database.engine import Database
 from app.database.tables import Job, Workload
 from app.jobs import lease as leases
-from app.jobs import listing, service
+from app.jobs import repository, service
 from app.settings import Settings
 from tests.app.jobs.test_lease import make
 from tests.servers import wait_until
@@ -71,7 +71,7 @@ def test_a_job_is_done_and_tells_its_progress(any_database: Database, job_id: st
     assert (done.state, done.result, done.progress, done.attempts) == ("succeeded", {"agent": 3}, 1.0, 1)
     assert checkpoint(any_database, job_id) is None
     with any_database.reading() as session:
-        steps = [event.data.get("step") for event in listing.events(session, job_id, 0, 100)]
+        steps = [event.data.get("step") for event in repository.events(session, job_id, 0, 100)]
     assert steps == [None, None, 1, 2, 3, None]
 
 
@@ -79,7 +79,7 @@ def test_progress_is_told_no_more_often_than_asked_for(any_database: Database, j
     settings = SETTINGS.model_copy(update={"progress_seconds": 100.0})
     perform(any_database, settings, job_id, chunks(50))
     with any_database.reading() as session:
-        assert len(listing.events(session, job_id, 0, 100)) == 4  # queued, running, one report, succeeded
+        assert len(repository.events(session, job_id, 0, 100)) == 4  # queued, running, one report, succeeded
 
 
 def test_a_job_that_somebody_else_holds_is_left_alone(any_database: Database, job_id: str) -> None:

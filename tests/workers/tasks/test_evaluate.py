@@ -21,18 +21,18 @@ from app.database.tables import Evaluation, Execution, Job, Workload
 from app.domain_models import service as domain_models
 from app.evaluations import service as evaluations
 from app.evaluations.schemas import EvaluationRequest, HeldOut
-from app.jobs import listing
+from app.jobs import repository
 from app.jobs import service as jobs
+from app.kinds.iterative.heuristics import HeuristicPolicy
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.policies.artifact import save
-from app.kinds.iterative.policies.heuristic import HeuristicPolicy
 from app.kinds.iterative.spec import Feature, Spec
 from app.kinds.registry import read_spec
 from app.settings import Settings
 from app.workloads import service as workloads
 from tests.planted import planted_spec, planted_table
 from workers.evaluation import protocol
-from workers.evaluation.hold_out import choose
+from workers.evaluation.protocol import choose
 from workers.inputs import HoldOut
 from workers.tasks import evaluate as task
 from workers.tasks import inputs
@@ -121,7 +121,7 @@ def report_of(database: Database, job: Job) -> dict[str, Any]:
 
 def events(database: Database, job_id: str) -> list[dict[str, Any]]:
     with database.reading() as session:
-        return [event.data for event in listing.events(session, job_id, 0, 1000)]
+        return [event.data for event in repository.events(session, job_id, 0, 1000)]
 
 
 def test_agents_are_judged_and_published_with_their_page(any_database: Database) -> None:

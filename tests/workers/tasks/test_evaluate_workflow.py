@@ -14,15 +14,14 @@ from app.database.engine import Database
 from app.database.tables import Execution, Job
 from app.evaluations import service as evaluations
 from app.evaluations.schemas import EvaluationRequest
-from app.kinds.workflow.policies.artifact import save
-from app.kinds.workflow.policies.schedulers import StrategyPolicy
-from app.kinds.workflow.samples.trace_bytes import compressed, packed
+from app.kinds.workflow.policies import StrategyPolicy, save
+from app.kinds.workflow.trace import compressed, packed
 from app.settings import Settings
 from app.workloads import service as workloads
 from tests.workers.kinds.workflow.evaluation.schedules import drawn
 from tests.workers.kinds.workflow.evaluation.test_protocol import spec
 from workers.evaluation import protocol
-from workers.evaluation.hold_out import choose
+from workers.evaluation.protocol import choose
 from workers.inputs import HoldOut
 from workers.kinds.workflow.evaluation import problem
 from workers.kinds.workflow.evaluation.schedulers import Ruled

@@ -18,11 +18,11 @@ from app.database.engine import Database
 from app.database.tables import Agent, Iteration, Job, Run, Workload
 from app.domain_models import service as domain_models
 from app.jobs import lease as leases
-from app.jobs import listing
+from app.jobs import repository
 from app.kinds.inference import heuristics
 from app.kinds.inference.example import SPEC
 from app.kinds.inference.layout import Layout
-from app.kinds.inference.lookahead import Lookahead
+from app.kinds.inference.scaling import Lookahead
 from app.kinds.inference.spec import InferenceSpec
 from app.policies.artifact import save
 from app.policies.network import NetworkPolicy
@@ -30,7 +30,7 @@ from app.settings import Settings
 from tests.app.kinds.inference.runs import model
 from workers.kinds.simulated.training import WindowTraining
 from workers.tasks.base import RunningJob, perform
-from workers.tasks.train import train
+from workers.tasks.online import train
 
 LONG = OnlineSettings(window_seconds=86_400, steps=1_000)
 SETTINGS = Settings()
@@ -114,7 +114,7 @@ def row(database: Database, job_id: str) -> Job:
 def last(database: Database, job_id: str) -> dict[str, Any]:
     """What was told of the last window."""
     with database.reading() as session:
-        events = [one.data for one in listing.events(session, job_id, 0, 1_000)]
+        events = [one.data for one in repository.events(session, job_id, 0, 1_000)]
     found: dict[str, Any] = next(one for one in reversed(events) if one.get("phase") == "waiting")
     return found
 

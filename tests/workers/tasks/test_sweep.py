@@ -18,17 +18,18 @@ from app.database.engine import Database
 from app.database.tables import Agent, Job, Trial, Workload
 from app.domain_models import service as domain_models
 from app.jobs import lease as leases
-from app.jobs import listing, service, sweeps
+from app.jobs import repository as listing
+from app.jobs import service, sweeps
 from app.settings import Settings
 from tests.planted import planted_spec, planted_table
-from workers.kinds.iterative.training.problem import IterativeTraining
+from workers.kinds.iterative.training import IterativeTraining
 from workers.learning.bracket import Bracket, Decision
 from workers.learning.execution import ExecutionError
 from workers.learning.training.problem import Planned
 from workers.learning.training.trial import Trial as Learner
-from workers.tasks import sweep
+from workers.tasks import trained
 from workers.tasks.base import RunningJob, perform
-from workers.tasks.train import train
+from workers.tasks.online import train
 
 SETTINGS = Settings(lease_seconds=20, heartbeat_seconds=0.2, progress_seconds=0, checkpoint_seconds=0, max_attempts=2)
 SPEC = planted_spec(
@@ -36,7 +37,7 @@ SPEC = planted_spec(
     resources=[{"name": "executors", "minimum": 4, "maximum": 10, "max_steps": 1, "initial": 8}],
     metrics=[{"name": "iteration_seconds", "target": 66.0, "scope": "run"}],
 )
-WORK: dict[str, Callable[[RunningJob], None]] = {queue.TRAIN: train, queue.TRIAL: sweep.trial}
+WORK: dict[str, Callable[[RunningJob], None]] = {queue.TRAIN: train, queue.TRIAL: trained.trial}
 TABULAR: dict[str, Any] = {"algorithm": "tabular_q", "seeds": 4, "budget": 3_000, "seed": 5}
 
 
@@ -69,7 +70,7 @@ class Post:
 
 @pytest.fixture
 def post(any_database: Database, monkeypatch: pytest.MonkeyPatch) -> Post:
-    monkeypatch.setattr("workers.kinds.iterative.training.problem.VALIDATION_EPISODES", 128)
+    monkeypatch.setattr("workers.kinds.iterative.training.VALIDATION_EPISODES", 128)
     post = Post(any_database)
     monkeypatch.setattr(queue, "enqueue", post.enqueue)
     monkeypatch.setattr(queue, "enqueue_group", post.enqueue_group)
@@ -162,7 +163,7 @@ def test_a_training_that_plans_tells_so_at_its_beginning_and_keeps_the_plan(any_
     with any_database.reading() as session:
         kept = session.get_one(Job, job).checkpoint
     assert kept is not None
-    assert sweep.Opened.unpack(kept).planned is not None
+    assert trained.Opened.unpack(kept).planned is not None
 
 
 def test_a_training_whose_worker_is_lost_while_it_plans_begins_anew(
@@ -280,7 +281,7 @@ def killed(monkeypatch: pytest.MonkeyPatch, database: Database, job_id: str, chu
     with monkeypatch.context() as patched:
         patched.setattr(Learner, "advance", advances)
         with pytest.raises(Killed):
-            perform(database, SETTINGS, job_id, sweep.trial)
+            perform(database, SETTINGS, job_id, trained.trial)
 
 
 def test_a_killed_trial_is_taken_up_where_it_was(
@@ -441,7 +442,7 @@ def test_a_trial_rests_with_the_best_policy_that_it_has_had(before: float | None
     old = None if before is None else b"old"
     stood = sweeps.TrialStatus("job", 0, "dqn", 1, 1, 0.5, 0.5, before, None, None, {"updates": 1}, old)
     given: Any = learner
-    found = sweep._outcome(given, stood)
+    found = trained._outcome(given, stood)
     assert (found.share, found.artifact, found.report["steps"]) == (0.5, kept, 9)
     assert found.score == (now if kept == b"new" else before)
 

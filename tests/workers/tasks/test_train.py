@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app import queue
-from app.agents import extras
+from app.agents import combinations
 from app.agents import service as agents
 from app.agents.schemas import TrainRequest
 from app.database.engine import Database
@@ -14,7 +14,7 @@ from app.domain_models import service as domain_models
 from app.settings import Settings
 from tests.planted import planted_spec, planted_table
 from workers.tasks.base import perform
-from workers.tasks.train import train
+from workers.tasks.online import train
 
 
 @pytest.mark.parametrize("seeds", [1, 3], ids=["alone", "sweep"])
@@ -23,7 +23,7 @@ def test_an_executor_that_is_not_installed_fails_the_job_at_once(
 ) -> None:
     monkeypatch.setattr(queue, "enqueue", lambda *_: None)
     monkeypatch.setattr(queue, "reaches_this_host_alone", lambda: False)
-    monkeypatch.setattr(extras, "find_spec", lambda _name: None)
+    monkeypatch.setattr(combinations, "find_spec", lambda _name: None)
     spec = planted_spec()
     with database.session() as session:
         workload = Workload(name="planted", kind="iterative", spec=spec.model_dump(mode="json"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.agents.schemas import TrainRequest
-from workers.tasks.verdict import PromotionTerms, verdict
+from workers.tasks.evaluate import PromotionTerms, verdict
 
 GOOD = {"promoted": True, "reason": "promoted: better than lookahead"}
 

@@ -12,20 +12,18 @@ from sqlalchemy import select
 from app import queue
 from app.database.engine import Database
 from app.database.tables import Execution, Job, Workload
-from app.kinds.workflow.policies.artifact import save
-from app.kinds.workflow.policies.schedulers import StrategyPolicy
-from app.kinds.workflow.predictor import Predictor
-from app.kinds.workflow.samples.trace_bytes import compressed, packed
+from app.kinds.workflow.policies import StrategyPolicy, save
+from app.kinds.workflow.run_times import Predictor
 from app.kinds.workflow.spec import Spec
-from app.kinds.workflow.trace import independent
+from app.kinds.workflow.trace import compressed, independent, packed
 from app.main import create_app
 from app.settings import Settings
 from app.workloads.snapshot import load
 from tests.app.runs.test_queue import POOL, put, starts, task
 from workers.learning.training.driver import Stage, TrainedAgent
 from workers.tasks.base import perform
-from workers.tasks.fit import fit
-from workers.tasks.train import train
+from workers.tasks.online import train
+from workers.tasks.trained import fit
 
 SETTINGS = Settings(lease_seconds=60, heartbeat_seconds=5, progress_seconds=0, checkpoint_seconds=0)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from workers.tasks.yielding import yielding
+from workers.tasks.base import yielding
 
 
 def niceness() -> int:

@@ -12,13 +12,24 @@ from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from app.kinds.forecasting.forecaster import LEVEL, Forecaster, Forward, bounded
+from app.kinds.forecasting.answer import LEVEL, Forecaster, Forward, bounded, written
+from app.kinds.forecasting.families import Family, Stacked
 from app.kinds.forecasting.series import DAY, DAYS, WEEK, Floats, Series, calendar, seasons, unscaled
-from app.kinds.forecasting.stacked import Family, Stacked
-from workers.estimators.forecasting.families import ALL, ARIMA, HYBRID, SIMPLICITY, STACKED, Asked, fitted
-from workers.estimators.forecasting.stacking import cross_fitted, weighed
-from workers.estimators.forecasting.told import Told
+from workers.estimators.forecasting.families import (
+    ALL,
+    ARIMA,
+    HYBRID,
+    QUICK,
+    SIMPLICITY,
+    STACKED,
+    Asked,
+    Told,
+    cross_fitted,
+    fitted,
+    weighed,
+)
 
 HELD_OUT, FOLDS, CHOOSING = 1 / 3, 4, 2
 BLOCKS = 5  # of a fold, between which a standard error is taken, since successive errors are correlated
@@ -219,3 +230,40 @@ def _report(asked: Asked, tested: BackTest) -> dict[str, Any]:
         "choosing_origins": CHOOSING,
         "horizons": horizons,
     }
+
+
+# Forecasters of several series at once, as a domain model keeps them.
+
+
+SECONDS = 600.0
+"""Of an interval, where a kind has no reason to count by others."""
+HORIZONS = (1, 6, 36, 144)
+MOST_INTERVALS = 100_000
+MOST_TRAINED = 4
+
+
+def counted(times: Floats, classes: NDArray[Any], names: Sequence[str]) -> dict[str, Series]:
+    """What came by class, in whole intervals from the first to the last; none where these are too few.
+
+    Args:
+        times: when each came, ascending, in seconds since 1970 or since a start of its own, [n].
+        classes: positions in ``names``, [n].
+        names: of the series.
+    """
+    first, last = (int(times[end] // SECONDS) for end in (0, -1)) if len(times) else (0, 0)
+    first = max(first, last - MOST_INTERVALS)
+    if last - first < FEWEST:
+        return {}
+    place = (times // SECONDS).astype(np.int64) - first
+    whole = (place >= 0) & (place < last - first)  # the last interval, in which the log ends, is left out
+    each = [np.bincount(place[whole & (classes == one)], minlength=last - first) for one in range(len(names))]
+    start = SECONDS * first
+    return {name: Series(own.astype(np.float64), start, SECONDS) for name, own in zip(names, each, strict=True)}
+
+
+def forecasters(series: Mapping[str, Series], seed: int) -> tuple[NDArray[np.uint8], dict[str, Any]]:
+    """What a model keeps of them, and the report of each by name; networks and trees are for the busiest alone."""
+    busiest = sorted(series, key=lambda name: -float(series[name].counts.sum()))[:MOST_TRAINED]
+    found = [forecaster(name, one, HORIZONS, seed, ALL if name in busiest else QUICK) for name, one in series.items()]
+    told = {name: report for name, (_, report) in zip(series, found, strict=True)}
+    return (written([made for made, _ in found]) if found else np.zeros(0, np.uint8)), told

@@ -1,16 +1,18 @@
-"""The families, the order of their simplicity, and how many intervals each needs before it is tried."""
+"""Families of forecasters, as they are fitted."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, NamedTuple, cast
+import warnings
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple, cast
 
-from app.kinds.forecasting.forecaster import Forward
-from app.kinds.forecasting.naive import Last, Seasonal
-from app.kinds.forecasting.series import Series, seasons
+import numpy as np
+from scipy.optimize import linprog
+from sklearn.ensemble import GradientBoostingRegressor
 
-if TYPE_CHECKING:
-    from app.kinds.forecasting.arima import Arima
+from app.kinds.forecasting.answer import LEVEL, Forward
+from app.kinds.forecasting.families import LEAF, Arima, Boosting, Last, Seasonal, Trees, features
+from app.kinds.forecasting.series import Floats, Series, calendar, seasons, unscaled
 
 ARIMA, GRU, HYBRID, BOOSTING = "arima", "gru", "arima_gru", "gradient_boosting"
 STACKED = "stacked"
@@ -34,7 +36,6 @@ class Family(NamedTuple):
 
 
 def _arima(asked: Asked, _: dict[str, Forward]) -> Forward:
-    from workers.estimators.forecasting.arima import fit_arima
 
     return fit_arima(asked.series, asked.horizons)
 
@@ -52,7 +53,6 @@ def _hybrid(asked: Asked, fitted: dict[str, Forward]) -> Forward:
 
 
 def _boosting(asked: Asked, _: dict[str, Forward]) -> Forward:
-    from workers.estimators.forecasting.boosting import fit_boosting
 
     return fit_boosting(asked.series, asked.horizons, asked.seed)
 
@@ -87,3 +87,178 @@ def fitted(asked: Asked, counts: int) -> dict[str, Forward]:
         if counts >= family.needs and name in asked.names:
             found[name] = family.fit(asked, found)
     return found
+
+
+# ARIMA (statsmodels) about a course over day and week.
+
+
+ORDERS = ((1, 0, 1), (2, 0, 1), (3, 0, 2))
+
+
+def fit_arima(series: Series, horizons: tuple[int, ...]) -> Arima:
+    """The order of the least AIC; the course by least squares first."""
+    known = seasons(len(series.counts), series.seconds)
+    dated, values = calendar(series.times, known), series.scaled
+    course = np.asarray(np.linalg.lstsq(dated, values, rcond=None)[0], np.float64)
+    ar, ma = _fitted(values - dated @ course)
+    return Arima(horizons, known, course, ar, ma)
+
+
+def _fitted(rest: Floats) -> tuple[Floats, Floats]:
+    from statsmodels.tsa.arima.model import ARIMA
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = [ARIMA(rest, order=order, trend="n").fit() for order in ORDERS]
+    best = min(found, key=lambda one: float(one.aic))
+    return np.asarray(best.arparams, np.float64), np.asarray(best.maparams, np.float64)
+
+
+# Gradient boosting (scikit-learn), one model for each horizon, of the least absolute error.
+
+
+ROUNDS, DEPTH, RATE, SUBSAMPLE, FEWEST = 200, 4, 0.05, 0.5, 20
+MOST_ROWS = 10_000
+
+
+def fit_boosting(series: Series, horizons: tuple[int, ...], seed: int) -> Boosting:
+    """Trees of one set of origins by horizon."""
+    known = seasons(len(series.counts), series.seconds)
+    return Boosting(horizons, known, tuple(_trees(series, ahead, known, seed) for ahead in horizons))
+
+
+def _trees(series: Series, ahead: int, known: tuple[int, ...], seed: int) -> Trees:
+    origins = np.arange(min(max(known, default=0), len(series.counts) // 4), len(series.counts) - ahead)
+    origins = origins[-MOST_ROWS:]
+    model = GradientBoostingRegressor(
+        loss="absolute_error",
+        n_estimators=ROUNDS,
+        max_depth=DEPTH,
+        learning_rate=RATE,
+        subsample=SUBSAMPLE,
+        min_samples_leaf=FEWEST,
+        max_features=0.5,
+        random_state=seed,
+    )
+    model.fit(features(series, origins, ahead, known), series.scaled[origins + ahead])
+    return exported(model)
+
+
+def exported(model: GradientBoostingRegressor) -> Trees:
+    """As plain arrays."""
+    each = [tree.tree_ for tree in model.estimators_[:, 0]]
+    most = max(tree.node_count for tree in each)
+
+    def joined(name: str, fill: float, dtype: type) -> np.ndarray:
+        rows = [np.asarray(getattr(tree, name)).reshape(-1) for tree in each]
+        return np.stack([np.pad(row.astype(dtype), (0, most - len(row)), constant_values=fill) for row in rows])
+
+    feature = np.maximum(joined("feature", 0, np.int64), 0)
+    return Trees(
+        np.asarray(model.init_.constant_, np.float64).reshape(1),
+        joined("children_left", LEAF, np.int64),
+        joined("children_right", LEAF, np.int64),
+        feature,
+        joined("threshold", 0.0, np.float64),
+        model.learning_rate * joined("value", 0.0, np.float64),
+    )
+
+
+# The medians of a family in a back-test, and their errors.
+
+
+FEW = 5.0
+"""Counts an interval below which medians are mostly 0, or nearly."""
+
+
+class Told(NamedTuple):
+    """One family's medians and what came, in scaled terms, at one horizon: each fold's [m]."""
+
+    medians: list[Floats]
+    came: list[Floats]
+    unit: float
+
+    def add(self, medians: Floats, came: Floats) -> None:
+        """Another fold."""
+        self.medians.append(medians)
+        self.came.append(came)
+
+    def copy(self) -> Told:
+        """Another one, to which folds may be added."""
+        return Told([*self.medians], [*self.came], self.unit)
+
+    @property
+    def absolute(self) -> list[Floats]:
+        """Absolute errors in counts, each fold's [m]."""
+        folds = zip(self.medians, self.came, strict=True)
+        return [np.abs(unscaled(medians, self.unit) - unscaled(came, self.unit)) for medians, came in folds]
+
+    def error(self, folds: Sequence[int] | None = None) -> float:
+        """Mean absolute error in counts, of all folds or of some."""
+        each = self.absolute
+        return float(np.concatenate(each if folds is None else [each[fold] for fold in folds]).mean())
+
+    def errors(self, folds: Sequence[int]) -> Floats:
+        """See ``Forecaster.errors``: of some folds, [4]."""
+        medians, came = (np.concatenate([part[fold] for fold in folds]) for part in (self.medians, self.came))
+        return errors(medians, came, self.unit)
+
+
+def errors(medians: Floats, came: Floats, unit: float) -> Floats:
+    """What leads from medians to the bounds and to the mean, [4]: see ``Forecaster.errors``.
+
+    The mean is a multiple of the median, which keeps its days and weeks. Where few come, the median of most intervals
+    is 0, and so would be every multiple of it: then the mean is a line through what came over the medians.
+    """
+    apart, count = np.sort(came - medians), len(came)
+    outside = (1 - LEVEL) / 2 * (count + 1)
+    low, high = apart[max(int(np.floor(outside)) - 1, 0)], apart[min(int(np.ceil(count + 1 - outside)) - 1, count - 1)]
+    counted, expected = unscaled(came, unit), unscaled(medians, unit)
+    ratio = counted.mean() / max(expected.mean(), 1e-9)
+    if counted.mean() >= FEW:
+        return np.array([low, high, ratio, 0.0])
+    apart_from_mean = expected - expected.mean()
+    slope = max(float((apart_from_mean * counted).sum() / max((apart_from_mean**2).sum(), 1e-9)), 0.0)
+    added = counted.mean() - slope * expected.mean()
+    return np.array([low, high, slope, added] if added >= 0 else [low, high, ratio, 0.0])
+
+
+# Weights of families that together err least: at least 0, 1 together (Breiman, “Stacked regressions”, 1996).
+
+
+LEAST = 0.01
+
+
+def weighed(families: Mapping[str, Told], folds: Sequence[int]) -> Floats:
+    """Weights by which counts of some folds are told with the least mean absolute error, [F] in order.
+
+    They are the multipliers of that linear programme's dual, which has as few constraints as there are families.
+    """
+    told, came = _counts(families, folds)
+    rows, count = told.shape
+    scale = max(float(came.mean()), 1e-9)
+    bounds = [(-1.0, 1.0)] * rows + [(None, None)]
+    limits = np.hstack([told.T / scale, np.ones((count, 1))])
+    found = linprog(-np.append(came / scale, 1.0), A_ub=limits, b_ub=np.zeros(count), bounds=bounds, method="highs")
+    if found.x is None:
+        return np.full(count, 1.0 / count)
+    weights = np.where(-found.ineqlin.marginals < LEAST, 0.0, -found.ineqlin.marginals)
+    return np.asarray(weights / weights.sum(), np.float64)
+
+
+def cross_fitted(families: Mapping[str, Told]) -> Told:
+    """What families tell together of each fold, by the weights of the others."""
+    first = next(iter(families.values()))
+    folds, medians = range(len(first.came)), list[Floats]()
+    for fold in folds:
+        weights = weighed(families, [one for one in folds if one != fold])
+        medians.append(np.log1p(_counts(families, [fold])[0] @ weights / first.unit))
+    return Told(medians, first.came, first.unit)
+
+
+def _counts(families: Mapping[str, Told], folds: Sequence[int]) -> tuple[Floats, Floats]:
+    """What each told of some folds, [n, F], and what came, [n]."""
+    each = [np.concatenate([one.medians[fold] for fold in folds]) for one in families.values()]
+    first = next(iter(families.values()))
+    came = np.concatenate([first.came[fold] for fold in folds])
+    return unscaled(np.stack(each, axis=1), first.unit), unscaled(came, first.unit)

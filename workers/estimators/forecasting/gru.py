@@ -9,8 +9,7 @@ import torch
 from msgspec.structs import replace
 from torch import nn
 
-from app.kinds.forecasting.arima import Arima
-from app.kinds.forecasting.gru import WINDOW, Gru, Weights, read
+from app.kinds.forecasting.families import WINDOW, Arima, Gru, Weights, read
 from app.kinds.forecasting.series import Series, seasons
 
 UNITS, ROUNDS, BATCH, RATE, DECAY, DROPOUT = 16, 25, 32, 5e-3, 1e-3, 0.2
@@ -30,7 +29,7 @@ def fit_gru(series: Series, horizons: tuple[int, ...], seed: int, arima: Arima |
 
 
 class Network(nn.Module):
-    """See ``app.kinds.forecasting.gru.Weights``."""
+    """See ``app.kinds.forecasting.families.Weights``."""
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()

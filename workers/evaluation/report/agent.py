@@ -12,11 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from workers.evaluation.report import agent_tables as tables
-from workers.evaluation.report import charts, pictures, plot
-from workers.evaluation.report.document import document
-from workers.evaluation.report.markup import Markup, element, joined, section
-from workers.evaluation.report.reading import VERDICT
+from workers.evaluation.report import charts, plot, tables
+from workers.evaluation.report import page as pictures
+from workers.evaluation.report.markup import Markup, document, element, joined, section
+from workers.evaluation.report.page import VERDICT
 
 Json = dict[str, Any]
 Plots = Sequence[tuple[str, str, Any]]
@@ -46,7 +45,7 @@ class RenderedReport(NamedTuple):
             element("h1", top),
             element("p", tables.under(report)),
             section("Verdict", tables.verdict(report)),
-            section("What users count", tables.outcomes(report)),
+            section("What users count", tables.agent_tables_outcomes(report)),
             section(COMPARISON, tables.score_rows(report), tables.gains(report), self.plots.get(COMPARISON, NONE)),
             section("Terms of the return", tables.terms(report)),
             section("Who competed", tables.contenders(report)),

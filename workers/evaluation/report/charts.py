@@ -1,7 +1,4 @@
-"""The report's plots: Vega-Lite definitions drawn to SVG in this process, without a network.
-
-Names given by people are data in them, never field names or expressions, so that nothing they hold is obeyed.
-"""
+"""Charts of reports."""
 
 from __future__ import annotations
 
@@ -11,10 +8,50 @@ from typing import Any
 
 import vl_convert
 
-from app.charts import style
-from app.charts.figure import SCHEMA, Json, category, layer, quantity
-from workers.evaluation.report.dark import readable
+from app.charts import figures as style
+from app.charts.figures import DARK_COLOURS, LIGHT_COLOURS, SCHEMA, Json, category, layer, quantity
 from workers.evaluation.report.markup import Markup, element
+
+# Plots on dark ground: an image knows which of both the reader wants, and changes its colours by itself.
+
+
+COLOURS = dict(zip(LIGHT_COLOURS, DARK_COLOURS, strict=True)) | {
+    "white": "#13171f",
+    "#000": "#ced4da",
+    "black": "#ced4da",
+    "#212529": "#f8f9fa",
+    "#343a40": "#ced4da",
+    "#495057": "#ced4da",
+    "#dee2e6": "#495057",
+    "#e9ecef": "#343a40",
+    "#c92a2a": "#ff8787",
+    "#1971c2": "#74c0fc",
+    "#5f3dc4": "#b197fc",
+    "#2f9e44": "#69db7c",
+    "#0072b2": "#4dabf7",
+    "#009e73": "#38d9a9",
+}
+"""By the colour on light ground; what is not named is seen on both."""
+
+
+def _rules() -> str:
+    found = (f'[{of}="{light}"]{{{of}:{dark}}}' for light, dark in COLOURS.items() for of in ("fill", "stroke"))
+    return f"<style>@media (prefers-color-scheme: dark){{{''.join(found)}}}</style>"
+
+
+RULES = _rules()
+
+
+def readable(svg: str) -> str:
+    """An SVG that is drawn for light ground, readable on dark ground too."""
+    head, end, rest = svg.partition(">")
+    return f"{head}{end}{RULES}{rest}"
+
+
+# The report's plots: Vega-Lite definitions drawn to SVG in this process, without a network.
+#
+# Names given by people are data in them, never field names or expressions, so that nothing they hold is obeyed.
+
 
 CLASSES = ("L0", "L1", "L2", "L3", "L4")
 WIDTH = 640
@@ -22,7 +59,7 @@ PADDING = {"left": 18, "right": 24, "top": 5, "bottom": 5}
 """Letters may be wider where a picture is looked at than where it was drawn."""
 ROW = 20  # pixels of one policy in a plot with a row for each
 OWN = ("#0b7285", "#e8590c", "#6741d9", "#2b8a3e", "#c2255c", "#1864ab", "#a61e4d", "#5c940d")
-RULES = ("#495057", "#868e96", "#adb5bd", "#748ffc", "#e599f7", "#63e6be", "#ffc078", "#ced4da")
+CHARTS_RULES = ("#495057", "#868e96", "#adb5bd", "#748ffc", "#e599f7", "#63e6be", "#ffc078", "#ced4da")
 ROLES = {"optimum": "#212529", "plan": "#212529", "random": "#ff8787", "tuner": "#f59f00"}
 DASHES = {
     "candidate": [1, 0],
@@ -63,7 +100,7 @@ class Palette:
         rules = [name for name in self.names if self.roles[name] == "heuristic"]
         self.colours = {name: ROLES.get(self.roles[name], "#868e96") for name in self.names}
         self.colours |= {name: OWN[index % len(OWN)] for index, name in enumerate(own)}
-        self.colours |= {name: RULES[index % len(RULES)] for index, name in enumerate(rules)}
+        self.colours |= {name: CHARTS_RULES[index % len(CHARTS_RULES)] for index, name in enumerate(rules)}
         self.own = own
 
     def colour(self, names: Sequence[str], *, legend: bool = True) -> Json:

@@ -49,3 +49,43 @@ def section(title: str, *children: str) -> Markup:
     """A part of the page; nothing where there is nothing to show."""
     shown = [child for child in children if child]
     return element("section", element("h2", title), *shown) if shown else Markup("")
+
+
+# A page with its style, which needs nothing from elsewhere.
+
+
+STYLE = """
+:root { color-scheme: light dark; --text: #212529; --quiet: #495057; --ground: #fff; --line: #dee2e6; --own: #e3fafc;
+--mark: #0b7285; --good: #2b8a3e; --bad: #c92a2a; --none: #6c757d; }
+@media (prefers-color-scheme: dark) { :root { --text: #ced4da; --quiet: #adb5bd; --ground: #13171f; --line: #343a40;
+--own: #10343c; --mark: #3bc9db; --good: #69db7c; --bad: #ff8787; --none: #adb5bd; } }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 2rem auto; padding: 0 1rem; color: var(--text);
+background: var(--ground); overflow-wrap: anywhere; }
+h1 { margin-bottom: .2rem; } h2 { margin-top: 2.5rem; font-size: 1.2rem; } h3 { font-size: 1rem; }
+p, figcaption, small { color: var(--quiet); } figure { margin: 1rem 0; } figure img { max-width: 100%; height: auto; }
+.wide { overflow-x: auto; overflow-wrap: normal; } table { border-collapse: collapse; }
+table { font-variant-numeric: tabular-nums; }
+thead th { color: var(--quiet); } th { text-align: left; font-weight: 600; }
+th, td { padding: .25rem 1rem .25rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
+tr.own th, tr.own td { background: var(--own); }
+.card { border-left: 4px solid var(--mark); padding: .1rem 1rem; margin: 1rem 0; }
+.class { display: inline-block; background: var(--mark); color: var(--ground); border-radius: 4px; padding: 0 .5rem; }
+.passed { color: var(--good); font-weight: 700; }
+.failed { color: var(--bad); font-weight: 700; } .unknown { color: var(--none); }
+details { margin: .5rem 0; } summary { cursor: pointer; }
+"""
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
+def document(title: str, body: Markup) -> str:
+    """A page with its style and nothing from elsewhere."""
+    head = joined(
+        [
+            element("meta", charset="utf-8"),
+            element("meta", name="viewport", content="width=device-width"),
+            Markup(f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'),
+            element("title", title),
+            element("style", Markup(STYLE)),
+        ]
+    )
+    return f"<!doctype html>\n{element('html', element('head', head), element('body', body), lang='en')}\n"

@@ -11,8 +11,7 @@ import vl_convert
 
 from workers.evaluation.report import schedules
 from workers.evaluation.report.charts import definition, figure
-from workers.evaluation.report.document import document
-from workers.evaluation.report.markup import Markup, element, joined, section, table
+from workers.evaluation.report.markup import Markup, document, element, joined, section, table
 from workers.evaluation.report.wording import count, number, percent
 
 Json = dict[str, Any]

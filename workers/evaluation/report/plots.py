@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.charts.figure import layer
+from app.charts.figures import layer
 from workers.evaluation.report.charts import WIDTH, layers
 from workers.evaluation.report.schedules import COLOURS
 

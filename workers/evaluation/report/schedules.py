@@ -1,11 +1,16 @@
-"""Plots of schedules, from their pictures: what a problem's ``pictures`` gives where tasks are scheduled."""
+"""Schedules and heat maps of reports."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from app.charts.figure import Json, layer, quantity
+import numpy as np
+from numpy.typing import NDArray
+
+from app.charts.figures import Json, layer, quantity
+from app.kinds.contract.policy import Situation
+from workers.evaluation.problem import Axis, Problem
 from workers.evaluation.report.charts import ROW, WIDTH, layers
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
@@ -250,3 +255,39 @@ def colour(pictures: Sequence[Json]) -> Json:
     scale = {"domain": names, "range": list(COLOURS[: len(names)])}
     legend = {"orient": "right", "labelLimit": 200} if len(names) > 1 else None
     return {"field": "strategy", "type": "nominal", "title": None, "scale": scale, "legend": legend}
+
+
+# A policy's heat map: what it does, by where it is.
+
+
+class HeatMap:
+    """Sums and counts over the bins of a problem's axes, [2, Y, X]; values beyond the axes go to the outermost bins."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem, axes = problem, problem.heat_map_axes
+        self.sums: NDArray[np.float64] = np.zeros((2, len(axes.y.edges) - 1, len(axes.x.edges) - 1))
+
+    def watch(self, situation: Situation, action: NDArray[np.integer], going: NDArray[np.bool_]) -> None:
+        """Add the policy's actions in B situations to the bins; values that are NaN are none."""
+        x, y, value = self.problem.drawn(situation, action)
+        shown = going & ~np.isnan(value)
+        x, y, value = x[shown], y[shown], value[shown]
+        place = _bin(self.problem.heat_map_axes.y, y), _bin(self.problem.heat_map_axes.x, x)
+        np.add.at(self.sums[0], place, value)
+        np.add.at(self.sums[1], place, 1)
+
+
+def _bin(axis: Axis, values: NDArray[np.floating]) -> NDArray[np.intp]:
+    return np.searchsorted(axis.edges[1:-1], values, side="right")
+
+
+def shown(problem: Problem, sums: NDArray[np.float64]) -> dict[str, Any]:
+    """The heat map of ``sums`` [2, Y, X] as plain values."""
+    axes, (total, count) = problem.heat_map_axes, sums
+    mean = [[float(t / c) if c else None for t, c in zip(*row, strict=True)] for row in zip(total, count, strict=True)]
+    return {
+        "x": {"name": axes.x.name, "edges": list(axes.x.edges)},
+        "y": {"name": axes.y.name, "edges": list(axes.y.edges)},
+        "value": {"name": axes.value, "mean": mean},
+        "count": [[int(c) for c in row] for row in count],
+    }

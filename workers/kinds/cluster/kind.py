@@ -6,15 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from app.kinds.cluster.policies import load
-from app.kinds.cluster.portfolio import AHEAD, WITH_MODEL
+from app.kinds.cluster.policies import AHEAD, WITH_MODEL, load
 from workers.inputs import Conditions, Workload
 from workers.kinds.contract import Fitted
 from workers.kinds.simulated import SimulatedKind
 
 if TYPE_CHECKING:
     from app.kinds.contract.policy import Policy
-    from workers.kinds.cluster.evaluation.problem import ClusterProblem
+    from workers.kinds.cluster.evaluation import ClusterProblem
     from workers.kinds.cluster.world.world import ClusterWorld
     from workers.learning.training.driver import Trainer
     from workers.learning.training.request import Request
@@ -41,8 +40,8 @@ class LearnedCluster(SimulatedKind):
 
     def world(self, workload: Workload, conditions: Conditions) -> ClusterWorld:
         """See ``SimulatedKind``."""
-        from app.kinds.cluster.beliefs import Beliefs
         from app.kinds.cluster.model import ClusterModel
+        from app.kinds.cluster.outlook import Beliefs
         from workers.kinds.cluster.world.played import PlayedSource
         from workers.kinds.cluster.world.world import ClusterWorld
 
@@ -56,7 +55,7 @@ class LearnedCluster(SimulatedKind):
     def trainer(self, workload: Workload, request: Request, champion: bytes | None) -> Trainer:
         """See ``LearnedKind``; who learns by gradients of its policy imitates the rule first, and strays from there."""
         from app.kinds.cluster.model import ClusterModel
-        from workers.kinds.cluster.world.drawing import playable
+        from workers.kinds.cluster.world.episodes import playable
         from workers.learning.training.request import Untrainable
 
         if not playable(ClusterModel.from_bytes(workload.model).arrivals):
@@ -66,7 +65,7 @@ class LearnedCluster(SimulatedKind):
 
     def baselines(self, workload: Workload) -> Mapping[str, Policy]:
         """See ``LearnedKind``: every rule, as jobs come, that first which answers without an agent."""
-        from workers.kinds.cluster.world.answering import Ruled
+        from workers.kinds.cluster.world.played import Ruled
 
         names = sorted(self.layout(workload.spec).rules, key=lambda name: name != WITH_MODEL)
         return {name: Ruled(name) for name in names if name != AHEAD}
@@ -80,7 +79,7 @@ class LearnedCluster(SimulatedKind):
 
     def problem(self, workload: Workload, held_out: Sequence[bytes], without: str) -> ClusterProblem:
         """See ``SimulatedKind``."""
-        from workers.kinds.cluster.evaluation.problem import ClusterProblem
+        from workers.kinds.cluster.evaluation import ClusterProblem
 
         return ClusterProblem(self, workload, held_out, without)
 
@@ -88,8 +87,7 @@ class LearnedCluster(SimulatedKind):
         """See ``SimulatedKind``: what becomes of jobs; beside what is shown, other rules."""
         from app.kinds.cluster.model import ClusterModel
         from workers.evaluation.arena import Bare
-        from workers.kinds.cluster.evaluation.pictures import MOST_LINES, pictures
-        from workers.kinds.cluster.evaluation.recording import recorded
+        from workers.kinds.cluster.evaluation import MOST_LINES, pictures, recorded
 
         rules = self.baselines(workload)
         several = dict(list({**shown, **rules}.items())[: max(MOST_LINES, len(shown))])

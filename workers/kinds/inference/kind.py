@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from app.kinds.inference.adaptive import ALGORITHM
+from app.kinds.inference.heuristics import ALGORITHM
 from workers.inputs import Conditions, Workload
 from workers.kinds.contract import Evaluation, Fitted
 from workers.kinds.simulated import SimulatedKind
 
 if TYPE_CHECKING:
-    from app.kinds.contract.outcome import Outcome
+    from app.kinds.contract.kind import Outcome
     from app.kinds.contract.policy import Policy
-    from workers.evaluation.hold_out import KeptBack
+    from workers.evaluation.protocol import KeptBack
     from workers.inputs import HoldOut, LoggedRun
     from workers.kinds.inference.evaluation.problem import InferenceProblem
     from workers.kinds.inference.simulator.world import InferenceWorld
@@ -75,7 +75,7 @@ class LearnedInference(SimulatedKind):
 
     def save(self, policy: Any, spec: Any) -> bytes:
         """A policy, or those of all users by name, as an artifact."""
-        from app.kinds.inference.per_user import clients
+        from app.kinds.inference.awarding import clients
         from app.kinds.inference.policies import FAMILIES
         from app.policies.artifact import save, save_roles
 
@@ -106,7 +106,7 @@ class LearnedInference(SimulatedKind):
         """What a window met, met again: the part of it to learn from (also by option ``part``), or to be judged on."""
         from app.kinds.inference.model import ServiceModel
         from workers.kinds.inference.simulator.world import InferenceWorld
-        from workers.kinds.inference.windows.window import Window
+        from workers.kinds.inference.windows import Window
 
         window, believed = Window.from_bytes(conditions.options["window"]), ServiceModel.from_bytes(workload.model)
         spec = workload.spec.model_copy(update={"episode_seconds": window.episode_seconds})
@@ -117,8 +117,7 @@ class LearnedInference(SimulatedKind):
     def window(self, workload: Workload, runs: Sequence[LoggedRun]) -> bytes:
         """See ``Online``: requests as they came, batches as long as they were measured."""
         from app.kinds.inference.model import ServiceModel
-        from workers.kinds.inference.windows.seen import stretch
-        from workers.kinds.inference.windows.window import rebuilt
+        from workers.kinds.inference.windows import rebuilt, stretch
 
         layout = self.layout(workload.spec)
         met = [stretch(layout, run) for run in runs]
@@ -163,14 +162,14 @@ class LearnedInference(SimulatedKind):
 
     def kept_back(self, workload: Workload, held_out: HoldOut, seed: int) -> KeptBack:
         """See ``SimulatedKind``: logs of requests."""
-        from workers.kinds.inference.evaluation.hold_out import kept_back
+        from workers.kinds.inference.evaluation.problem import kept_back
 
         return kept_back(workload.samples, len(workload.spec.variants), held_out, seed)
 
     def evaluation(self, workload: Workload, held_out: HoldOut | None, seed: int) -> Evaluation:
         """See ``LearnedKind``; where users are held out, L3 follows the domain model with them in others' places."""
         from app.kinds.inference.model import ServiceModel
-        from workers.kinds.inference.evaluation.hold_out import LONELY, USERS, exchanged, users_kept_back
+        from workers.kinds.inference.evaluation.problem import LONELY, USERS, exchanged, users_kept_back
 
         if held_out is None or held_out.of != USERS:
             return super().evaluation(workload, held_out, seed)
@@ -196,7 +195,7 @@ class LearnedInference(SimulatedKind):
         """See ``SimulatedKind``: what becomes of requests; beside what is shown, other baselines."""
         from workers.evaluation.arena import Bare
         from workers.kinds.inference.evaluation.pictures import MOST_LINES, pictures
-        from workers.kinds.inference.evaluation.recording import answers
+        from workers.kinds.inference.evaluation.problem import answers
 
         rules = self.baselines(workload)
         several = dict(list({**shown, **rules}.items())[: max(MOST_LINES, len(shown))])

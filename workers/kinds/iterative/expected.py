@@ -7,10 +7,8 @@ from numpy.typing import NDArray
 
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
-from app.kinds.iterative.observation import view
-from app.kinds.iterative.preferences import Preferences
+from app.kinds.iterative.observation import Preferences, potential, reward, terms, view
 from app.kinds.iterative.projector import Projector
-from app.kinds.iterative.reward import potential, reward, terms
 from app.kinds.iterative.state import State, advance, expect, member_weights
 from app.policies.base import RETURN_SCALE
 from workers.kinds.iterative.simulator import IterativeSimulator, Ranges

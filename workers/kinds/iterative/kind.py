@@ -12,9 +12,9 @@ from workers.kinds.simulated import SimulatedKind
 if TYPE_CHECKING:
     from app.kinds.contract.policy import Policy
     from app.kinds.iterative.model import ModelTable
-    from workers.evaluation.wrappers.base import World
+    from workers.evaluation.wrappers import World
     from workers.inputs import Conditions, HoldOut, LoggedRun, Workload
-    from workers.kinds.iterative.training.problem import IterativeTraining
+    from workers.kinds.iterative.training import IterativeTraining
     from workers.learning.simulator import Simulator
     from workers.learning.training.problem import Planned
     from workers.learning.training.request import Request
@@ -31,9 +31,9 @@ class Iterative(SimulatedKind):
 
     def fit(self, workload: Workload, seed: int) -> Fitted:
         """See ``LearnedKind``: how metrics respond to allocations, and which heuristic answers without an agent."""
-        from workers.kinds.iterative.estimation.executions import Executions
         from workers.kinds.iterative.estimation.fit import fit_domain_model
-        from workers.kinds.iterative.evaluation.cross_fit import chosen_rule
+        from workers.kinds.iterative.estimation.grid import Executions
+        from workers.kinds.iterative.evaluation.judge import chosen_rule
 
         fitted = fit_domain_model(workload.spec, Executions(tuple(workload.samples)), seed)
         try:
@@ -74,7 +74,7 @@ class Iterative(SimulatedKind):
 
     def reference(self, workload: Workload) -> Planned:
         """See ``LearnedKind``: the exact optimum under the domain model, or the best plan on a coarser grid."""
-        from workers.kinds.iterative.training.problem import IterativeTraining
+        from workers.kinds.iterative.training import IterativeTraining
 
         return IterativeTraining(workload.spec, _table(workload), 0).plan()
 
@@ -84,7 +84,7 @@ class Iterative(SimulatedKind):
         Raises:
             Untrainable: a target is to be met with a probability, which no reward that agents learn from knows.
         """
-        from workers.kinds.iterative.training.problem import IterativeTraining
+        from workers.kinds.iterative.training import IterativeTraining
         from workers.learning.training.request import Untrainable
 
         sure = [f"{m.name} ({m.probability:g})" for m in workload.spec.metrics if m.probability is not None]
@@ -97,8 +97,8 @@ class Iterative(SimulatedKind):
 
     def evaluation(self, workload: Workload, held_out: HoldOut | None, seed: int) -> Evaluation:
         """See ``LearnedKind``; L3 follows a domain model of the held-out executions alone."""
-        from workers.evaluation.hold_out import NOT_REQUESTED, not_requested
-        from workers.kinds.iterative.evaluation.held_out import held_out_model
+        from workers.evaluation.protocol import NOT_REQUESTED, not_requested
+        from workers.kinds.iterative.evaluation.judge import held_out_model
         from workers.kinds.iterative.evaluation.problem import NOTHING_HELD_OUT, IterativeProblem
 
         spec, table = workload.spec, _table(workload)
@@ -112,7 +112,7 @@ class Iterative(SimulatedKind):
         """See ``LearnedKind``: by replay under the domain model, and by importance sampling."""
         from app.kinds.contract.inputs import InvalidInput
         from app.kinds.iterative.layout import Layout
-        from app.kinds.iterative.log import from_reports
+        from app.kinds.iterative.model import from_reports
         from app.kinds.iterative.policies.artifact import load
         from workers.kinds.iterative.evaluation.off_policy import TooFewRuns, score
 

@@ -1,5 +1,8 @@
-"""The simulator of an ``iterative`` workload: its domain model, with a run effect and noise drawn anew."""
+"""The features that simulated runs go through."""
 
+from __future__ import annotations
+
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -11,20 +14,117 @@ from app.kinds.contract.policy import Situation
 from app.kinds.iterative.heuristics import first_allocation
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
-from app.kinds.iterative.observation import View, view
-from app.kinds.iterative.preferences import Preferences, preferences_of
+from app.kinds.iterative.moves import step
+from app.kinds.iterative.observation import Preferences, View, potential, preferences_of, reward, terms, view
+from app.kinds.iterative.projection import course_places
 from app.kinds.iterative.projector import Projector
-from app.kinds.iterative.reward import potential, reward, terms
 from app.kinds.iterative.spec import Disturbances, Spec
 from app.kinds.iterative.state import State, advance, begin, expect, pack, unpack
-from app.kinds.iterative.step import step
 from app.policies.base import RETURN_SCALE
-from workers.kinds.iterative.courses import Courses
-from workers.kinds.iterative.truth import Truth, disturbed, undisturbed
-from workers.learning.described_simulator import SimulatorSpec
-from workers.learning.simulator import Step
+from workers.learning.simulator import SimulatorSpec, Step
 
-Array = NDArray[np.float32]
+# The features that simulated runs go through.
+
+
+Array = NDArray[Any]
+
+
+class Courses:
+    """Courses of features as past executions had them; a feature that none of them changed stays as it is.
+
+    Attributes:
+        count: number of different ones; 0 where no feature ever changes.
+    """
+
+    def __init__(self, table: ModelTable) -> None:
+        self.count = 0 if table.courses is None else len(table.courses)
+        self._courses = table.courses
+        resolution = 1 if table.courses is None else table.courses.shape[1]
+        self._place = course_places(len(table.iteration_bin), resolution)
+
+    def draw(self, random: np.random.Generator, count: int) -> NDArray[np.intp]:
+        """Which course each of ``count`` runs goes through, [count]."""
+        if self._courses is None:
+            return np.zeros(count, np.intp)
+        return random.integers(0, self.count, count)
+
+    def at(self, course: NDArray[np.intp], iteration: NDArray[np.integer], features: Array) -> Array:
+        """Features of ``iteration`` [B] of runs on ``course`` [B], [B, F]; ``features`` [B, F] are any of theirs."""
+        if self._courses is None:
+            return features
+        there = self._courses[course, self._place[np.minimum(iteration, len(self._place) - 1)]]
+        return np.where(np.isnan(there), features, there).astype(features.dtype, copy=False)
+
+
+# What is true of simulated runs, and no policy may know.
+
+
+Indices = NDArray[np.integer]
+
+
+class Truth(NamedTuple):
+    """Of B runs.
+
+    Attributes:
+        effect: the log run effect of each metric, [B, M].
+        member: of the belief, which the run follows, [B].
+        course: of the features, as in ``Courses``, [B].
+        lost: the iteration from which capacity is short, [B].
+        left: the share of each resource's range above its minimum that can then be had, [B].
+        shifted: the iteration from which the pace is another, [B].
+        shift: log of the factor by which it is, [B].
+    """
+
+    effect: Array
+    member: Array
+    course: Array
+    lost: Array
+    left: Array
+    shifted: Array
+    shift: Array
+
+    def at(self, iteration: Indices) -> Truth:
+        """With the effect as ``iteration`` [B] begins: where the pace shifts there, it has shifted."""
+        now = (iteration == self.shifted) * self.shift
+        return self._replace(effect=self.effect + now[:, None].astype(self.effect.dtype))
+
+    def within(self, layout: Layout, levels: Indices, iteration: Indices) -> NDArray[np.int16]:
+        """What can be had of ``levels`` [B, R] in ``iteration`` [B]."""
+        share = np.where(iteration >= self.lost, self.left, 1.0)
+        most = np.floor(layout.tops * share[:, None] + 1e-9)
+        return np.minimum(levels, most).astype(np.int16)
+
+
+def undisturbed(layout: Layout, effect: Array, member: NDArray[np.intp], course: NDArray[np.intp]) -> Truth:
+    """Runs of which nothing is lost, and whose pace stays."""
+    never, ones = np.full(len(effect), layout.iterations), np.ones(len(effect), np.float32)
+    return Truth(effect, member, course, never, ones, never, ones * 0)
+
+
+def disturbed(layout: Layout, truth: Truth, begun: Indices, random: np.random.Generator) -> Truth:
+    """With the disturbances of the spec drawn for runs that begin at iteration ``begun`` [B].
+
+    The effect of a run that begins in its middle is what it is after a shift that came before.
+    """
+    wanted, count = layout.spec.disturbances, len(begun)
+    if wanted.lost_capacity is not None:
+        lost = random.integers(1, layout.iterations + 1, count)
+        happens = random.random(count) < wanted.lost_capacity.probability
+        left = random.uniform(*wanted.lost_capacity.left, count).astype(np.float32)
+        truth = truth._replace(lost=np.where(happens, lost, layout.iterations), left=left)
+    if wanted.pace_shift is not None:
+        shifted = random.integers(1, layout.iterations + 1, count)
+        happens = (random.random(count) < wanted.pace_shift.probability) & (shifted > begun)
+        low, high = map(math.log, wanted.pace_shift.factor)
+        shift = random.uniform(low, high, count).astype(np.float32)
+        truth = truth._replace(shifted=np.where(happens, shifted, layout.iterations), shift=shift)
+    return truth
+
+
+# The simulator of an ``iterative`` workload: its domain model, with a run effect and noise drawn anew.
+
+
+SimulatorArray = NDArray[np.float32]
 
 
 class Ranges(NamedTuple):
@@ -66,7 +166,7 @@ class _Episodes:
     truth: Truth
     given: Preferences
     view: View
-    potential: Array  # [B]
+    potential: SimulatorArray  # [B]
 
 
 class IterativeSimulator:
@@ -115,7 +215,7 @@ class IterativeSimulator:
         """What the service would show a policy."""
         return Situation(self.projector, self.state, self.view)
 
-    def reset(self) -> tuple[Array, NDArray[np.bool_]]:
+    def reset(self) -> tuple[SimulatorArray, NDArray[np.bool_]]:
         """Begin B runs; see the class on where."""
         self._episodes = self._open(self.batch)
         return self._episodes.view.observation, self._episodes.view.mask
@@ -176,7 +276,7 @@ class IterativeSimulator:
             raise RuntimeError("reset() comes before the first step")
         return self._episodes
 
-    def _normal(self, shape: tuple[int, ...]) -> Array:
+    def _normal(self, shape: tuple[int, ...]) -> SimulatorArray:
         return self.random.standard_normal(shape, np.float32)
 
     def _run(self, before: State, levels: NDArray[np.integer], truth: Truth) -> State:
@@ -220,12 +320,12 @@ class IterativeSimulator:
         start = np.tile(self.layout.start_levels, (count, 1))
         return begin(self.projector, start, targets=self.layout.targets * ratio, features=self._features(count))
 
-    def _features(self, count: int) -> Array:
+    def _features(self, count: int) -> SimulatorArray:
         table = self.projector.table
         drawn = self.random.uniform(table.feature_low, table.feature_high, (count, len(table.feature_low)))
         return drawn.astype(np.float32)
 
-    def _anywhere(self, state: State, effect: Array) -> tuple[State, Array]:
+    def _anywhere(self, state: State, effect: SimulatorArray) -> tuple[State, SimulatorArray]:
         """Put a share of the runs in the middle of things.
 
         Their posterior after k reports is drawn from its own distribution, and the true effect from the posterior, so
@@ -249,7 +349,7 @@ class IterativeSimulator:
         drawn = mean + self._normal(effect.shape) * np.sqrt(variance)
         return State(**pick), np.where(chosen[:, None], drawn, effect)
 
-    def _elapsed(self, state: State) -> Array:
+    def _elapsed(self, state: State) -> SimulatorArray:
         """What may have been used up so far: the target, less what some other constant allocation would still need."""
         projector, layout, count = self.projector, self.layout, len(state.iteration)
         other = self.random.integers(0, len(layout.allocations), (1, count))
@@ -293,10 +393,10 @@ def ran(
     projector: Projector,
     before: State,
     levels: NDArray[np.integer],
-    features: Array,
-    effect: Array,
+    features: SimulatorArray,
+    effect: SimulatorArray,
     member: NDArray[np.intp],
-    noise: Array,
+    noise: SimulatorArray,
 ) -> State:
     """The runs after an iteration at ``levels`` [B, R] under ``features`` [B, F], their true ``effect`` [B, M] and
     ``member`` [B].
@@ -310,7 +410,7 @@ def ran(
         position = projector.layout.index(levels), projector.point(features), before.iteration
         noise += projector.offsets(*position)[np.arange(len(member)), member]
     noise += expected.logs
-    measured: Array = np.exp(noise, out=noise)
+    measured: SimulatorArray = np.exp(noise, out=noise)
     measured[:, projector.layout.seconds] += expected.pause
     return advance(projector, before, levels, measured, features, expected)
 
@@ -331,7 +431,7 @@ def _rows(episodes: _Episodes, rows: slice) -> _Episodes:
     )
 
 
-def _posterior_variances(projector: Projector) -> Array:
+def _posterior_variances(projector: Projector) -> SimulatorArray:
     """Variance of the log run effect's posterior after 0, 1, … iterations, [iterations, M]."""
     variance, noise = projector.effect_variance.copy(), projector.noise_variance
     out = []

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from workers.inputs import Conditions, Workload
 from workers.kinds.contract import Evaluation, Fitted
-from workers.kinds.simulated.environment import SimulatedEnvironment
+from workers.kinds.simulated.problem import SimulatedEnvironment
 
 if TYPE_CHECKING:
-    from workers.evaluation.hold_out import KeptBack
+    from workers.evaluation.protocol import KeptBack
     from workers.inputs import HoldOut, LoggedRun
     from workers.kinds.simulated.problem import SimulatedProblem
     from workers.learning.simulator import Simulator
@@ -53,7 +53,7 @@ class SimulatedKind(SimulatedEnvironment):
 
     def simulator(self, workload: Workload, conditions: Conditions) -> Simulator:
         """See ``LearnedKind``: the world; for learners, with a fresh seed for each episode."""
-        from workers.evaluation.levels import Level
+        from workers.evaluation.statistics import Level
         from workers.evaluation.wrappers import wrapped
 
         world = self.world(workload, conditions)
@@ -80,7 +80,7 @@ class SimulatedKind(SimulatedEnvironment):
     def evaluation(self, workload: Workload, held_out: HoldOut | None, seed: int) -> Evaluation:
         """See ``LearnedKind``; L3 follows a domain model that is fitted on the held-out executions alone."""
         from workers.estimators.base import EstimationError
-        from workers.evaluation.hold_out import NOT_REQUESTED, not_requested
+        from workers.evaluation.protocol import NOT_REQUESTED, not_requested
 
         if held_out is None:
             return Evaluation(self.problem(workload, (), NOT_REQUESTED), not_requested())
@@ -96,7 +96,7 @@ class SimulatedKind(SimulatedEnvironment):
 
     def kept_back(self, workload: Workload, held_out: HoldOut, seed: int) -> KeptBack:
         """What an evaluation keeps back for L3: a share of the executions."""
-        from workers.evaluation.hold_out import KeptBack, choose
+        from workers.evaluation.protocol import KeptBack, choose
 
         data = dict(workload.samples)
         chosen = choose([*data], held_out, seed, fewest=FEWEST_HELD_OUT)

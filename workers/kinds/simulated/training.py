@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from app.kinds.contract.policy import Policy
 from workers.evaluation.arena import Bare, Scores, play
 from workers.evaluation.judge import Counted, Judgement, beaten, gap
-from workers.evaluation.levels import Level
-from workers.evaluation.statistics import confidence_at, mean_interval
+from workers.evaluation.statistics import Level, confidence_at, mean_interval
 from workers.inputs import Conditions, Workload
-from workers.kinds.simulated.environment import SimulatedEnvironment
-from workers.learning.described_simulator import SimulatorSpec
+from workers.kinds.simulated.problem import SimulatedEnvironment
+from workers.learning.simulator import SimulatorSpec
 from workers.learning.training.problem import Planned
 
 LARGEST_TABLE = 6  # entries

@@ -9,7 +9,7 @@ import numpy as np
 
 from app.kinds.contract.policy import View
 from app.kinds.simulated import NumberedLayout
-from workers.evaluation.world import SimulatedWorld
+from workers.evaluation.problem import SimulatedWorld
 from workers.inputs import Conditions
 
 

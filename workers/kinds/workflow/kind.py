@@ -9,7 +9,7 @@ from workers.kinds.contract import Evaluation, Fitted, Spaces
 
 if TYPE_CHECKING:
     from app.kinds.contract.policy import Policy
-    from app.kinds.workflow.predictor import Predictor
+    from app.kinds.workflow.run_times import Predictor
     from app.kinds.workflow.trace import Trace
     from workers.inputs import Conditions, HoldOut, LoggedRun, Samples, Workload
     from workers.kinds.workflow.training.train import SchedulerTrainer
@@ -82,7 +82,7 @@ class Workflow:
 
     def evaluation(self, workload: Workload, held_out: HoldOut | None, seed: int) -> Evaluation:
         """See ``LearnedKind``; what is held out is played as it is, the rest by all levels but L3 and L4."""
-        from workers.evaluation.hold_out import NOT_REQUESTED, choose, not_requested
+        from workers.evaluation.protocol import NOT_REQUESTED, choose, not_requested
         from workers.kinds.workflow.evaluation.problem import WorkflowProblem
 
         traces = dict(workload.samples)
@@ -107,7 +107,7 @@ class Workflow:
 
 def _predictor(workload: Workload) -> Predictor | None:
     """The workload's domain model; None: there is none."""
-    from app.kinds.workflow.predictor import Predictor
+    from app.kinds.workflow.run_times import Predictor
 
     return Predictor.from_bytes(workload.model) if workload.model else None
 
@@ -116,7 +116,7 @@ def _planned(
     workload: Workload, samples: Samples, held_out: Sequence[Trace] = ()
 ) -> tuple[Sequence[Trace], Sequence[Trace]]:
     """Traces of samples, and others, with the run times by which the service would plan, fitted to the samples."""
-    from app.kinds.workflow.predictor import Predictor
+    from app.kinds.workflow.run_times import Predictor
     from workers.kinds.workflow.estimation.run_times import predicted, refitted
 
     traces, model = [trace for _, trace in samples], _predictor(workload)

@@ -1,4 +1,6 @@
-"""The actor-critic learner: A2C, A3C, PPO and V-trace by the switches of its config."""
+"""The actor-critic family: A2C, A3C, PPO, V-trace."""
+
+from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -7,11 +9,9 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from workers.learning.algorithms import actor_graph as graph
-from workers.learning.algorithms.actor_inputs import SequenceInputs, StepInputs
+from workers.learning.algorithms import buffers
 from workers.learning.algorithms.base import (
     Acted,
-    Batch,
     Buffer,
     Experience,
     Exported,
@@ -21,14 +21,258 @@ from workers.learning.algorithms.base import (
     Observations,
     State,
 )
+from workers.learning.algorithms.base import Batch as BaseBatch
 from workers.learning.algorithms.buffers import RolloutBuffer
-from workers.learning.algorithms.centring import centred
 from workers.learning.algorithms.config import ActorCritic
 from workers.learning.algorithms.network import NetworkLearner, learning_rate
-from workers.learning.backends.base import Array, Backend
+from workers.learning.algorithms.q_table import centred
+from workers.learning.backends import Backend
+from workers.learning.backends.base import Array
+from workers.learning.backends.base import Backend as BaseBackend
+from workers.learning.build import Bound, Node
+from workers.learning.components.base import Component
 from workers.learning.components.exploration import Linear, Schedule
-from workers.learning.components.rollout import KEPT
-from workers.learning.spaces import Space
+from workers.learning.components.network import GRU, Adam, Critic, LinearHead, PolicyNetwork, Synchroniser, Trunk
+from workers.learning.components.policy import (
+    GAE,
+    ActorCriticLoss,
+    ClippedSurrogate,
+    Draw,
+    Estimator,
+    LogProbability,
+    NegativeLogLikelihood,
+    Normalise,
+    Surrogate,
+    ValueLoss,
+    VTrace,
+)
+from workers.learning.components.replay import KEPT, SLAB, RecurrentRollout, Rollout, stacked
+from workers.learning.spaces import Space, Spaces, reals, unit
+from workers.learning.stages import Sets
+
+# Network inputs of an actor-critic agent: single steps, or sequences with the memory of a recurrent core.
+
+
+Batch = dict[str, Array]
+
+
+class StepInputs:
+    """Each observation by itself: examples are single steps."""
+
+    fetches: tuple[str, ...] = ()
+    """What acting has to fetch besides: what is carried to the next step, if anything."""
+
+    def __init__(self, backend: Backend, rollout: int) -> None:
+        self.backend, self.rollout = backend, rollout
+
+    def now(self, observation: Observations, carry: NDArray[np.float32] | None) -> Batch:
+        """Feeds for acting on [B, D], with what was carried there."""
+        del carry
+        return {"observation": self.backend.asarray(observation)}
+
+    def before(self, experience: Experience, carry: NDArray[np.float32] | None) -> NDArray[np.float32] | None:
+        """What the rollout keeps of what was carried into a step."""
+        del experience
+        return carry
+
+    def whole(self, slabs: Host) -> Batch:
+        """What a full rollout's batch holds besides."""
+        del slabs
+        return {}
+
+    def feeds(self, batch: Batch) -> Batch:
+        """Feeds of the networks for examples."""
+        return {"observation": batch["observation"]}
+
+    def last(self, batch: Batch, bound: Bound, variables: Sets) -> Batch:
+        """Feeds of the networks for what was observed after the rollout."""
+        del bound, variables
+        return {"observation": batch["last_observation"]}
+
+    def split(self, count: int, wanted: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
+        """Cut the examples at random into minibatches of some `wanted`: their places."""
+        return np.array_split(rng.permutation(count), -(-count // wanted))
+
+    def pick(self, batch: Batch, names: tuple[str, ...], places: NDArray[np.int64]) -> Batch:
+        """The examples at these places."""
+        where = self.backend.asarray(places)
+        return {name: self.backend.xp.take(batch[name], where, axis=0) for name in names}
+
+
+class SequenceInputs(StepInputs):
+    """With the memory of a recurrent core, [B, H]; examples are whole trajectories."""
+
+    fetches = ("core.memory",)
+
+    def __init__(self, backend: Backend, rollout: int, units: int) -> None:
+        super().__init__(backend, rollout)
+        self.units = units
+
+    def now(self, observation: Observations, carry: NDArray[np.float32] | None) -> Batch:
+        """The observations, as sequences of one step, and what came before."""
+        given = self.backend.asarray
+        return self._sequence(given(observation), given(self._carried(len(observation), carry)))
+
+    def before(self, experience: Experience, carry: NDArray[np.float32] | None) -> NDArray[np.float32]:
+        """The memory before the step; zeros at first."""
+        return self._carried(len(experience.reward), carry)
+
+    def _carried(self, batch: int, carry: NDArray[np.float32] | None) -> NDArray[np.float32]:
+        return carry if carry is not None and len(carry) == batch else np.zeros((batch, self.units), np.float32)
+
+    def _sequence(self, observation: Array, memory: Array) -> Batch:
+        begins = self.backend.asarray(np.zeros((len(observation), 1), np.bool_))
+        return {"sequence": observation[:, None], "begins": begins, "memory": memory}
+
+    def whole(self, slabs: Host) -> Batch:
+        """Where episodes begin within the trajectories, and the memories at their start."""
+        begins = np.zeros(slabs["done"].shape, np.bool_)
+        begins[:, 1:] = slabs["done"][:, :-1]
+        return {"begins": self.backend.asarray(begins), "memory": self.backend.asarray(slabs["memory"])}
+
+    def feeds(self, batch: Batch) -> Batch:
+        """Sequences."""
+        observation = batch["observation"]
+        sequence = observation.reshape(-1, self.rollout, *observation.shape[1:])
+        return {"sequence": sequence, "begins": batch["begins"], "memory": batch["memory"]}
+
+    def last(self, batch: Batch, bound: Bound, variables: Sets) -> Batch:
+        """One more step, with the memory after the trajectories."""
+        memory = bound.run(("core.memory",), self.feeds(batch), variables)["core.memory"]
+        return self._sequence(batch["last_observation"], memory)
+
+    def split(self, count: int, wanted: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
+        """Cut into whole trajectories: their numbers."""
+        trajectories = count // self.rollout
+        return np.array_split(rng.permutation(trajectories), min(-(-count // wanted), trajectories))
+
+    def pick(self, batch: Batch, names: tuple[str, ...], places: NDArray[np.int64]) -> Batch:
+        """The steps of these trajectories, in a row."""
+        steps = (places[:, None] * self.rollout + np.arange(self.rollout)).reshape(-1)
+        return {**super().pick(batch, names, steps), **super().pick(batch, ("begins", "memory"), places)}
+
+
+# The graph of the actor-critic agent: one set of components, wired by the switches of its config.
+
+
+EXAMPLE = ("observation", "mask", "action", "log_prob", "advantage", "target", "old")
+"""What the loss is fed, besides the entropy's weight."""
+TRAJECTORY = ("rewards", "ends", "values", "last", "log_probs", "behaviours")
+"""What the estimator is fed, [B, T] each, but `last` [B]."""
+FLAT = ("parameters", "gradient", "first", "second", "count", "rate", "target_parameters", "share")
+INPUTS = (*SLAB, "noise", *TRAJECTORY, "advantage", "target", "old", "entropy_weight", *FLAT)
+UNROLLED = ("sequence", "begins", "memory")
+"""What a recurrent core is fed, in place of observations."""
+CORE, POLICY, CRITIC = "core.", "policy.", "critic."
+"""Where the variables of the recurrent core and the two networks stand in the flat vector, by name."""
+ACTOR = (CORE, POLICY)
+"""What acts."""
+
+
+def inputs(config: ActorCritic) -> tuple[str, ...]:
+    """Return the names of the root inputs."""
+    return (*INPUTS, *UNROLLED) if config.recurrent else INPUTS
+
+
+def root_spaces(config: ActorCritic, observation: Space, actions: spaces.Discrete) -> Spaces:
+    """Return the spaces of the root inputs, for an environment's observation and action space."""
+    mask, steps = spaces.MultiBinary(int(actions.n)), config.rollout
+    numbers = ("reward", "log_prob", "last", "advantage", "target", "old", "entropy_weight", *FLAT)
+    core = _core_spaces(config, observation) if config.recurrent else {}
+    return {
+        **core,
+        "observation": observation,
+        "mask": mask,
+        "action": actions,
+        "done": spaces.MultiBinary(()),
+        "next_observation": observation,
+        "next_mask": mask,
+        "noise": unit(int(actions.n)),
+        "ends": spaces.MultiBinary(steps),
+        **{name: reals(steps) for name in ("rewards", "values", "log_probs", "behaviours")},
+        **{name: reals() for name in numbers},
+    }
+
+
+def _core_spaces(config: ActorCritic, observation: Space) -> Spaces:
+    return {
+        "sequence": stacked(observation, config.rollout),
+        "begins": spaces.MultiBinary(config.rollout),
+        "memory": reals(config.recurrent or 0),
+    }
+
+
+def policy(config: ActorCritic, actions: int, advice: slice | None) -> Component:
+    """Return the actor's network: observation, mask → logits."""
+    wanted = config.network
+    if wanted.scorer is not None:
+        return buffers.scorer(wanted.scorer, wanted, advice, config.temperature, "logits")
+    return PolicyNetwork(Trunk(wanted.layers, wanted.activation), LinearHead(actions))
+
+
+def critic(config: ActorCritic) -> Component:
+    """Return the critic's network; it shares nothing with the actor's (but a recurrent core)."""
+    if config.network.scorer is not None:
+        return buffers.critic(config.network.scorer, config.network)
+    return Critic(Trunk(config.network.layers, config.network.activation))
+
+
+def estimator(config: ActorCritic) -> Estimator:
+    """Return what turns rewards and values into advantages."""
+    if config.estimator == "vtrace":
+        return VTrace(config.gamma, config.trace, config.rho, config.cut)
+    return GAE(config.gamma, config.trace)
+
+
+def nodes(config: ActorCritic, actions: spaces.Discrete, advice: slice | None) -> list[Node]:
+    """Return the nodes: act, remember, estimate, loss, optimise, average."""
+    return [*_acting(config, actions, advice), *_learning(config)]
+
+
+def _acting(config: ActorCritic, actions: spaces.Discrete, advice: slice | None) -> list[Node]:
+    seen = {"observation": "core.observation" if config.recurrent else "observation", "mask": "mask"}
+    core = [Node("core", GRU(config.recurrent), {port: port for port in UNROLLED})] if config.recurrent else []
+    value = critic(config)
+    rollout = (RecurrentRollout if config.recurrent else Rollout)(config.rollout)
+    return [
+        *core,
+        Node("policy", policy(config, int(actions.n), advice), seen),
+        Node("critic", value, {port: seen[port] for port in value.takes}),
+        Node("draw", Draw(actions), {"logits": "policy.logits", "mask": "mask", "noise": "noise"}),
+        Node("rollout", rollout, {port: port for port in rollout.takes}),
+    ]
+
+
+def _learning(config: ActorCritic) -> list[Node]:
+    estimate = estimator(config)
+    ports = dict(zip(("reward", "done", "value", "last", "log_prob", "behaviour"), TRAJECTORY, strict=True))
+    surrogate = ClippedSurrogate(config.clip) if config.surrogate == "clipped" else Surrogate()
+    return [
+        Node("estimate", estimate, {port: ports[port] for port in estimate.takes}),
+        Node("normalise", Normalise(), {"advantage": "advantage"}),
+        Node("chance", LogProbability(), {"logits": "policy.logits", "mask": "mask", "action": "action"}),
+        Node(
+            "surrogate",
+            surrogate,
+            {"log_prob": "chance.log_prob", "behaviour": "log_prob", "advantage": "advantage"},
+        ),
+        Node("surprise", NegativeLogLikelihood(), {"log_prob": "chance.log_prob"}),
+        Node("error", ValueLoss(config.value_clip), {"value": "critic.value", "target": "target", "old": "old"}),
+        _summed("loss", config, "surrogate.loss"),
+        _summed("cloned", config, "surprise.loss"),
+        Node("optimise", Adam(config.optimiser.clip), {port: port for port in Adam.takes}),
+        Node("synchronise", Synchroniser(), {"online": "parameters", "target": "target_parameters", "share": "share"}),
+    ]
+
+
+def _summed(name: str, config: ActorCritic, policy_loss: str) -> Node:
+    """The loss of an example: the policy's, the value's and the entropy's."""
+    rest = {"value": "error.loss", "entropy": "chance.entropy", "entropy_weight": "entropy_weight"}
+    return Node(name, ActorCriticLoss(config.value_weight), {"policy": policy_loss, **rest})
+
+
+# The actor-critic learner: A2C, A3C, PPO and V-trace by the switches of its config.
+
 
 Examples = dict[str, Array]
 HEAD = "advantage."
@@ -46,11 +290,11 @@ class ActorCriticLearner(NetworkLearner):
         observation: Space,
         actions: spaces.Discrete,
         advice: slice | None,
-        backend: Backend,
+        backend: BaseBackend,
     ) -> None:
         self.config, self.actions = config, int(actions.n)
-        nodes, given = graph.nodes(config, actions, advice), graph.root_spaces(config, observation, actions)
-        super().__init__(config, graph.inputs(config), nodes, given, advice, backend)
+        graph, given = nodes(config, actions, advice), root_spaces(config, observation, actions)
+        super().__init__(config, inputs(config), graph, given, advice, backend)
         self.seen: StepInputs = (
             SequenceInputs(backend, config.rollout, config.recurrent)
             if config.recurrent
@@ -92,7 +336,7 @@ class ActorCriticLearner(NetworkLearner):
             logits = self.bound.run(("policy.logits",), feeds, {"online": self.exported(state)})["policy.logits"]
         return self.backend.to_numpy(logits) * np.float32(self.config.temperature)
 
-    def update(self, state: State, batch: Batch, rng: np.random.Generator) -> tuple[State, LearnStats]:
+    def update(self, state: State, batch: BaseBatch, rng: np.random.Generator) -> tuple[State, LearnStats]:
         """Go over a rollout for some epochs."""
         examples, config, progress = self.examples(batch.arrays), self.config, batch.progress
         rate, weight = learning_rate(config.optimiser, progress), self._weight(progress)
@@ -113,7 +357,7 @@ class ActorCriticLearner(NetworkLearner):
         loss, entropy = (float(sum(column) / len(figures)) for column in zip(*figures, strict=True))
         return self.averaged(state, progress), LearnStats(len(figures), loss, rate, entropy)
 
-    def gradient(self, state: State, batch: Batch) -> tuple[Array, LearnStats]:
+    def gradient(self, state: State, batch: BaseBatch) -> tuple[Array, LearnStats]:
         """The gradient [P] of one pass over a rollout."""
         examples = self.examples(batch.arrays)
         examples.update(self._estimated(state, examples))
@@ -180,10 +424,10 @@ class ActorCriticLearner(NetworkLearner):
             yield batch
             return
         for places in self.seen.split(count, wanted, rng):
-            yield self.seen.pick(batch, graph.EXAMPLE, places)
+            yield self.seen.pick(batch, EXAMPLE, places)
 
     def _differentiated(self, state: State, loss: str, examples: Examples, weight: float) -> tuple[Any, Array]:
-        feeds = {name: examples[name] for name in graph.EXAMPLE if name != "observation"}
+        feeds = {name: examples[name] for name in EXAMPLE if name != "observation"}
         feeds = {**feeds, **self.seen.feeds(examples), "entropy_weight": weight}
         fetches = (loss, "surrogate.divergence", "chance.entropy")
         return self.bound.gradient(loss, fetches, feeds, self.variables(state))
@@ -235,7 +479,7 @@ class ActorCriticLearner(NetworkLearner):
     def export(self, state: State) -> Exported:
         """A `network` or `scorer` policy: values = temperature · logits, whose best is the likeliest action."""
         views = {name: self.backend.to_numpy(view) for name, view in self.exported(state).items()}
-        own = {name.removeprefix(graph.POLICY): view for name, view in views.items() if name.startswith(graph.ACTOR)}
+        own = {name.removeprefix(POLICY): view for name, view in views.items() if name.startswith(ACTOR)}
         scale = np.float32(self.config.temperature)
         return *self.described(), {
             name: view * scale if name.startswith(HEAD) else view.copy() for name, view in own.items()
@@ -249,10 +493,8 @@ class ActorCriticLearner(NetworkLearner):
         self.compare(config, ("dueling",))
         scale = np.float32(self.config.temperature)
         given = {
-            name if name.startswith(graph.CORE) else f"{graph.POLICY}{name}": value / scale
-            if name.startswith(HEAD)
-            else value
+            name if name.startswith(CORE) else f"{POLICY}{name}": value / scale if name.startswith(HEAD) else value
             for name, value in arrays.items()
             if not name.startswith("value.")
         }
-        return state.but({"online": self.backend.asarray(self.started(state, given, graph.ACTOR))})
+        return state.but({"online": self.backend.asarray(self.started(state, given, ACTOR))})

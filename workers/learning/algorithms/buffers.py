@@ -1,6 +1,8 @@
-"""Where experience becomes batches: a replay memory, a rollout, or just the latest slab."""
+"""Buffers of experience."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -8,10 +10,12 @@ from numpy.typing import NDArray
 
 from workers.learning.algorithms.base import Batch, Experience, Host, LearnStats
 from workers.learning.algorithms.config import DQN
-from workers.learning.components.n_step import NStep
-from workers.learning.components.replay import Replay
-from workers.learning.components.rollout import Rollout
-from workers.learning.parts import part, prefixed
+from workers.learning.algorithms.config.policy import Network, Scorer
+from workers.learning.backends.base import Array, Backend, Layout
+from workers.learning.build import part, prefixed
+from workers.learning.components import network as components
+from workers.learning.components.replay import Replay, Rollout
+from workers.learning.components.value import NStep
 from workers.learning.spaces import empty
 
 Arrays = dict[str, NDArray[Any]]
@@ -195,3 +199,85 @@ class SlabBuffer:
 
     def restore(self, arrays: Host, values: Mapping[str, Any]) -> None:
         """Nothing outlasts a slab."""
+
+
+# First layers of networks in coordinates in which every entry of an observation has mean 0 and deviation 1.
+#
+# Entries that hardly vary, or vary around a number far from 0, make the loss steep along some directions of a first
+# layer and flat along others, which Adam can't tell apart, as it scales each parameter alone (LeCun et al., Efficient
+# BackProp, 1998, section 4.3). Parameters stay as they are published; only where they begin, and the optimiser's steps,
+# are those of a network that reads (observation − centre) / scale. So nothing else has to know.
+
+
+FIRST = "trunk.0.weight"
+
+
+class Coordinates:
+    """How flat vectors [P] go from one kind of coordinates to the other.
+
+    Args:
+        network: its `centre` and `scale`; without them both kinds are the same.
+        layout: where each variable stands; a layer's bias follows its weight.
+        backend: of the vectors.
+    """
+
+    def __init__(self, network: Network, layout: Layout, backend: Backend) -> None:
+        self._xp: Any = backend.xp
+        self._centre, self._scale = (
+            backend.asarray(np.array(part, np.float32)) for part in (network.centre, network.scale)
+        )
+        firsts = [place for name, place in layout.items() if name.endswith(FIRST)] if network.centre else []
+        self._layers = [(place.start, *shape) for place, shape in firsts]
+
+    def published(self, flat: Array) -> Array:
+        """Parameters as the network reads observations: of those in the other coordinates."""
+        centre, scale = self._centre, self._scale
+        return self._changed(flat, lambda weight, bias: (weight / scale, bias - weight @ (centre / scale)))
+
+    def learned(self, flat: Array) -> Array:
+        """Parameters in the other coordinates: of published ones."""
+        centre, scale = self._centre, self._scale
+        return self._changed(flat, lambda weight, bias: (weight * scale, bias + weight @ centre))
+
+    def gradient(self, flat: Array) -> Array:
+        """The gradient by parameters in the other coordinates: of that by published ones."""
+        centre, scale = self._centre, self._scale
+        return self._changed(flat, lambda weight, bias: ((weight - bias[:, None] * centre) / scale, bias))
+
+    def _changed(self, flat: Array, change: Callable[[Array, Array], tuple[Array, Array]]) -> Array:
+        if not self._layers:
+            return flat
+        parts, at = [], 0
+        for start, out, wide in self._layers:
+            middle, end = start + out * wide, start + out * (wide + 1)
+            weight, bias = change(flat[start:middle].reshape(out, wide), flat[middle:end])
+            parts += [flat[at:start], weight.reshape(-1), bias]
+            at = end
+        return self._xp.concat([*parts, flat[at:]])
+
+
+# Networks over candidate sets, from configs of either family.
+
+
+def encoder(wanted: Scorer, network: Network) -> components.SetEncoder:
+    """Return a new encoder of candidates."""
+    return components.SetEncoder(wanted.layers, wanted.context, wanted.joint, network.activation)
+
+
+def scorer(
+    wanted: Scorer, network: Network, advice: slice | None, temperature: float = 1.0, output: str = "values"
+) -> components.Scorer:
+    """Return the network that scores candidates. Raises ValueError for advice that is not one feature of each."""
+    if advice is not None and advice.stop - advice.start != 1:
+        raise ValueError(f"advice on candidates is one of their features, not [{advice.start}, {advice.stop})")
+    return components.Scorer(encoder(wanted, network), advice.start if advice else None, temperature, output)
+
+
+def critic(wanted: Scorer, network: Network) -> components.SetCritic:
+    """Return the network that values a set."""
+    return components.SetCritic(encoder(wanted, network))
+
+
+def described(wanted: Scorer, network: Network, advice: slice | None) -> dict[str, object]:
+    """Return the config of the exported policy, as `functions.scores` reads it."""
+    return {**encoder(wanted, network).config, "advice": None if advice is None else [advice.start, advice.stop]}

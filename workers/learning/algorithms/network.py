@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.learning.algorithms import sets
+from workers.learning.algorithms import buffers
 from workers.learning.algorithms.base import Host, State
+from workers.learning.algorithms.buffers import Coordinates
 from workers.learning.algorithms.config import DQN, ActorCritic, Optimiser
-from workers.learning.algorithms.coordinates import Coordinates
 from workers.learning.backends.base import Array, Backend, Views, flatten
 from workers.learning.build import Bound, Node, bind, complete, compose
 from workers.learning.components.base import Memory
 from workers.learning.spaces import Spaces
-from workers.learning.stages.bind import initial
+from workers.learning.stages import initial
 
 VECTORS = ("first", "second", "average")
 """The optimiser's moments, and the running average of the parameters that is exported."""
@@ -130,7 +130,7 @@ class NetworkLearner:
         """Type and config of the policy, as the service reads it."""
         network = self._switches.network
         if network.scorer is not None:
-            return "scorer", sets.described(network.scorer, network, self.advice)
+            return "scorer", buffers.described(network.scorer, network, self.advice)
         return "network", {
             "layers": list(network.layers),
             "activation": network.activation,

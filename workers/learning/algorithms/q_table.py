@@ -1,4 +1,13 @@
-"""Tabular Q-learning (Watkins, 1989) on a discretised observation, for whole slabs at once."""
+"""Rewards less what every decision is worth, for problems that go on and on.
+
+Where what follows is discounted by the time that a decision takes, and nothing ends, the values of all states have one
+level in common, many times as large as what sets them apart. To learn it takes as long as the horizon, and it says
+nothing about what to do. Rewards are centred (Naik et al., Reward Centering, 2024): less the level's share of the time
+that each decision takes. What is best remains so: all values differ by one number. The level is
+found anew in each batch: the one at which temporal-difference errors are 0 on average.
+"""
+
+from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
@@ -8,7 +17,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from app.policies.table import cell
+from app.policies.artifact import cell
 from workers.learning.algorithms.base import (
     Acted,
     Batch,
@@ -22,12 +31,38 @@ from workers.learning.algorithms.base import (
     State,
 )
 from workers.learning.algorithms.buffers import SlabBuffer
-from workers.learning.algorithms.centring import centred
 from workers.learning.algorithms.config import QTable
-from workers.learning.backends.base import Backend
+from workers.learning.backends.base import Array, Backend
 from workers.learning.backends.numpy import NumpyBackend
 from workers.learning.components.exploration import ApeX, EpsilonGreedy, Linear, Schedule
 from workers.learning.components.value import FORBIDDEN
+
+# Rewards less what every decision is worth, for problems that go on and on.
+#
+# Where what follows is discounted by the time that a decision takes, and nothing ends, the values of all states have
+# one level in common, many times as large as what sets them apart. To learn it takes as long as the horizon, and it
+# says nothing about what to do. Rewards are centred (Naik et al., Reward Centering, 2024): less the level's share of
+# the time that each decision takes. What is best remains so: all values differ by one number. The level is found anew
+# in each batch: the one at which temporal-difference errors are 0 on average.
+
+
+NEVER = 1e-9  # a share of endings that is none
+
+
+def centred(xp: Any, reward: Array, ends: Array, surplus: Array) -> Array:
+    """The rewards, or targets, less the level's share, in any shape.
+
+    Args:
+        xp: the arrays' namespace.
+        reward: what was paid, or the targets of values.
+        ends: 1 − the discount of what follows, as `reward`.
+        surplus: what is to be 0 on average once the level is gone, as `reward`.
+    """
+    return reward - ends * (xp.mean(surplus) / (xp.mean(ends) + NEVER))
+
+
+# Tabular Q-learning (Watkins, 1989) on a discretised observation, for whole slabs at once.
+
 
 MOST_BINS = 64  # for few distinct values
 MOST_CELLS = 1 << 19  # a table is copied at each update, and published whole
@@ -42,7 +77,7 @@ class Discretiser:
         self.cells = math.prod(config["bins"])
 
     @classmethod
-    def fit(cls, observations: Observations, entries: tuple[int, ...], at_most: int, bins: int) -> "Discretiser":
+    def fit(cls, observations: Observations, entries: tuple[int, ...], at_most: int, bins: int) -> Discretiser:
         """Cut what was seen; few distinct values get a bin each, while there are not too many cells.
 
         Without `entries`, take those that vary most.

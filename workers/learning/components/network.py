@@ -1,15 +1,77 @@
-"""Trunk, heads, and the Q-network nested from them."""
+"""Networks: dense, recurrent, policies, scorers; and the optimiser."""
 
+from __future__ import annotations
+
+from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from graphlib import TopologicalSorter
+from typing import Any, ClassVar, Literal
 
 from gymnasium import spaces
 
 from app.policies import functions
 from workers.learning.backends.base import Array
 from workers.learning.components.base import Arrays, Component, Node, SpaceError, Variable
-from workers.learning.components.composite import Composite
 from workers.learning.spaces import Spaces, reals
+from workers.learning.stages import Completed, Graph, complete, compose, prefixes
+
+# Components made of components.
+
+
+class Composite(Component):
+    """A sub-graph of inner components with inner calls: a subclass says what it `takes`, its `calls` and `results`.
+
+    The build opens it up, so that inner calls are checked by spaces and named by their path. Its variables are those of
+    its inner components, by their own names; where two have one name, with the inner call's path before it
+    ("left/weight"). By itself it raises CompleteError, not SpaceError, for spaces that an inner component can't take.
+    """
+
+    @abstractmethod
+    def calls(self) -> tuple[Node, ...]:
+        """Return the inner calls; each wire is an own input, or "call.port" of another's output."""
+
+    @abstractmethod
+    def results(self) -> Mapping[str, str]:
+        """Return the inner wire of each output."""
+
+    def gives(self, inputs: Spaces) -> Spaces:
+        """The spaces of the inner wires that are results."""
+        completed = self._completed(inputs)
+        return {port: completed.spaces[f"it.{port}"] for port in self.results()}
+
+    def variables(self, inputs: Spaces) -> Mapping[str, Variable]:
+        """The variables of the inner components."""
+        completed = self._completed(inputs)
+        prefix = prefixes(completed)
+        return {
+            f"{prefix[owner]}{name}": variable
+            for owner, needed in completed.variables.items()
+            for name, variable in needed.items()
+        }
+
+    def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
+        """Run the inner calls. (In a graph the build has opened them up, and this is not used.)"""
+        graph, values = self._graph(), dict(inputs)
+        nodes = {node.name: node for node in graph.nodes}
+        for name in TopologicalSorter({name: _sources(node) for name, node in nodes.items()}).static_order():
+            node, before = nodes[name], f"{name.removeprefix('it.')}/"
+            own = {key.removeprefix(before): value for key, value in variables.items() if key.startswith(before)}
+            found = node.component.run(xp, own or variables, {port: values[w] for port, w in node.inputs.items()})
+            values.update({f"{name}.{port}": value for port, value in found.items()})
+        return {port: values[graph.aliases[f"it.{port}"]] for port in self.results()}
+
+    def _graph(self) -> Graph:
+        return compose(self.takes, [Node("it", self, {port: port for port in self.takes})])
+
+    def _completed(self, inputs: Spaces) -> Completed:
+        return complete(self._graph(), {port: inputs[port] for port in self.takes})
+
+
+def _sources(node: Node) -> set[str]:
+    return {wire.rpartition(".")[0] for wire in node.inputs.values() if "." in wire}
+
+
+# Trunk, heads, and the Q-network nested from them.
 
 
 def dense(name: str, wide: int, out: int, *, zero: bool = False) -> dict[str, Variable]:
@@ -129,3 +191,268 @@ class Pick(Component):
         """Gather along the actions."""
         index = xp.reshape(inputs["action"], (-1, 1))
         return {"taken": xp.take_along_axis(inputs["values"], index, axis=1)[:, 0]}
+
+
+# A recurrent core: what was seen earlier in an episode, beside what is seen now.
+
+
+class GRU(Component):
+    """sequence [T, D], begins [T], memory [H] → observation [D + H] of each of the T steps, and the memory after them.
+
+    A gated recurrent unit (Cho et al., 2014; its gates as torch.nn.GRU has them) appends what it remembers, the present
+    step included, to each observation. All is read through tanh, so that no large entry saturates a gate. Where
+    `begins` is set, an episode begins, and nothing is remembered from before.
+    The outputs' examples are steps: B sequences in, B·T observations out, those of a sequence in a row.
+    """
+
+    takes: ClassVar = ("sequence", "begins", "memory")
+
+    def __init__(self, units: int) -> None:
+        self.units = units
+
+    def gives(self, inputs: Spaces) -> Spaces:
+        """Observations, and the memory."""
+        space = inputs["sequence"]
+        if not isinstance(space, spaces.Box) or len(space.shape) != 2:
+            raise SpaceError(self.name, "sequence", space, "a matrix, a row per step")
+        if self.vector(inputs, "begins") != space.shape[0]:
+            raise SpaceError(self.name, "begins", inputs["begins"], f"a bit for each of {space.shape[0]} steps")
+        if self.vector(inputs, "memory") != self.units:
+            raise SpaceError(self.name, "memory", inputs["memory"], f"a vector of {self.units} units")
+        return {"observation": reals(int(space.shape[1]) + self.units), "memory": reals(self.units)}
+
+    def variables(self, inputs: Spaces) -> Mapping[str, Variable]:
+        """Two linear layers, for three gates each."""
+        wide = int((inputs["sequence"].shape or ())[-1])
+        return {**dense("input", wide, 3 * self.units), **dense("memory", self.units, 3 * self.units)}
+
+    def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
+        """Step by step."""
+        sequence, memory = functions.tanh(inputs["sequence"]), inputs["memory"]
+        kept = 1.0 - xp.astype(inputs["begins"], memory.dtype)
+        given = apply("input", variables, sequence)
+        found = []
+        for step in range(sequence.shape[1]):
+            memory = functions.gated_by(given[:, step], memory * kept[:, step, None], variables)
+            found.append(memory)
+        rows = xp.concat([sequence, xp.stack(found, axis=1)], axis=2)
+        return {"observation": xp.reshape(rows, (-1, rows.shape[2])), "memory": memory}
+
+
+# The actor's and the critic's networks, nested from trunk and head.
+
+
+class PolicyNetwork(QNetwork):
+    """observation [D], mask [actions] → logits [actions] = head(trunk(observation)).
+
+    The head starts at zero: untrained, it draws every legal action as often.
+    """
+
+    def results(self) -> Mapping[str, str]:
+        """What a Q-network calls values."""
+        return {"logits": super().results()["values"]}
+
+
+class ValueHead(Component):
+    """features → one number. Starts at zero."""
+
+    takes: ClassVar = ("features",)
+
+    def gives(self, inputs: Spaces) -> Spaces:
+        """One number."""
+        self.vector(inputs, "features")
+        return {"value": reals()}
+
+    def variables(self, inputs: Spaces) -> Mapping[str, Variable]:
+        """One linear layer."""
+        return dense("value", self.vector(inputs, "features"), 1, zero=True)
+
+    def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
+        """Linear."""
+        return {"value": apply("value", variables, inputs["features"])[:, 0]}
+
+
+class Critic(Composite):
+    """observation [D] → the state's value."""
+
+    takes: ClassVar = ("observation",)
+
+    def __init__(self, trunk: Trunk) -> None:
+        self.trunk, self.head = trunk, ValueHead()
+
+    def calls(self) -> tuple[Node, ...]:
+        """Trunk, head."""
+        return (
+            Node("trunk", self.trunk, {"observation": "observation"}),
+            Node("head", self.head, {"features": "trunk.features"}),
+        )
+
+    def results(self) -> Mapping[str, str]:
+        """The value."""
+        return {"value": "head.value"}
+
+
+# Networks over sets: candidates of any number, in any order, are scored, and the set as a whole is valued.
+
+
+class SetEncoder(Component):
+    """observation [K, F], mask [K] → features [K, H] of each candidate beside the others; see `functions.encoded`."""
+
+    takes: ClassVar = ("observation", "mask")
+
+    def __init__(
+        self,
+        layers: tuple[int, ...],
+        context: Literal["none", "mean", "attention"],
+        joint: tuple[int, ...],
+        activation: str,
+    ) -> None:
+        self.config: dict[str, Any] = {
+            "layers": list(layers),
+            "context": context,
+            "joint": list(joint),
+            "activation": activation,
+        }
+
+    def candidates(self, inputs: Spaces) -> tuple[int, int]:
+        """Return K and F; raises SpaceError."""
+        space, count = inputs["observation"], self.vector(inputs, "mask")
+        if not isinstance(space, spaces.Box) or len(space.shape) != 2 or space.shape[0] != count:
+            raise SpaceError(self.name, "observation", space, f"the features of {count} candidates, a matrix")
+        return count, int(space.shape[1])
+
+    def gives(self, inputs: Spaces) -> Spaces:
+        """Features are as wide as the last layer."""
+        count, wide = self.candidates(inputs)
+        return {"features": reals(count, (wide, *self.config["layers"], *self.config["joint"])[-1])}
+
+    def variables(self, inputs: Spaces) -> Mapping[str, Variable]:
+        """One linear layer each; none depends on the number of candidates."""
+        _, wide = self.candidates(inputs)
+        found: dict[str, Variable] = {}
+        for index, out in enumerate(self.config["layers"]):
+            found.update(dense(f"each.{index}", wide, out))
+            wide = out
+        context, joint = self.config["context"], self.config["joint"]
+        if context == "attention":
+            found.update({f"{name}.weight": Variable((wide, wide), wide) for name in ("query", "key", "value")})
+        if context != "none":
+            found["context.weight"] = Variable((joint[0], wide), wide)
+        for index, out in enumerate(joint):
+            found.update(dense(f"joint.{index}", wide, out))
+            wide = out
+        return found
+
+    def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
+        """The served function."""
+        return {"features": functions.encoded(inputs["observation"], inputs["mask"], variables, self.config)}
+
+
+class Scorer(Component):
+    """observation [K, F], mask [K] → values [K]: advice / temperature + head(encoder).
+
+    Untrained, the head adds nothing. `advice` is the feature that holds advice on its candidate, in the unit of the
+    reward; `output` is the output's name.
+    """
+
+    takes: ClassVar = ("observation", "mask")
+
+    def __init__(
+        self, encoder: SetEncoder, advice: int | None = None, temperature: float = 1.0, output: str = "values"
+    ) -> None:
+        self.encoder, self.advice, self.temperature, self.output = encoder, advice, temperature, output
+
+    def gives(self, inputs: Spaces) -> Spaces:
+        """One number per candidate."""
+        count, wide = self.encoder.candidates(inputs)
+        if self.advice is not None and self.advice >= wide:
+            space = inputs["observation"]
+            raise SpaceError(self.name, "observation", space, f"{self.advice + 1} features or more: one is advice")
+        return {self.output: reals(count)}
+
+    def variables(self, inputs: Spaces) -> Mapping[str, Variable]:
+        """The encoder's, and one linear layer."""
+        wide = int((self.encoder.gives(inputs)["features"].shape or ())[-1])
+        return {**self.encoder.variables(inputs), **dense("advantage", wide, 1, zero=True)}
+
+    def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
+        """The served function, and advice."""
+        config = {**self.encoder.config, "advice": None}
+        found = functions.scores(inputs["observation"], inputs["mask"], variables, config)
+        if self.advice is not None:
+            found = found + inputs["observation"][:, :, self.advice] / self.temperature
+        return {self.output: found}
+
+
+class SetCritic(Component):
+    """observation [K, F], mask [K] → the value of the whole set: a linear layer over the mean of the legal features."""
+
+    takes: ClassVar = ("observation", "mask")
+
+    def __init__(self, encoder: SetEncoder) -> None:
+        self.encoder = encoder
+
+    def gives(self, inputs: Spaces) -> Spaces:
+        """One number."""
+        self.encoder.candidates(inputs)
+        return {"value": reals()}
+
+    def variables(self, inputs: Spaces) -> Mapping[str, Variable]:
+        """The encoder's, and one linear layer, zero at the start."""
+        wide = int((self.encoder.gives(inputs)["features"].shape or ())[-1])
+        return {**self.encoder.variables(inputs), **dense("worth", wide, 1, zero=True)}
+
+    def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
+        """Encode, pool, weigh."""
+        features = self.encoder.run(xp, variables, inputs)["features"]
+        return {"value": apply("worth", variables, functions.pooled(features, inputs["mask"])[:, 0, :])[:, 0]}
+
+
+# Elementwise rules over flat parameter vectors: the optimiser, and the target network's synchronisation.
+#
+# Parameters come as one vector [P]; to the space checker that is a batch of P numbers.
+
+
+class Adam(Component):
+    """One step of Adam (Kingma & Ba, 2015, algorithm 1), after clipping the gradient's norm.
+
+    `first` and `second` are the running moments, `count` the number of this step (from 1), `rate` the learning rate.
+    """
+
+    takes: ClassVar = ("parameters", "gradient", "first", "second", "count", "rate")
+
+    def __init__(self, clip: float = 10.0, beta1: float = 0.9, beta2: float = 0.999, tiny: float = 1e-8) -> None:
+        self.clip, self.beta1, self.beta2, self.tiny = clip, beta1, beta2, tiny
+
+    def gives(self, inputs: Spaces) -> Spaces:
+        """New parameters and moments."""
+        for port in self.takes:
+            self.scalar(inputs, port)
+        return {"parameters": reals(), "first": reals(), "second": reals()}
+
+    def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
+        """Clip, update the moments, correct their bias, step."""
+        gradient, count = inputs["gradient"], inputs["count"]
+        norm = xp.sqrt(xp.sum(gradient * gradient))
+        gradient = gradient * (self.clip / xp.clip(norm, self.clip, None))
+        first = inputs["first"] + (1 - self.beta1) * (gradient - inputs["first"])
+        second = inputs["second"] + (1 - self.beta2) * (gradient * gradient - inputs["second"])
+        size = inputs["rate"] / (1 - self.beta1**count)
+        slope = xp.sqrt(second / (1 - self.beta2**count)) + self.tiny
+        return {"parameters": inputs["parameters"] - size * first / slope, "first": first, "second": second}
+
+
+class Synchroniser(Component):
+    """target + share · (online − target): 1 copies (Mnih et al., 2015), less smooths (Lillicrap et al., 2016)."""
+
+    takes: ClassVar = ("online", "target", "share")
+
+    def gives(self, inputs: Spaces) -> Spaces:
+        """The new target."""
+        for port in self.takes:
+            self.scalar(inputs, port)
+        return {"target": reals()}
+
+    def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
+        """Interpolate."""
+        return {"target": inputs["target"] + inputs["share"] * (inputs["online"] - inputs["target"])}

@@ -6,8 +6,8 @@ from time import perf_counter
 from typing import cast
 
 from workers.learning.algorithms.config import Config
-from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.execution.base import ExecutionError, Executor, Live, Plan
+from workers.learning.simulator import SimulatorSpec
 
 EXECUTORS = {
     "serial": "workers.learning.execution.serial",

@@ -18,11 +18,10 @@ from workers.learning.agent import Agent, make_agent
 from workers.learning.algorithms.config import Config
 from workers.learning.backends import LEARNS, get_backend
 from workers.learning.components.exploration import Schedule
-from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.execution.base import ChunkTotals, Plan
-from workers.learning.execution.collector import Collector
-from workers.learning.execution.learner import Learner
 from workers.learning.execution.products import Arrays, Product, Worker, product_of, require_actors, shared_out
+from workers.learning.execution.serial import Collector, Learner
+from workers.learning.simulator import SimulatorSpec
 
 
 class Delivery(NamedTuple):

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from workers.learning.algorithms.config import Config, encode
 from workers.learning.algorithms.registry import decode
-from workers.learning.described_simulator import SimulatorSpec
 from workers.learning.execution.base import ExecutionError, Plan
 from workers.learning.execution.distributed import Delivery, Distributed, Fleet, Post, make_worker
 from workers.learning.execution.processes import MOST_FAILED_STARTS, spare_cores
+from workers.learning.simulator import SimulatorSpec
 
 LOCAL = {"num_cpus": None, "include_dashboard": False, "log_to_driver": False, "configure_logging": False}
 

@@ -1,19 +1,164 @@
-"""The serial executor: one process, thousands of simulated environments in lock-step.
+"""Execution in one process: actors, collectors and a learner."""
 
-Every slab: act on all environments, step the simulator, remember, learn once with a big batch. Work is done in chunks
-of a fixed number of slabs, with a checkpoint between any two; whether a run that is resumed from one is bit-equal to
-one that was not depends on `Plan.keep_memory`.
-"""
+from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import asdict
 from time import perf_counter
 
+import numpy as np
+
+from workers.learning.agent import Agent, make_agent
+from workers.learning.algorithms.base import Experience
 from workers.learning.algorithms.config import Config
-from workers.learning.described_simulator import SimulatorSpec
-from workers.learning.execution.base import ChunkTotals, Executor, Live, Plan
+from workers.learning.execution import base as blob
+from workers.learning.execution.base import ChunkTotals, Executor, Live, Paced, Plan
 from workers.learning.execution.joint import Joint
-from workers.learning.execution.learner import Learner
-from workers.learning.joint_simulator import JointSimulator
+from workers.learning.simulator import JointSimulator, Simulator, SimulatorSpec
+
+# Collects transitions: one simulator stepped by an agent, and the returns of the episodes that ended.
+
+
+class Collector:
+    """B environments in lock-step, and their present observations.
+
+    `paid` and `episodes`: sum of the returns of the episodes that ended, exploration included, and how many did, since
+    the last `take_counts`.
+    """
+
+    def __init__(self, environment: Simulator) -> None:
+        self.environment = environment
+        self.observation, self.mask = environment.reset()
+        self.returns = np.zeros(environment.batch, np.float64)
+        self.paid, self.episodes = 0.0, 0
+
+    def step(self, agent: Agent, progress: float, rng: np.random.Generator) -> Experience:
+        """Take one step in each environment."""
+        observation, mask = self.observation, self.mask
+        action, log_prob, _ = agent.act(observation, mask, progress, rng)
+        step = self.environment.step(action)
+        self.observation, self.mask = step.observation, step.mask
+        self.returns += step.reward
+        if step.done.any():
+            self.paid += float(self.returns[step.done].sum())
+            self.episodes += int(step.done.sum())
+            self.returns[step.done] = 0.0
+        return Experience(
+            observation,
+            mask,
+            action,
+            step.reward,
+            step.terminated,
+            step.final_observation,
+            step.mask,
+            log_prob,
+            step.discount,
+        )
+
+    def take_counts(self) -> tuple[float, int]:
+        """Return `paid` and `episodes`, and count from nothing again."""
+        counts = self.paid, self.episodes
+        self.paid, self.episodes = 0.0, 0
+        return counts
+
+
+# What every executor has in its own process: the agent, a collector of its own, and one chunk after the other.
+
+
+class Learner(Paced):
+    """Runs one agent on one simulator.
+
+    Args:
+        config: the agent.
+        environment: the simulator, freshly made.
+        plan: length and pieces.
+        seed: of everything that the learner draws.
+        clock: seconds from any origin; only differences count.
+    """
+
+    def __init__(
+        self, config: Config, environment: Simulator, plan: Plan, seed: int, clock: Callable[[], float] = perf_counter
+    ) -> None:
+        self.config, self.environment, self.plan, self.clock = config, environment, plan, clock
+        self.rng = np.random.default_rng(seed)
+        self.agent = make_agent(
+            config, environment.observation_space, environment.action_space, environment.advice, self.rng
+        )
+        self.steps, self.updates, self.elapsed = 0, 0, 0.0
+        self.live = Live()
+        self.collector = Collector(environment)
+        self.remembered = 0  # transitions that `restore` left to be gathered anew
+
+    def advance(self) -> Live:
+        """Do one chunk; return its figures."""
+        while self.agent.buffer.size < self.remembered:
+            self.agent.remember(self.collector.step(self.agent, self.progress, self.rng))
+        self.remembered = 0
+        self._begin()
+        begun, before, pause = self.elapsed, self.steps, self.pause
+        started = self.clock() - self.elapsed
+        self.collector.take_counts()
+        tally = ChunkTotals()
+        while self.steps - before < self.plan.chunk_steps and self.progress < pause:
+            self._turn(tally)
+            self.elapsed = self.clock() - started
+        tally.end(*self.collector.take_counts())
+        self.updates += tally.updates
+        self.live = tally.live(self.steps, self.updates, (self.steps - before) / max(self.elapsed - begun, 1e-9))
+        return self.live
+
+    def _begin(self) -> None:
+        """Make ready for a chunk."""
+
+    @abstractmethod
+    def _turn(self, tally: ChunkTotals) -> None:
+        """Take some steps, learn from them, and count both."""
+
+    def checkpoint(self) -> bytes:
+        """Return everything that this process knows, from which `restore` goes on."""
+        arrays, agent = self.agent.state(memory=self.plan.keep_memory)
+        arrays = {f"agent.{name}": value for name, value in arrays.items()}
+        simulated, plain = blob.split(self.environment.get_state(), "environment.")
+        arrays.update(simulated)
+        arrays.update(observation=self.collector.observation, mask=self.collector.mask, returns=self.collector.returns)
+        return blob.pack(
+            arrays,
+            {
+                "agent": agent,
+                "environment": plain,
+                "rng": self.rng.bit_generator.state,
+                "steps": self.steps,
+                "updates": self.updates,
+                "elapsed": self.elapsed,
+                "live": asdict(self.live),
+                "remembered": max(self.agent.buffer.size, self.remembered),
+            },
+        )
+
+    def restore(self, data: bytes) -> None:
+        """Go on from a checkpoint of the same config, simulator and plan; raises CheckpointError."""
+        arrays, values = blob.unpack(data)
+        self.agent.restore(blob.part(arrays, "agent."), values["agent"])
+        self.environment.set_state(blob.join(blob.part(arrays, "environment."), values["environment"]))
+        collector = self.collector
+        collector.observation, collector.mask, collector.returns = (
+            arrays[name] for name in ("observation", "mask", "returns")
+        )
+        self.rng.bit_generator.state = values["rng"]
+        self.steps, self.updates, self.elapsed = values["steps"], values["updates"], values["elapsed"]
+        self.live = Live(**values["live"])
+        self.remembered = values.get("remembered", 0)
+
+    def close(self) -> None:
+        """Release processes and memory; nothing where there is one process."""
+
+
+# The serial executor: one process, thousands of simulated environments in lock-step.
+#
+# Every slab: act on all environments, step the simulator, remember, learn once with a big batch. Work is done in chunks
+# of a fixed number of slabs, with a checkpoint between any two; whether a run that is resumed from one is bit-equal to
+# one that was not depends on `Plan.keep_memory`.
 
 
 class Serial(Learner):

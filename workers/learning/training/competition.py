@@ -8,13 +8,12 @@ import numpy as np
 
 from workers.learning.bracket import Bracket, TrialRecord
 from workers.learning.execution import Executor
-from workers.learning.execution import checkpoint as blob
-from workers.learning.training.conclude import Contender, conclude
+from workers.learning.execution import base as blob
+from workers.learning.training.conclude import Contender, conclude, worthwhile, yardsticks
 from workers.learning.training.driver import Stage, TrainedAgent
 from workers.learning.training.problem import Planned, TrainingProblem
 from workers.learning.training.request import PLANNER, Request, entries
 from workers.learning.training.trial import Candidate, Trial
-from workers.learning.training.yardsticks import worthwhile, yardsticks
 
 JUDGING_SECONDS = 2.0  # about what that takes
 

@@ -1,14 +1,24 @@
-"""The end of a training: the best of all that competed is steadied, judged on fresh episodes, and reported on."""
+"""The end of a training: yardsticks, preparation, and the verdict's artifact."""
 
-from collections.abc import Callable, Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from time import perf_counter
-from typing import Any
+from time import perf_counter, process_time
+from typing import Any, cast
 
+import numpy as np
+
+from app.kinds.contract.policy import Policy
+from app.policies.artifact import SHARED
+from app.policies.base import IncompatibleArtifact
+from workers.learning.agent import Agent
 from workers.learning.bracket import TrialRecord, best
+from workers.learning.build import Situated, demonstrate
+from workers.learning.simulator import JointSimulator
 from workers.learning.training.driver import TrainedAgent
 from workers.learning.training.problem import Planned, TrainingProblem
-from workers.learning.training.request import PLANNER, Request, Untrainable
+from workers.learning.training.request import PLANNER, STEPS, Request, Untrainable
 
 
 @dataclass(frozen=True)
@@ -137,3 +147,138 @@ def _bracket(contenders: Sequence[Contender], planned: Planned | None, chosen: i
             }
         )
     return rows
+
+
+# What an agent knows before it learns by itself: the parameters of an earlier one, or the play of an expert.
+
+
+DEMONSTRATIONS = 16_384  # steps of the expert
+FEWEST = 16  # runs that it plays
+LOOK_AHEAD = 8  # slabs more than an episode has decisions, so that learners that look ahead see its end
+LEARNED = (SHARED["network"], SHARED["table"])
+
+
+def take_over(agent: Agent, problem: TrainingProblem, request: Request) -> None:
+    """Give an agent the parameters of the one that the request goes on from.
+
+    Raises:
+        Untrainable: they don't fit, or this kind of agent can't go on.
+    """
+    start = request.start
+    if start is None:
+        return
+    try:
+        policy = problem.load(start.artifact)
+        learned = isinstance(policy, LEARNED)
+        if learned:
+            agent.start_from(policy.arrays, policy.config)
+    except (ValueError, IncompatibleArtifact) as error:
+        raise Untrainable(f"can't go on from agent {start.version}: {error}") from error
+    if not learned:
+        raise Untrainable(f"agent {start.version} is a {policy.name}: nothing was learned to go on from")
+
+
+def imitate(
+    agent: Agent, problem: TrainingProblem, request: Request, seed: int, planned: Planned | None
+) -> dict[str, Any] | None:
+    """Have an agent watch and copy the expert that the request names; what is to be reported of it.
+
+    Raises:
+        Untrainable: there is no such expert, or this kind of agent can't imitate.
+    """
+    if request.imitate is None:
+        return None
+    model = expert(request.imitate, problem, planned)
+    batch = max(FEWEST, DEMONSTRATIONS // problem.length)
+    worlds, draws = np.random.SeedSequence([seed, 1]).generate_state(2)
+    simulator = cast("Situated", problem.simulator(batch, int(worlds)).make())
+    slabs = demonstrate(simulator, model, problem.length + LOOK_AHEAD)
+    try:
+        stats = agent.imitate(slabs, np.random.default_rng(draws))
+    except ValueError as error:
+        raise Untrainable(f"can't imitate {request.imitate}: {error}") from error
+    return {"expert": request.imitate, "updates": stats.updates, "loss": stats.loss}
+
+
+def expert(name: str, problem: TrainingProblem, planned: Planned | None) -> Policy:
+    """The expert of that name.
+
+    Raises:
+        Untrainable: there is none.
+    """
+    if name == PLANNER:
+        if planned is None or not planned.artifact:
+            reason = "" if planned is None else f": {planned.why_not}"
+            raise Untrainable(f"the planner can't be imitated, as it can't plan this workload{reason}")
+        policy: Policy = problem.load(planned.artifact)
+        return policy
+    known = problem.experts()
+    if name not in known:
+        raise Untrainable(f"unknown expert {name!r}; known are {', '.join([*known, PLANNER])}")
+    return known[name]
+
+
+# What others are paid where learners learn: experts and the plan, in the learners' own terms and simulator.
+#
+# Returns of a verdict can't stand beside a learner's while it learns: those are shaped, scaled and of other episodes.
+
+
+EPISODES = 32
+SECONDS = 3.0
+"""Of a processor, after which no further one is begun: they are looked at, and decide nothing."""
+WORTH_STEPS = 50_000
+"""A shorter training is over before anyone has looked."""
+
+
+def worthwhile(request: Request) -> bool:
+    """Whether a training lasts so long that somebody will look at it."""
+    return (request.budget or STEPS) >= WORTH_STEPS
+
+
+def yardsticks(
+    problem: TrainingProblem,
+    request: Request,
+    planned: Planned | None,
+    clock: Callable[[], float] = process_time,
+) -> dict[str, float]:
+    """Mean returns by name; those that can't play in the simulator, or came too late, are left out."""
+    if not worthwhile(request):
+        return {}
+    simulator: Any = problem.simulator(EPISODES, request.seed).make_any()
+    if isinstance(simulator, JointSimulator) or not hasattr(type(simulator), "situation"):
+        return {}
+    ends, found = clock() + SECONDS, dict[str, float]()
+    for name, policy in _others(problem, planned).items():
+        if clock() > ends:
+            break
+        paid = _paid(cast("Situated", simulator), policy, 2 * problem.length)
+        if paid is not None:
+            found[name] = paid
+    return found
+
+
+def _others(problem: TrainingProblem, planned: Planned | None) -> Mapping[str, Policy]:
+    """Of several names of one policy, the first."""
+    several = {id(policy): (name, policy) for name, policy in reversed(list(problem.experts().items()))}
+    found = dict(reversed(list(several.values())))
+    if planned is None or not planned.artifact:
+        return found
+    # No optimum here: it is that of the domain model, and learners' simulators disturb runs and shape what they pay.
+    return {"plan": problem.load(planned.artifact), **found}
+
+
+def _paid(simulator: Situated, policy: Policy, most: int) -> float | None:
+    """Mean return of the first episode of each environment; None: an action of it is not legal, or none ends."""
+    _, mask = simulator.reset()
+    returns, over = np.zeros(simulator.batch), np.zeros(simulator.batch, np.bool_)
+    for _ in range(most):
+        action = np.asarray(policy.act(simulator.situation).action, np.int64)
+        if not mask[np.arange(len(action)), action].all():
+            return None
+        step = simulator.step(action)
+        returns += np.where(over, 0.0, step.reward)
+        over |= step.done
+        mask = step.mask
+        if over.all():
+            break
+    return float(returns[over].mean()) if over.any() else None

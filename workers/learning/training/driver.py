@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from workers.learning.execution import checkpoint as blob
+from workers.learning.execution import base as blob
 
 LEARNING = 0.9  # share of the progress bar that is for the stages; the rest is for the verdict
 JUDGING = "judging"

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from app.kinds.contract.policy import Policy
-from workers.learning.described_simulator import SimulatorSpec
-from workers.learning.execution import checkpoint as blob
+from workers.learning.execution import base as blob
+from workers.learning.simulator import SimulatorSpec
 
 
 @dataclass(frozen=True)

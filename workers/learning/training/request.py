@@ -6,7 +6,7 @@ import msgspec
 
 from workers.learning.algorithms import registry
 from workers.learning.algorithms.config import DQN, ActorCritic, Config, Imitation, QTable, endless
-from workers.learning.algorithms.config.shared import DeviceConfig
+from workers.learning.algorithms.config.policy import DeviceConfig
 from workers.learning.bracket import Entry
 
 PLANNER = "planner"

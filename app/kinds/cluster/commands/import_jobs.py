@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from app.charts.text import number
-from app.cli.remote.sample_file import lasting, since
-from app.cli.remote.sample_import import Import
+from app.cli.remote.sample_import import Import, lasting, since
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.samples.content import APPLICATION, ASKED, DURATION, GPUS, Content, unpacked
-from app.kinds.contract.reading import Sample
+from app.kinds.contract.inputs import Sample
 
 
 def _words(sample: Sample, layout: Layout) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""From a state and a report to the next state: time passes, jobs leave, nodes change, jobs come and go on."""
+"""Whether what a report says was measured of jobs can be, on the GPUs there are and in the time that has passed."""
 
 from __future__ import annotations
 
@@ -7,12 +7,69 @@ from typing import NamedTuple
 
 import numpy as np
 
+from app.kinds.cluster import experience
 from app.kinds.cluster import jobs as table
-from app.kinds.cluster.layout import Layout
-from app.kinds.cluster.live import counting, learning, measured, records
-from app.kinds.cluster.live.report import MOST_CELLS, MOST_JOBS, MOST_NAMES, EncodedReport, EncodedSubmitted
-from app.kinds.cluster.live.state import ClusterState
+from app.kinds.cluster.layout import ClusterState, Layout
+from app.kinds.cluster.live import counting, records
+from app.kinds.cluster.live.report import (
+    MOST_CELLS,
+    MOST_JOBS,
+    MOST_NAMES,
+    EncodedProgressed,
+    EncodedReport,
+    EncodedSubmitted,
+)
 from app.kinds.contract.inputs import Contradiction, FieldIssue, InvalidInput
+
+# Whether what a report says was measured of jobs can be, on the GPUs there are and in the time that has passed.
+
+
+BEFORE = 3_600.0
+"""Seconds for which a step may have been under way when its job was told, which may have run before."""
+
+
+def check(layout: Layout, state: ClusterState, report: EncodedReport) -> None:
+    """Nothing, if it can be.
+
+    Raises:
+        InvalidInput: on GPUs or nodes that the cluster hasn't, or steps by an hour longer than their job is there.
+    """
+    since = _since(state, report) if any(one.seconds is not None for one in report.progressed) else {}
+    issues = list[FieldIssue]()
+    for at, one in enumerate(report.progressed):
+        found = [*_place(layout, one), *_time(one, since.get(one.job), report.at)]
+        issues += [issue._replace(pointer=f"/progressed/{at}/{issue.pointer}") for issue in found]
+    if issues:
+        raise InvalidInput(issues)
+
+
+def _since(state: ClusterState, report: EncodedReport) -> dict[str, float]:
+    """When jobs came, by name; one that comes with the report and doesn't say when may have been there before."""
+    said = {job.job: job.at for job in report.submitted if job.at is not None}
+    return said | dict(zip(state.names, state.jobs.submitted.tolist(), strict=True))
+
+
+def _place(layout: Layout, one: EncodedProgressed) -> Iterator[FieldIssue]:
+    """What is wrong with where a step ran, by field."""
+    total, largest, nodes = int(layout.capacity.sum()), int(layout.capacity.max()), len(layout.capacity)
+    if one.gpus is not None and one.gpus > total:
+        yield FieldIssue("gpus", f"must be 1 to {total}, the GPUs of all nodes", one.gpus)
+    elif one.nodes is not None:
+        fewest, most = (1, nodes) if one.gpus is None else (-(-one.gpus // largest), min(one.gpus, nodes))
+        if not fewest <= one.nodes <= most:
+            on = "there are" if one.gpus is None else f"can be that have {one.gpus} GPUs"
+            yield FieldIssue("nodes", f"must be {fewest} to {most}, as many as {on}", one.nodes)
+
+
+def _time(one: EncodedProgressed, since: float | None, now: float) -> Iterator[FieldIssue]:
+    """What is wrong with how long a step took, by field."""
+    if one.seconds is not None and since is not None and one.seconds > now - since + BEFORE:
+        accepted = f"must be at most {now - since + BEFORE:g}: an hour more than its job is there"
+        yield FieldIssue("seconds", accepted, one.seconds)
+
+
+# From a state and a report to the next state: time passes, jobs leave, nodes change, jobs come and go on.
+
 
 ENDED, UNKNOWN = -1, -2  # positions of jobs that are not there
 ONCE = "must be named once in a report"
@@ -36,7 +93,7 @@ def advance(layout: Layout, state: ClusterState, report: EncodedReport) -> Clust
     """
     _check_time(state, report)
     _check_once(report)
-    measured.check(layout, state, report)
+    check(layout, state, report)
     requests = _requests(layout, report)
     capacity = _capacity(layout, state, report)
     stay, new = _stay(state, report), _new(state, report)
@@ -47,7 +104,7 @@ def advance(layout: Layout, state: ClusterState, report: EncodedReport) -> Clust
     told = records.trained(state.records, state.jobs, report.at - state.now)
     shown = counting.ended(state._replace(records=told), finished)
     jobs, told = table.keep(jobs, stay), records.keep(told, stay)
-    learned = learning.keep(state.learning, stay)
+    learned = experience.keep(state.learning, stay)
     names = [name for name, stays in zip(state.names, stay, strict=True) if stays]
     if new:
         submitted = [report.submitted[at] for at in new]
@@ -55,13 +112,13 @@ def advance(layout: Layout, state: ClusterState, report: EncodedReport) -> Clust
         queue, asked, minimum, maximum = np.array([requests[at] for at in new], np.int64).T
         jobs = table.arrive(jobs, came, queue, asked, (minimum, maximum))
         told = records.joined(told, records.of(submitted))
-        learned = learning.join(learned, len(new))
+        learned = experience.join(learned, len(new))
         names += [job.job for job in submitted]
     positions = _positions(names, report)
     if positions:
         at = [*positions.values()]
         told = records.progressed(told, at, [report.progressed[place] for place in positions], jobs)
-        learned = learning.told(learned, at, told) if layout.spec.convergence else learned
+        learned = experience.told(learned, at, told) if layout.spec.convergence else learned
     off = counting.off(state, finished, report.at)
     after = ClusterState(report.at, tuple(names), jobs, capacity, told, learned, shown, off, state.off_starts)
     steps = {at: report.progressed[place] for place, at in positions.items()}

@@ -15,9 +15,9 @@ import numpy as np
 from app.kinds.cluster import experience
 from app.kinds.cluster.experience import Measured, Shown
 from app.kinds.cluster.jobs import Floats, Integers, Jobs
+from app.kinds.cluster.layout import ClusterState
 from app.kinds.cluster.live.records import Records
 from app.kinds.cluster.live.report import EncodedProgressed
-from app.kinds.cluster.live.state import ClusterState
 
 MOST_OFF = 256
 """Predictions that are compared with what came."""

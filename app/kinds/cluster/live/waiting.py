@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.cluster.jobs import Floats, Integers
+from app.kinds.cluster.layout import ClusterState
 from app.kinds.cluster.live import counting
-from app.kinds.cluster.live.outlook import BelievedOutlook
-from app.kinds.cluster.live.state import ClusterState
+from app.kinds.cluster.outlook import BelievedOutlook
 
 MOST = 100
 """Jobs whose starts are told: those that come next."""

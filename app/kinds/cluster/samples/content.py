@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from safetensors import numpy as safetensors_numpy
@@ -67,3 +67,36 @@ def unpacked(data: bytes) -> Content:
 def _of_width(table: Floats, width: int) -> Floats:
     """With columns that those who stored it didn't know."""
     return np.column_stack([table, np.full((len(table), width - table.shape[1]), np.nan)])
+
+
+# What an execution of kind ``cluster`` comes to.
+
+
+SHOWN = 100
+"""Applications that lists tell of by name."""
+
+
+def summary(content: Content) -> dict[str, Any]:
+    """What lists tell of an execution, JSON: positions of queues are of the layout."""
+    steps, arrivals = content.steps, content.arrivals
+    seconds, span = float(steps[:, SECONDS].sum()), float(np.ptp(arrivals[:, TIME])) if len(arrivals) else 0.0
+    return {
+        "seconds": seconds + span,
+        "applications": list(content.applications[:SHOWN]),
+        "steps": {"count": len(steps), "seconds": seconds} if len(steps) else None,
+        "curves": {"jobs": len(content.jobs), "points": len(content.curves)} if len(content.curves) else None,
+        "arrivals": _arrivals(arrivals, span) if len(arrivals) else None,
+    }
+
+
+def _arrivals(arrivals: np.ndarray[Any, np.dtype[np.float64]], span: float) -> dict[str, Any]:
+    ran = arrivals[:, DURATION]
+    ran = ran[~np.isnan(ran)]
+    return {
+        "count": len(arrivals),
+        "of_queues": np.bincount(arrivals[:, QUEUE].astype(np.int64)).tolist(),
+        "start": float(arrivals[0, TIME]),
+        "span_seconds": span,
+        "mean_gpus": float(arrivals[:, ASKED].mean()),
+        "mean_duration": float(ran.mean()) if len(ran) else None,
+    }

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from app.charts.text import number
-from app.cli.remote.sample_file import lasting, since
-from app.cli.remote.sample_import import Import
-from app.kinds.contract.reading import Sample
+from app.cli.remote.sample_import import Import, lasting, since
+from app.kinds.contract.inputs import Sample
 from app.kinds.inference.layout import Layout
-from app.kinds.inference.samples.content import BATCH, SERVER, VARIANT, batches_of
+from app.kinds.inference.sample_content import BATCH, SERVER, VARIANT, batches_of
 
 
 def _words(sample: Sample, layout: Layout) -> Iterator[str]:

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 from app.kinds.contract.inputs import Contradiction, FieldIssue, InvalidInput, invalid
 from app.kinds.inference.layout import Layout
-from app.kinds.inference.queue.ledger import Ledger
-from app.kinds.inference.queue.report import EncodedFinished, EncodedReport, EncodedStarted
 from app.kinds.inference.queue.state import Batch
+from app.kinds.inference.report import EncodedFinished, EncodedReport, EncodedStarted, Ledger
 
 MOST_ISSUES = 20
 CLOCKS, RELATIVE = 0.1, 0.01

@@ -1,14 +1,14 @@
-"""Rows of measured batches and of requests against the workload's layout, many at a time."""
+"""What an execution of kind ``inference`` comes to."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from app.kinds.contract.inputs import FieldIssue
-from app.kinds.contract.reading import Sample
-from app.kinds.contract.rows import (
+from app.kinds.contract.inputs import FieldIssue, Sample, name_issue
+from app.kinds.contract.samples import (
     LISTED,
     MICRO,
     NOTHING,
@@ -22,11 +22,56 @@ from app.kinds.contract.rows import (
     shown,
     times,
 )
-from app.kinds.contract.text import name_issue
 from app.kinds.inference.layout import Layout
-from app.kinds.inference.samples.content import Floats, LogWriter, Requests, packed
-from app.kinds.inference.samples.limits import LARGEST, LATEST, MOST_BATCHES, MOST_REQUESTS
-from app.kinds.inference.samples.summary import summary
+from app.kinds.inference.sample_content import (
+    LARGEST,
+    LATEST,
+    MOST_BATCHES,
+    MOST_REQUESTS,
+    SECONDS,
+    Floats,
+    LogWriter,
+    Requests,
+    batches_of,
+    packed,
+    requests_of,
+)
+
+# What an execution of kind ``inference`` comes to.
+
+
+MOST_USERS = 256
+
+
+def summary(data: bytes) -> dict[str, Any]:
+    """What lists tell of stored bytes, JSON: positions of users and variants are of the layout; one pass, bounded."""
+    batches = batches_of(data)
+    counts, first, last, sizes = np.zeros(MOST_USERS, np.int64), None, 0, []
+    for piece in requests_of(data):
+        counts += np.bincount(piece.user, minlength=MOST_USERS)
+        first = int(piece.time[0]) if first is None else first
+        last = int(piece.time[-1])
+        sizes.append((float(np.nansum(piece.size)), int((~np.isnan(piece.size)).sum())))
+    span = (last - first) / MICRO if first is not None else 0.0
+    total, sized = np.sum(sizes, axis=0) if sizes else (0.0, 0)
+    seconds = float(batches[:, SECONDS].sum())
+    log = {
+        "count": int(counts.sum()),
+        "of_users": np.trim_zeros(counts, "b").tolist(),
+        "start": (first or 0) / MICRO,
+        "span_seconds": span,
+        "mean_size": float(total / sized) if sized else None,
+    }
+    measured = {"count": len(batches), "seconds": seconds}
+    return {
+        "seconds": seconds + span,
+        "requests": log if log["count"] else None,
+        "batches": measured if len(batches) else None,
+    }
+
+
+# Rows of measured batches and of requests against the workload's layout, many at a time.
+
 
 REQUEST, BATCHES = ("time", "user", "size"), ("variant", "batch", "server", "cores", "seconds")
 COLUMNS = (*REQUEST, *BATCHES)

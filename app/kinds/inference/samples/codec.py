@@ -1,38 +1,163 @@
-"""Samples of kind ``inference``: an execution is measured batches, a log of requests, or, from a run, both."""
+"""Samples of kind `inference`: reading, storing and exporting logs of requests."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
+import msgspec
 import numpy as np
+from pydantic import BaseModel, Field
 
-from app.kinds.contract.reading import Sample
-from app.kinds.contract.rows import MICRO, Rows
-from app.kinds.contract.samples import Export, Format, Stored
+from app.kinds.contract.inputs import Sample
+from app.kinds.contract.row_reading import RowBodies, RowForms
+from app.kinds.contract.samples import FILE, MICRO, ExecutionBase, Export, Format, Rows, Stored
+from app.kinds.inference import sample_content
 from app.kinds.inference.layout import Layout
-from app.kinds.inference.samples import content
-from app.kinds.inference.samples.check import COLUMNS, Collector
-from app.kinds.inference.samples.content import Content, batches_of, requests_of
-from app.kinds.inference.samples.reading import BODIES
-from app.kinds.inference.samples.run import run_batches, run_requests
-from app.kinds.inference.samples.schemas import (
-    JSON_SCHEMA,
-    LOG_EXAMPLE,
-    NDJSON_SCHEMA,
-    BatchesRead,
-    InferenceExecution,
-    RequestsRead,
+from app.kinds.inference.sample_content import Content, batches_of, requests_of, run_batches, run_requests
+from app.kinds.inference.samples.check import BATCHES, COLUMNS, FORMS, REQUEST, Collector, summary
+
+# Bodies of samples of kind ``inference``.
+#
+# CSV with a header and NDJSON hold one execution, a row or line for each request (``time``, ``user``, ``size``) or each
+# measured batch (``variant``, ``batch``, ``server``, ``cores``, ``seconds``), and are read as they come. JSON holds
+# some: ``{"samples": [{"execution": "…", "requests": […], "batches": […]}]}``.
+
+
+class Request(msgspec.Struct, forbid_unknown_fields=True):
+    """A request that arrived."""
+
+    time: float | str
+    user: str | None = None
+    size: float | None = None
+
+
+class Batch(msgspec.Struct, forbid_unknown_fields=True):
+    """A batch that was measured."""
+
+    variant: str
+    batch: float
+    seconds: float
+    server: str | None = None
+    cores: float | None = None
+
+
+class Line(msgspec.Struct, forbid_unknown_fields=True):
+    """Either of them, as NDJSON has it."""
+
+    time: float | str | None = None
+    user: str | None = None
+    size: float | None = None
+    variant: str | None = None
+    batch: float | None = None
+    server: str | None = None
+    cores: float | None = None
+    seconds: float | None = None
+
+
+class Body(msgspec.Struct, forbid_unknown_fields=True):
+    """An execution as JSON has it."""
+
+    execution: str
+    requests: list[Request] = []
+    batches: list[Batch] = []
+
+
+BODIES = RowBodies(
+    RowForms(COLUMNS, [{"time"}, {"variant", "batch", "seconds"}], FORMS, msgspec.json.Decoder(Line)),
+    msgspec.json.Decoder(Body),
+    {"requests": REQUEST, "batches": BATCHES},
+    Collector,
 )
-from app.kinds.inference.samples.summary import summary
+
+
+# Samples of kind ``inference`` as they cross the API.
+
+
+LOG_EXAMPLE = "time,user,size\n1700000000.25,mobile,1\n1700000000.31,web,4\n"
+_REQUEST: dict[str, Any] = {
+    "type": "object",
+    "required": ["time"],
+    "properties": {
+        "time": {
+            "type": ["number", "string"],
+            "description": "Seconds since 1970 or another origin, or RFC 3339 in UTC.",
+        },
+        "user": {"type": "string", "description": "Optional if the workload has only one user."},
+        "size": {"type": "number", "minimum": 0},
+    },
+}
+_BATCH: dict[str, Any] = {
+    "type": "object",
+    "required": ["variant", "batch", "seconds"],
+    "properties": {
+        "variant": {"type": "string"},
+        "batch": {"type": "integer", "minimum": 1},
+        "server": {"type": "string", "description": "Server class; optional if the workload has only one."},
+        "cores": {"type": "number", "exclusiveMinimum": 0, "description": "Default: the cores of the server class."},
+        "seconds": {"type": "number", "exclusiveMinimum": 0},
+    },
+}
+NDJSON_SCHEMA: dict[str, Any] = {
+    **FILE,
+    "description": "Kind `inference`: one execution; each line is a request (`time`, `user`, `size`) or a measured "
+    "batch (`variant`, `batch`, `server`, `cores`, `seconds`). CSV has the same columns.",
+}
+JSON_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["samples"],
+    "properties": {
+        "samples": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["execution"],
+                "properties": {
+                    "execution": {"type": "string", "minLength": 1, "maxLength": 255},
+                    "requests": {"type": "array", "items": _REQUEST},
+                    "batches": {"type": "array", "items": _BATCH},
+                },
+            },
+        }
+    },
+}
+
+
+class RequestsRead(BaseModel):
+    """Summary of a request log."""
+
+    count: int
+    of_users: dict[str, int] = Field(description="Number of requests by user.")
+    start: float = Field(description="Time of the first: seconds since 1970 UTC, or since the log's own origin.")
+    span_seconds: float = Field(description="From first to last.")
+    mean_size: float | None = Field(description="Null if sizes are unknown.")
+
+
+class BatchesRead(BaseModel):
+    """Summary of measured batches."""
+
+    count: int
+    seconds: float = Field(description="Sum of their durations.")
+
+
+class InferenceExecution(ExecutionBase):
+    """A stored execution; `iterations` counts requests and batches, `seconds` sums batches and the span of requests."""
+
+    kind: Literal["inference"]
+    requests: RequestsRead | None = Field(default=None, description="Its request log, if any.")
+    batches: BatchesRead | None = Field(default=None, description="Its measured batches, if any.")
+
+
+# Samples of kind ``inference``: an execution is measured batches, a log of requests, or, from a run, both.
+
 
 JSON, NDJSON, CSV = "application/json", "application/x-ndjson", "text/csv"
 Row = dict[str, Any]
 
 
 class InferenceSamples:
-    """Executions as safetensors: see ``app.kinds.inference.samples.content``."""
+    """Executions as safetensors: see ``app.kinds.inference.sample_content``."""
 
     formats: ClassVar[Mapping[str, Format]] = BODIES.formats(JSON_SCHEMA, NDJSON_SCHEMA, LOG_EXAMPLE)
     exports: ClassVar[Mapping[str, Export]] = {
@@ -46,7 +171,7 @@ class InferenceSamples:
 
     def unpacked(self, data: bytes) -> Content:
         """An execution's batches and requests."""
-        return content.unpacked(data)
+        return sample_content.unpacked(data)
 
     def summary(self, data: bytes) -> Mapping[str, Any]:
         """What it comes to."""

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.engine import Snapshot
 from app.kinds.contract.inputs import LARGEST_NUMBER
-from app.kinds.iterative.decisions.reasons import AllocationText, in_words, wording
 from app.kinds.iterative.heuristics import HEURISTICS, MODEL_PREDICTIVE, default_heuristic, own_terms
 from app.kinds.iterative.model import uninformed
+from app.kinds.iterative.observation import Preferences, preferences_of
 from app.kinds.iterative.policies.artifact import in_force
-from app.kinds.iterative.preferences import Preferences, preferences_of
 from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.reasons import AllocationText, in_words, wording
 from app.kinds.iterative.spec import Resource
 from app.kinds.iterative.state import State, begin
 from app.policies.artifact import Artifact

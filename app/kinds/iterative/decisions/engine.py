@@ -12,17 +12,16 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.engine import Answered, Pending, Query, Snapshot
 from app.kinds.contract.inputs import invalid
-from app.kinds.iterative.decisions import query as queries
+from app.kinds.iterative import query as queries
+from app.kinds.iterative.announced import encode_upcoming, padded
+from app.kinds.iterative.decide import Subject, begin_with, decide
 from app.kinds.iterative.decisions.compiled import Compiled
-from app.kinds.iterative.decisions.decide import Subject, begin_with, decide
-from app.kinds.iterative.decisions.given_state import GivenState, states
 from app.kinds.iterative.decisions.notices import NONE, with_codes, without_codes
-from app.kinds.iterative.decisions.report import EncodedReport, decode
-from app.kinds.iterative.decisions.start import IterationRunStart
 from app.kinds.iterative.heuristics import HEURISTICS, WITHOUT_MODEL
+from app.kinds.iterative.query import GivenState, states
+from app.kinds.iterative.report import EncodedReport, IterationRunStart, decode
 from app.kinds.iterative.state import State, advance, aligned, pack, unpack
-from app.kinds.iterative.upcoming import encode_upcoming, padded
-from app.policies import memory
+from app.policies import artifact
 
 Array = NDArray[np.float64]
 NOTHING: Array = np.zeros((0, 0))
@@ -47,7 +46,7 @@ class Kept(msgspec.Struct, frozen=True):
     row: Array
     upcoming: Array
     notices: frozenset[int] = NONE
-    memories: memory.Memories = memory.NOTHING
+    memories: artifact.Memories = artifact.NOTHING
 
 
 FEW_ANNOUNCED = 100  # reading and weighing them takes some 3 ms
@@ -141,15 +140,15 @@ class IterativeEngine:
         if len(state.upcoming):
             stored.append(state.upcoming.tolist())
         if state.memories:
-            stored.append(memory.stored(state.memories))
+            stored.append(artifact.stored(state.memories))
         return msgspec.Raw(msgspec.json.encode(stored))
 
     def restore(self, stored: list[Any]) -> Kept:
         """What ``serialise`` gave, float64; NaN for null."""
-        upcoming, memories = NOTHING, memory.NOTHING
+        upcoming, memories = NOTHING, artifact.NOTHING
         if stored and isinstance(stored[-1], dict):
             *stored, remembered = stored
-            memories = memory.restored(remembered)
+            memories = artifact.restored(remembered)
         if stored and isinstance(stored[-1], list):
             *stored, announced = stored
             upcoming = np.array(announced, np.float64)
@@ -158,7 +157,7 @@ class IterativeEngine:
 
     def weight(self, state: Kept) -> int:
         """Bytes of its numbers."""
-        return state.row.nbytes + state.upcoming.nbytes + memory.weight(state.memories)
+        return state.row.nbytes + state.upcoming.nbytes + artifact.weight(state.memories)
 
     def parse_state(self, compiled: Compiled, query: Query) -> GivenState | State:
         """The last iteration of some run, or a run that has not begun."""

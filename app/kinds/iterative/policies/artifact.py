@@ -1,19 +1,125 @@
-"""Artifacts of kind ``iterative``: which policies there are, what each reads, and what it was made for."""
+"""Artifacts of agents of kind `iterative`, and the planner's table."""
+
+from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from enum import IntEnum
+from functools import lru_cache, reduce
+from typing import Any, NamedTuple, Self
 
-from app.kinds.contract.terms import Term, Terms, around, left
-from app.kinds.iterative.heuristics import MODEL_PREDICTIVE
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.contract.kind import Term, Terms, around, left
+from app.kinds.contract.policy import Choice, Situation
+from app.kinds.iterative.chance import asked
+from app.kinds.iterative.heuristics import MODEL_PREDICTIVE, Heuristic, HeuristicPolicy, apply, default_heuristic
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
-from app.kinds.iterative.policies.heuristic import HeuristicPolicy
-from app.kinds.iterative.policies.planner import PlannerPolicy
+from app.kinds.iterative.observation import Options, reachable, reference_cost
+from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.spec import Spec
+from app.kinds.iterative.state import State
 from app.policies import artifact
 from app.policies.artifact import SHARED, Artifact, Families
-from app.policies.base import Published
+from app.policies.base import Arrays, IncompatibleArtifact, Published
+
+# The exact plan as a policy: a table of what each allocation is worth, by iteration, time left and run effect.
+
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class PlannerPolicy:
+    """Greedy in the post-decision values of a dynamic programme.
+
+    ``arrays``: ``worth`` [P, K, A, X, E], the expected return of running iteration k at an allocation and deciding
+    optimally afterwards, for P lengths of a pause, X values of the time left and E of the log run effect; ``pauses``
+    [P]; ``left_low``, ``left_high`` [K], the range of the time left over the run effect (cut into equal ratios);
+    ``effect_half`` [K], half the range of the effect. ``config``: ``algorithm``, ``slope`` (return per second of
+    lateness).
+    """
+
+    config: dict[str, Any]
+    arrays: Arrays
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        return str(self.config["algorithm"])
+
+    @classmethod
+    def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:
+        """Check that the table is there, and build.
+
+        Raises:
+            IncompatibleArtifact: an array is missing.
+        """
+        missing = {"worth", "pauses", "left_low", "left_high", "effect_half"} - arrays.keys()
+        if missing:
+            raise IncompatibleArtifact(f"the plan lacks {', '.join(sorted(missing))}")
+        return cls(config, arrays)
+
+    def act(self, situation: Situation) -> Choice:
+        """The legal action after which most is to be expected."""
+        values = self.values(situation.projector, situation.state, situation.view.mask)
+        return Choice(values.argmax(axis=1), values)
+
+    def values(self, projector: Projector, state: State, mask: NDArray[np.bool_]) -> Array:
+        """Expected return-to-go of every action, [B, N]; −∞ where ``mask`` forbids."""
+        options = reachable(projector, state, mask)
+        worth = self._look_up(projector, state, options) - self._moving(projector, state, options)
+        worth[~mask.T] = -np.inf
+        return worth.T
+
+    def _moving(self, projector: Projector, state: State, options: Options) -> Array:
+        """What the change itself costs: the pause's money, and the change term."""
+        weights = state.weights
+        paid = options.pause * options.rate / reference_cost(projector, state)
+        cost: Array = weights[:, 1] * paid + weights[:, 2] * options.change
+        return cost
+
+    def _look_up(self, projector: Projector, state: State, options: Options) -> Array:
+        seconds, arrays = projector.layout.seconds, self.arrays
+        k = np.minimum(state.iteration, arrays["worth"].shape[1] - 1)
+        variant = np.abs(np.asarray(arrays["pauses"], np.float64)[:, None, None] - options.pause).argmin(axis=0)
+        left = state.targets[:, seconds] - state.elapsed[:, seconds]
+        if len(arrays["pauses"]) == 1:
+            left = left - options.pause
+        left = np.broadcast_to(left, options.allocation.shape)
+        low, high = arrays["left_low"][k], arrays["left_high"][k]
+        pace = np.exp(state.effect[:, seconds])
+        inside = np.clip(left / pace, low, high)
+        x, x_weights = stencil(np.log(inside / low), np.log(high / low), arrays["worth"].shape[3])
+        half = arrays["effect_half"][k]
+        effect = np.clip(state.effect[:, seconds], -half, half)
+        e, e_weights = stencil(effect + half, 2 * half, arrays["worth"].shape[4])
+        v = np.broadcast_to(variant, left.shape)
+        near = arrays["worth"][v, k, options.allocation, x[:, None], e[None, :, None]]  # [4, 4, N, B]
+        value: Array = (near * x_weights[:, None] * e_weights[None, :, None]).sum(axis=(0, 1))
+        return value + np.minimum(left - low * pace, 0) * self.config["slope"]
+
+
+def stencil(distance: Array, span: Array | float, count: int) -> tuple[NDArray[np.intp], Array]:
+    """Four-point Lagrange interpolation at ``distance`` among ``count`` nodes equally spaced over ``span``.
+
+    Returns:
+        The nodes [4, ...] and their weights [4, ...]; a single node is everywhere.
+    """
+    if count < 4:
+        return np.zeros((1, *np.shape(distance)), np.intp), np.ones((1, *np.shape(distance)))
+    exact = distance / np.maximum(span, 1e-12) * (count - 1)
+    first = np.clip(exact.astype(np.intp) - 1, 0, count - 4)
+    p = exact - first
+    p0, p1, p2, p3 = p, p - 1, p - 2, p - 3
+    weights = np.stack([-p1 * p2 * p3 / 6, p0 * p2 * p3 / 2, -p0 * p1 * p3 / 2, p0 * p1 * p2 / 6])
+    return first + np.arange(4).reshape(4, *[1] * np.ndim(first)), weights
+
+
+# Artifacts of kind ``iterative``: which policies there are, what each reads, and what it was made for.
+
 
 KIND = "iterative"
 FAMILIES: Families = {**SHARED, "planner": PlannerPolicy, "heuristic": HeuristicPolicy}
@@ -105,3 +211,121 @@ def check(made: Artifact, layout: Layout) -> None:
         IncompatibleArtifact: it was made for another kind or layout.
     """
     made.check(KIND, layout.observation_names, len(layout.deltas))
+
+
+# The guard: replaces a policy's action whose gain is within the noise, or whose state is outside of its experience.
+
+
+UNEXPLAINED = 4.0  # standard deviations of the log run effect that the samples can't explain
+MODEL_NOISE = 1e-3  # of return: a heuristic's predicted gain below it is within the noise of the model
+
+
+class Verdict(IntEnum):
+    """What became of the policy's choice."""
+
+    FOLLOWED = 0
+    WITHIN_NOISE = 1
+    OUTSIDE_EXPERIENCE = 2
+    FINISHED = 3
+
+
+class Decided(NamedTuple):
+    """The guarded decisions of B runs.
+
+    Attributes:
+        action: what is done, [B].
+        chosen: what the policy had chosen, [B].
+        verdict: ``Verdict``, [B].
+        values: what the policy expects of each action in return, [B, N]; None when it does not say.
+        outside: for each way of being outside of the experience, which runs are, [B].
+        memory: what the policy remembers from now on, whoever is followed, [B, H]; None where it remembers nothing.
+    """
+
+    action: NDArray[np.integer]
+    chosen: NDArray[np.integer]
+    verdict: NDArray[np.int8]
+    values: NDArray[np.floating] | None
+    outside: dict[str, NDArray[np.bool_]]
+    memory: NDArray[np.float32] | None = None
+
+
+def decide(situation: Situation, artifact: Artifact | None, rule: Heuristic | None = None) -> Decided:
+    """Ask the artifact's policy, without one a heuristic, and guard what it says.
+
+    Args:
+        situation: B runs.
+        artifact: of the agent that answers; None: a heuristic does.
+        rule: the heuristic that answers without an agent and outside of its experience; None: the default one.
+    """
+    heuristic, layout = rule or default_heuristic(situation.projector), situation.projector.layout
+    choice = artifact.policy.act(situation) if artifact else apply(heuristic, situation)
+    action, values = choice.action, choice.values
+    verdict = np.zeros(len(action), np.int8)
+    outside: dict[str, NDArray[np.bool_]] = {}
+    strange = verdict != 0
+    if artifact:
+        outside = beyond(situation, artifact.experience)
+        strange = reduce(np.logical_or, outside.values())
+        if strange.any():
+            verdict[strange] = Verdict.OUTSIDE_EXPERIENCE
+            action = np.where(strange, apply(heuristic, situation).action, action)
+    over = situation.state.iteration >= layout.iterations
+    stays = over
+    if values is not None:
+        values = np.fmax(values, -np.inf)  # no number is worth nothing
+        still = _unconvincing(situation, action, values, hysteresis(artifact)) & ~strange
+        verdict[still] = Verdict.WITHIN_NOISE
+        stays = over | still
+    verdict[over] = Verdict.FINISHED
+    action = np.where(stays, layout.noop, action)
+    return Decided(_legal(situation, action), choice.action, verdict, values, outside, choice.memory)
+
+
+def hysteresis(artifact: Artifact | None) -> float:
+    """What a change must promise more than staying does, of return."""
+    return float(artifact.experience.hysteresis) if artifact else MODEL_NOISE
+
+
+def beyond(situation: Situation, experience: Experience) -> dict[str, NDArray[np.bool_]]:
+    """Where each run is outside of what the model and the policy have seen, by reason, [B] each."""
+    projector, state = situation.projector, situation.state
+    table, layout = projector.table, projector.layout
+    unusual = (state.features < table.feature_low) | (state.features > table.feature_high)
+    low, high = _made_for(tuple(layout.metrics), experience)
+    terms = np.concatenate([state.targets, state.weights, state.prices], axis=1)
+    targets, weights = len(layout.metrics), len(layout.weights)
+    starts = (0, targets, targets + weights)
+    off = np.logical_or.reduceat((terms < low) | (terms > high), starts, axis=1).T  # no number is never off
+    return {
+        "allocation": projector.far.take(layout.index(state.levels)),
+        "features": np.logical_or.reduce(unusual, axis=1),
+        "run_effect": np.logical_or.reduce(np.abs(state.effect) > UNEXPLAINED * projector.effect_scale, axis=1),
+        **dict(zip(("targets", "weights", "prices"), off, strict=True)),
+        "probabilities": np.logical_or.reduce(asked(state), axis=1),
+    }
+
+
+@lru_cache(maxsize=1024)
+def _made_for(metrics: tuple[str, ...], experience: Experience) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Lowest and highest targets, weights and prices that a policy was trained for, [M + 3 + R] each."""
+    targets = [experience.targets.get(name, np.nan) for name in metrics]
+    rest = [*experience.weights, *experience.prices]
+    ratios = np.array([experience.target_ratio] * len(targets) + [experience.weight_ratio] * len(rest))
+    low, high = ratios.T * np.array(targets + rest)
+    return low, high
+
+
+def _unconvincing(
+    situation: Situation, action: NDArray[np.integer], values: NDArray[np.floating], required: float
+) -> NDArray[np.bool_]:
+    """Changes whose predicted gain over staying is no more than ``required``, [B]."""
+    noop = situation.projector.layout.noop
+    convincing = values[np.arange(len(action)), action] > values[:, noop] + required
+    result: NDArray[np.bool_] = (action != noop) & ~convincing
+    return result
+
+
+def _legal(situation: Situation, action: NDArray[np.integer]) -> NDArray[np.integer]:
+    """The action where it is legal, else none at all: no policy's mistake reaches a launcher."""
+    allowed = situation.view.mask[np.arange(len(action)), action]
+    return np.where(allowed, action, situation.projector.layout.noop)

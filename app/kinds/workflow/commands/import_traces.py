@@ -15,19 +15,14 @@ from rich.text import Text
 from app.cli.failures import exit_status
 from app.cli.options import DONE, INTERRUPTED, MISUSED, REFUSED, UNREACHABLE
 from app.cli.remote.service import RefusedError, Service, UnreachableError
-from app.kinds.contract.inputs import FieldIssue, InvalidInput
-from app.kinds.contract.reading import Skipped
-from app.kinds.contract.text import plain
-from app.kinds.workflow.formats.check import misfits
-from app.kinds.workflow.formats.reading import Reading, counted, refuse
+from app.kinds.contract.inputs import FieldIssue, InvalidInput, Skipped, plain
+from app.kinds.workflow.formats.reading import Reading, counted, misfits, refuse
 from app.kinds.workflow.formats.swf import OUT_OF_ORDER, read_swf
-from app.kinds.workflow.formats.swf_writing import swf_omits, write_swf
 from app.kinds.workflow.formats.wfformat import read_wfformat
-from app.kinds.workflow.formats.wfformat_writing import wfformat_omits, write_wfformat
-from app.kinds.workflow.layout import pool
+from app.kinds.workflow.formats.writing import swf_omits, wfformat_omits, write_swf, write_wfformat
+from app.kinds.workflow.queue.state import pool
 from app.kinds.workflow.samples.codec import SWF, WFFORMAT
-from app.kinds.workflow.samples.trace_summary import summary
-from app.kinds.workflow.samples.trace_words import words
+from app.kinds.workflow.samples.schemas import summary, words
 from app.kinds.workflow.trace import Trace
 
 Json = dict[str, Any]

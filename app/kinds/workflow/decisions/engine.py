@@ -11,15 +11,13 @@ import msgspec
 from app.kinds.contract.engine import Answered, DecidedInRuns, Pending, Snapshot
 from app.kinds.contract.inputs import FieldIssue
 from app.kinds.contract.kind import RunStart
-from app.kinds.workflow.decisions.compiled import Compiled
-from app.kinds.workflow.decisions.decide import Subject, answer, begun
-from app.kinds.workflow.decisions.report import EncodedQueue, decode
-from app.kinds.workflow.outcome import risk
-from app.kinds.workflow.plans.search import PlanSearch
-from app.kinds.workflow.queue.advance import advance
-from app.kinds.workflow.queue.plausibility import implausible
+from app.kinds.workflow.decide import Compiled, Subject, answer, begun
+from app.kinds.workflow.plan_search import PlanSearch
+from app.kinds.workflow.queue.advance import advance, implausible
 from app.kinds.workflow.queue.state import State, begin, pack, unpack
+from app.kinds.workflow.report import EncodedQueue, decode
 from app.kinds.workflow.spec import AGENT, STRATEGIES
+from app.kinds.workflow.views import risk
 
 TASK_BYTES, INPUT_BYTES, REMEMBERED_BYTES, TURN_BYTES = 500, 150, 1_000, 250
 """Of numbers, texts and what holds them, as measured."""

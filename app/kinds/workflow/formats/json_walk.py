@@ -8,8 +8,7 @@ import re
 from collections.abc import Container, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from app.kinds.contract.inputs import FieldIssue, InvalidInput
-from app.kinds.contract.nesting import DEEPEST, TOO_DEEP, too_deep
+from app.kinds.contract.inputs import DEEPEST, TOO_DEEP, FieldIssue, InvalidInput, too_deep
 
 LONGEST_VALUE = 64 << 20
 """Characters of the largest single value that is held."""

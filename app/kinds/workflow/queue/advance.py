@@ -1,4 +1,6 @@
-"""From a state and a report to the next state; what can't be is named, field by field."""
+"""Applying reports to the queue of a live run."""
+
+from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
@@ -7,18 +9,25 @@ from typing import Any
 import numpy as np
 
 from app.kinds.contract.inputs import Contradiction, FieldIssue, InvalidInput
-from app.kinds.workflow.formats.check import Edges, cycle_issue
-from app.kinds.workflow.layout import GIGA, Layout
-from app.kinds.workflow.plans.plan import reported
-from app.kinds.workflow.queue.report import MOST_EDGES, MOST_NAMES, MOST_TASKS, QueuedTask, QueueReport, RunningTask
+from app.kinds.workflow.formats.reading import LATEST_ORIGIN, LONG_MEDIAN, Edges, cycle_issue
+from app.kinds.workflow.formats.reading import SHOWN as CHECK_SHOWN
+from app.kinds.workflow.plans.message import reported
 from app.kinds.workflow.queue.state import (
     COLUMNS,
+    GIGA,
+    MOST_EDGES,
+    MOST_NAMES,
+    MOST_TASKS,
     MOST_USERS,
     NODE_STATES,
     UP,
     WAITING,
     Inputs,
+    Layout,
     Queue,
+    QueuedTask,
+    QueueReport,
+    RunningTask,
     State,
 )
 from app.kinds.workflow.run_times import LAST, SHORTEST, Finished, Regression, remember, table
@@ -408,3 +417,49 @@ def _kept(draft: Draft) -> dict[int, tuple[int, float]]:
     """The nodes' states; those that are always rented are up unless they have failed."""
     kept = {node: (UP, 0.0) for node in draft.layout.kept if node not in draft.nodes}
     return {**kept, **draft.nodes}
+
+
+# What looks wrong in a report that can be taken nevertheless: values that seem to be told in another unit.
+
+
+FEWEST = 5  # values that say something of a unit
+DAY = 86_400.0
+
+
+def implausible(state: State, report: QueueReport) -> list[FieldIssue]:
+    """Warnings, each with the values that look so; ``state`` is that after the report."""
+    found = []
+    if report.now > LATEST_ORIGIN:
+        found.append(
+            FieldIssue("/now", "is in the far future: is it in milliseconds? Seconds are expected", report.now)
+        )
+    estimates = np.array([task.estimate for task in report.queued if task.estimate is not None])
+    if len(estimates) >= FEWEST and (median := float(np.median(estimates))) > LONG_MEDIAN:
+        message = (
+            f"half of the {len(estimates):,} estimates are above {median:,.0f} s ({median / DAY:,.1f} days): are they "
+            "in milliseconds? The longest are given"
+        )
+        found.append(FieldIssue("/queued", message, np.sort(estimates)[: -CHECK_SHOWN - 1 : -1].tolist()))
+    return found + _against_estimates(state, report)
+
+
+def _against_estimates(state: State, report: QueueReport) -> list[FieldIssue]:
+    """Estimates are upper limits in most systems: run times far above them are told in another unit."""
+    ratios, shown = _ratios(state, report.running, report.now)
+    if len(ratios) < FEWEST or (median := float(np.median(ratios))) <= 10:
+        return []
+    message = (
+        f"running tasks have run for {median:,.4g} times their estimates already (median): are the estimates in "
+        "minutes or hours? Tasks are given"
+    )
+    return [FieldIssue("/running", message, shown[:CHECK_SHOWN])]
+
+
+def _ratios(state: State, running: Sequence[Any], now: float) -> tuple[list[float], list[str]]:
+    queue, ratios, shown = state.queue, [], []
+    for task in running:
+        row = queue.row.get(task.id, -1)
+        if row >= 0 and queue.estimate[row] > 0 and queue.start[row] >= 0:
+            ratios.append((now - float(queue.start[row])) / float(queue.estimate[row]))
+            shown.append(task.id)
+    return ratios, shown

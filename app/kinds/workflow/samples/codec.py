@@ -1,30 +1,79 @@
-"""Samples of kind ``workflow``: an execution is a trace of tasks."""
+"""Samples of kind `workflow`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
-from app.kinds.contract.reading import Sample
+from app.kinds.contract.inputs import FieldIssue, InvalidInput, Refused, Sample, name_issue, printable
 from app.kinds.contract.samples import Export, Format, Stored
+from app.kinds.workflow.formats.reading import Reading, Source, misfits, refuse
 from app.kinds.workflow.formats.swf import read_swf
-from app.kinds.workflow.formats.swf_writing import write_swf
 from app.kinds.workflow.formats.wfformat import read_wfformat
-from app.kinds.workflow.formats.wfformat_writing import write_wfformat
-from app.kinds.workflow.layout import Layout
-from app.kinds.workflow.queue.log import from_reports
-from app.kinds.workflow.samples.schemas import SWF_EXAMPLE, SWF_SCHEMA, WFFORMAT_SCHEMA, TraceExecution
-from app.kinds.workflow.samples.trace import TraceReader, kept
-from app.kinds.workflow.samples.trace_bytes import unpacked
-from app.kinds.workflow.samples.trace_summary import kept_summary
-from app.kinds.workflow.trace import Trace
+from app.kinds.workflow.formats.writing import write_swf, write_wfformat
+from app.kinds.workflow.queue.state import Layout, from_reports
+from app.kinds.workflow.samples.schemas import SWF_EXAMPLE, SWF_SCHEMA, WFFORMAT_SCHEMA, TraceExecution, kept_summary
+from app.kinds.workflow.trace import Trace, compressed, packed, unpacked
+
+# Traces: a body is one trace, in Standard Workload Format or WfFormat, and becomes one execution.
+
+
+UNNAMED = "trace-"
+
+
+class TraceReader:
+    """Reads one trace for the nodes of a layout; ``titled``: the file names itself where the caller doesn't."""
+
+    def __init__(
+        self, reading: Callable[[Source], Reading], layout: Layout, name: str | None, *, titled: bool = False
+    ) -> None:
+        self._reading = reading
+        self._layout = layout
+        self._name = name
+        self._titled = titled
+
+    def read(self, blocks: Iterator[bytes]) -> Iterator[Sample | Refused]:
+        """The trace.
+
+        Raises:
+            InvalidInput: with lines or pointers: it can't be read, or a task fits no node.
+        """
+        try:
+            reading = self._reading(blocks)
+            refuse(misfits(reading.trace, self._layout.nodes, reading.where))
+        except InvalidInput as error:
+            raise _invalid(error.errors) from error
+        own = reading.name if self._titled else ""
+        sound = kept(self._name or own, reading.trace)
+        issue = name_issue(sound.execution)
+        if issue is not None:
+            raise _invalid([issue])
+        yield sound._replace(lacks=reading.lacks, warnings=reading.warnings, skipped=reading.skipped)
+
+
+def kept(name: str, trace: Trace) -> Sample:
+    """A trace as it is stored, under a name; an empty one stands for a name by its content."""
+    plain = packed(trace)
+    digest = hashlib.sha256(plain).hexdigest()
+    return Sample(name or UNNAMED + digest[:12], 1, compressed(plain), trace.tasks, digest, kept_summary(trace))
+
+
+def _invalid(issues: list[FieldIssue]) -> InvalidInput:
+    said = "; ".join(f"{issue.pointer or 'trace'}: {issue.message}" for issue in issues[:3])
+    more = "; and more" if len(issues) > 3 else ""
+    return InvalidInput(issues, printable(said) + more)
+
+
+# Samples of kind ``workflow``: an execution is a trace of tasks.
+
 
 SWF, WFFORMAT = "application/x-swf", "application/vnd.wfformat+json"
 
 
 class TraceSamples:
-    """Traces as compressed safetensors: ``app.kinds.workflow.samples.trace_bytes``."""
+    """Traces as compressed safetensors: ``app.kinds.workflow.trace``."""
 
     formats: ClassVar[Mapping[str, Format]] = {
         SWF: Format(

@@ -6,12 +6,12 @@ from typing import NamedTuple
 import numpy as np
 
 from app.kinds.workflow.queue.state import Floats, Reserved, State
-from app.kinds.workflow.scheduling import dispatch, fleet, renting, reservations
+from app.kinds.workflow.scheduling import dispatch, fleet
+from app.kinds.workflow.scheduling import dispatch as reservations
+from app.kinds.workflow.scheduling import fleet as renting
 from app.kinds.workflow.scheduling.dispatch import CONSERVATIVE, EASY, MECHANISMS, NONE, Head
-from app.kinds.workflow.scheduling.fleet import OPEN, Started, Window
-from app.kinds.workflow.scheduling.renting import Renting
-from app.kinds.workflow.scheduling.situation import QueueSituation
-from app.kinds.workflow.scheduling.strategies import THRIFTY, ranking
+from app.kinds.workflow.scheduling.fleet import OPEN, Renting, Started, Window
+from app.kinds.workflow.scheduling.situation import THRIFTY, QueueSituation, ranking
 
 
 class Choice(NamedTuple):

@@ -1,15 +1,24 @@
-"""Strategies for workflows as rules of placement: HEFT, CPOP, PEFT, level by level, the cheapest node, deadlines."""
+"""Strategies by name: priorities, rules, planning and the choice among them."""
+
+from __future__ import annotations
 
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from app.kinds.workflow.layout import Nodes
-from app.kinds.workflow.scheduling.placement import Fleet, Rule, Work
-from app.kinds.workflow.scheduling.ranks import (
+from app.kinds.workflow.queue.state import Nodes
+from app.kinds.workflow.scheduling.placement import (
+    PLAIN,
+    Fleet,
     Floats,
     Graph,
+    Plan,
+    Ranks,
+    Rule,
+    Work,
+    bill,
     critical,
     downward,
     first_ready,
@@ -18,7 +27,7 @@ from app.kinds.workflow.scheduling.ranks import (
     optimistic,
     upward,
 )
-from app.kinds.workflow.trace import Trace
+from app.kinds.workflow.trace import Seconds, Trace
 
 INSTANT = 1e-6  # worth of a second where money is what counts: of nodes that cost the same, the quickest
 
@@ -162,3 +171,161 @@ STRATEGIES: dict[str, Callable[[Problem], Rule]] = {
     "cheapest": cheapest,
     "deadline": deadline,
 }
+
+
+# A portfolio of rules of placement: the published strategies and learned ones, of which the best plan is taken.
+#
+# A learned rule is seven numbers. They were chosen on generated workflows, so that together they reach the most.
+
+
+MADE = ("heft", "cpop", "peft", "level")
+
+
+class LearnedRule(NamedTuple):
+    """Weights of a learned rule of placement.
+
+    Attributes:
+        transfer: what transfers count in ranks, 1 in HEFT's.
+        fastest: share of the quickest node's run time, against the average, in ranks; 0 in HEFT's.
+        optimism: share of the optimistic cost table, against the upward rank, in the priority; 1 in PEFT's.
+        depth: of the downward rank, added to the priority; 1 in CPOP's.
+        foresight: of the optimistic cost table, added to a task's end on a node; 1 in PEFT.
+        waste: of the seconds that a task takes longer than on the quickest node, added to its end.
+        share: of the nodes, the quickest, that are used at all.
+    """
+
+    transfer: float
+    fastest: float
+    optimism: float
+    depth: float
+    foresight: float
+    waste: float
+    share: float
+
+
+LEARNED_RULES = (
+    LearnedRule(1.0, 0.0, 0.76, 0.13, 1.11, 0.22, 1.0),
+    LearnedRule(2.97, 0.17, 0.3, 0.15, 0.13, 0.0, 1.0),
+    LearnedRule(1.0, 0.73, 0.71, 0.63, 0.62, 0.0, 1.0),
+    LearnedRule(0.7, 0.49, 0.94, 0.0, 0.0, 0.0, 1.0),
+    LearnedRule(2.9, 0.0, 0.06, 0.0, 0.93, 0.0, 1.0),
+    LearnedRule(0.8, 0.0, 0.47, 0.0, 0.0, 0.33, 1.0),
+    LearnedRule(1.11, 0.91, 0.92, 0.38, 0.06, 0.0, 0.86),
+    LearnedRule(1.55, 0.26, 0.79, 0.0, 0.84, 0.0, 0.41),
+    LearnedRule(2.9, 0.55, 0.0, -0.49, 0.0, 0.0, 1.0),
+    LearnedRule(1.0, 0.75, 0.62, 0.01, 0.0, 0.0, 1.0),
+    LearnedRule(1.29, 0.0, 0.95, -0.07, 0.0, 0.71, 0.15),
+    LearnedRule(2.81, 0.0, 0.96, 0.95, 0.82, 0.0, 1.0),
+    LearnedRule(0.22, 0.0, 0.0, 0.0, 0.0, 0.0, 0.41),
+    LearnedRule(1.69, 0.94, 0.0, 0.0, 0.3, 0.0, 1.0),
+    LearnedRule(1.0, 0.42, 0.61, 0.37, 1.23, 0.0, 1.0),
+    LearnedRule(0.5, 0.0, 0.93, -0.16, 0.0, 0.0, 1.0),
+)
+
+
+class RuleInputs(NamedTuple):
+    """Inputs of learned rules: optimistic cost table [N, M], least run time of each task [N], nodes by speed [M]."""
+
+    table: Floats
+    least: Floats
+    place: Floats
+
+
+def rule_inputs(given: Problem, ranks: Ranks = PLAIN) -> RuleInputs:
+    """The inputs that all learned rules share, from a problem."""
+    cost = given.work.cost
+    fits = np.isfinite(cost)
+    total = np.where(fits, cost, 0.0).sum(axis=0) / np.maximum(fits.sum(axis=0), 1)
+    place = np.argsort(np.argsort(total, kind="stable"), kind="stable")
+    return RuleInputs(ranks.optimistic(given.graph, cost, given.along), cost.min(axis=1), (place + 1) / len(place))
+
+
+def learned(given: Problem, seen: RuleInputs, learned_rule: LearnedRule, ranks: Ranks = PLAIN) -> Rule:
+    """The rule of placement with the weights of ``learned_rule``."""
+    average = (1 - learned_rule.fastest) * given.average + learned_rule.fastest * seen.least
+    along = learned_rule.transfer * given.along
+    priority = (1 - learned_rule.optimism) * ranks.upward(given.graph, average, along)
+    priority += learned_rule.optimism * (seen.table.mean(axis=1) + average)
+    if learned_rule.depth:
+        priority += learned_rule.depth * ranks.downward(given.graph, average, along)
+    fits = np.isfinite(given.work.cost)
+    wasted = np.where(fits, given.work.cost, 0.0) - np.where(fits, seen.least[:, None], 0.0)
+    bias = learned_rule.foresight * seen.table + learned_rule.waste * wasted
+    used = seen.place <= max(learned_rule.share, 1 / len(seen.place)) + 1e-9
+    bias[~fits] = np.inf
+    bias[np.outer((fits & used).any(axis=1), ~used)] = np.inf
+    count = len(priority)
+    return Rule(ranks.first_ready(given.graph, priority), bias, np.full(count, np.inf), 1.0, 0.0)
+
+
+def rules(given: Problem, learned_rules: tuple[LearnedRule, ...] = LEARNED_RULES, ranks: Ranks = PLAIN) -> list[Rule]:
+    """The published rules and ``learned_rules``."""
+    seen = rule_inputs(given, ranks)
+    return [STRATEGIES[name](given) for name in MADE] + [
+        learned(given, seen, learned_rule, ranks) for learned_rule in learned_rules
+    ]
+
+
+def length(plan: Plan) -> float:
+    """Seconds until the last task ends."""
+    return float(plan.end.max(initial=0.0))
+
+
+def money(given: Problem, plan: Plan) -> float:
+    """What the nodes cost, each rented from its start-up before its first task to its last one's end."""
+    nodes = len(given.fleet.processors)
+    first, last = np.full(nodes, np.inf), np.full(nodes, -np.inf)
+    np.minimum.at(first, plan.node, plan.start)
+    np.maximum.at(last, plan.node, plan.end)
+    return float(sum(bill(given.fleet, j, first[j], last[j]) for j in range(nodes)))
+
+
+def cost_rules(given: Problem, slack: tuple[float, ...] = (1.0, 1.25, 1.5, 2.0, 3.0, 4.0)) -> list[Rule]:
+    """Rules that look at money: the cheapest node, and deadlines of so many times the longest way through the tasks."""
+    longest = PLAIN.upward(given.graph, given.average, given.along).max(initial=0.0)
+    due = [given._replace(deadline=np.full(len(given.average), times * longest)) for times in slack]
+    return [STRATEGIES["cheapest"](given), *(STRATEGIES["deadline"](each) for each in due)]
+
+
+# A family of priority rules: a score for each waiting task, the smallest first, of few numbers that are tuned.
+#
+# p predicted run time, n processors, N those of the machine, w wait; SAF is a = 1 and the rest 0, and the rules of
+# Tang et al. 2009 and of Carastan-Santos and de Camargo 2017 are near to others of the family:
+#
+#     score = log p + a·log n + b·n/N − c·log(1 + w/(exp(d)·(p/3000)^e))
+#
+# and by log p + f·log n tasks overtake one that must wait. p is g-th power of the predicted share of the requested
+# time, times that time: at g = 0 users are believed.
+#
+# Written in what Numba compiles too.
+
+
+NAMES = ("size", "width", "ageing", "patience", "stretch", "overtaking", "prediction")
+SIZE, WIDTH, AGEING, PATIENCE, STRETCH, OVERTAKING, PREDICTION = range(7)
+WEIGHTS = len(NAMES)
+USUAL = 8.0  # log of 3000 seconds
+SAF = (1.0, 0.0, 0.0, USUAL, 0.0, 1.0, 0.0)
+
+
+def scores(
+    weights: Seconds, now: float, submit: Seconds, length: Seconds, processors: NDArray[np.int64], machine: int
+) -> Seconds:
+    """Score of each of Q waiting tasks, the smallest first, [Q].
+
+    Args:
+        weights: a, b, c, d, e of the formula, in the order of ``NAMES``, [``WEIGHTS``].
+        now: seconds.
+        submit: seconds, [Q].
+        length: log p, [Q].
+        processors: [Q].
+        machine: its processors.
+    """
+    patience = np.exp(weights[PATIENCE] + weights[STRETCH] * (length - USUAL))
+    waited = np.log1p(np.maximum(now - submit, 0.0) / patience)
+    size = weights[SIZE] * np.log(processors) + weights[WIDTH] * processors / machine
+    return length + size - weights[AGEING] * waited
+
+
+def overtaking(weights: Seconds, length: Seconds, processors: NDArray[np.int64]) -> Seconds:
+    """Scores by which tasks overtake, the smallest first, [Q]; arguments as above."""
+    return length + weights[OVERTAKING] * np.log(processors)

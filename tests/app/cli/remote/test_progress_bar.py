@@ -8,8 +8,7 @@ import re
 import pytest
 from rich.console import Console
 
-from app.cli.remote.progress_bar import NARROWEST, follow
-from app.cli.remote.train import words
+from app.cli.remote.train import NARROWEST, follow, words
 
 LEARNING = {"phase": "learning", "algorithm": "dueling_double_dqn", "seed": 1, "trials": 4, "episode_return": -1.234}
 EVENTS = [

@@ -11,8 +11,8 @@ import httpx
 import pytest
 from rich.console import Console
 
-from app.cli.remote import progress_bar as bar
 from app.cli.remote import service
+from app.cli.remote import train as bar
 from app.cli.remote.service import RefusedError, Service, UnreachableError
 
 PROBLEM = {"type": "/problems/invalid", "title": "Invalid input", "status": 422, "detail": "seeds must be 5 or more"}

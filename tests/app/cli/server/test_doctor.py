@@ -17,13 +17,15 @@ from sqlalchemy import text, update
 from typer.testing import CliRunner
 
 from app.cli.main import cli
-from app.cli.server import probe
-from app.cli.server.doctor import configuration, report, storage, work
-from app.cli.server.doctor.examine import examine
-from app.cli.server.doctor.finding import Finding
-from app.database import seen
-from app.database.clock import database_time
+from app.cli.server import doctor as configuration
+from app.cli.server import doctor as report
+from app.cli.server import doctor as storage
+from app.cli.server import doctor as work
+from app.cli.server import serve
+from app.cli.server.doctor import Finding, examine
+from app.database import leases
 from app.database.engine import Database
+from app.database.leases import database_time
 from app.database.tables import JobEvent
 from app.settings import Settings
 from app.startup import without_password
@@ -55,7 +57,7 @@ def found(settings: Settings) -> dict[str, Finding]:
 
 def with_worker(database: Database) -> None:
     with database.session() as session:
-        seen.beat(session, "host:1/23/4.5")
+        leases.beat(session, "host:1/23/4.5")
 
 
 def test_all_is_well(here: Settings, any_database: Database) -> None:
@@ -195,12 +197,12 @@ def test_a_disk_that_fills(free: int, status: str, here: Settings, monkeypatch: 
 def test_workers_that_are_silent(here: Settings, database: Database) -> None:
     hour = timedelta(hours=1)
     with database.session() as session:
-        seen.beat(session, "gone", lambda _: datetime.now(UTC) - hour)
+        leases.beat(session, "gone", lambda _: datetime.now(UTC) - hour)
         assert work.workers(session, here).status == "fail"
-        seen.beat(session, "there", lambda _: datetime.now(UTC))
+        leases.beat(session, "there", lambda _: datetime.now(UTC))
         told = work.workers(session, here)
         assert (told.status, "1 silent without having signed off (gone)" in told.detail) == ("warn", True)
-        seen.beat(session, "ahead", lambda _: datetime.now(UTC) + hour)
+        leases.beat(session, "ahead", lambda _: datetime.now(UTC) + hour)
         assert "ahead of time" in work.workers(session, here).detail
 
 
@@ -228,22 +230,22 @@ def test_keys_that_are_asked_for(here: Settings, database: Database, settings: S
 @pytest.mark.parametrize(
     ("reply", "status", "told"),
     [
-        (probe.Reply(200, b'{"ready": true, "database": "ok"}'), "ok", "is ready"),
-        (probe.Reply(503, b'{"ready": false, "worker": "none seen"}'), "warn", "worker: none seen"),
-        (probe.Reply(404, b"<html>"), "warn", "not as Steward does"),
+        (serve.Reply(200, b'{"ready": true, "database": "ok"}'), "ok", "is ready"),
+        (serve.Reply(503, b'{"ready": false, "worker": "none seen"}'), "warn", "worker: none seen"),
+        (serve.Reply(404, b"<html>"), "warn", "not as Steward does"),
         (ConnectionRefusedError("refused"), "ok", "does not run"),
     ],
 )
 def test_the_api_is_asked(
-    reply: probe.Reply | OSError, status: str, told: str, here: Settings, monkeypatch: pytest.MonkeyPatch
+    reply: serve.Reply | OSError, status: str, told: str, here: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def get(_: Settings, path: str) -> probe.Reply:
+    def get(_: Settings, path: str) -> serve.Reply:
         assert path == "/readyz"
         if isinstance(reply, OSError):
             raise reply
         return reply
 
-    monkeypatch.setattr(probe, "get", get)
+    monkeypatch.setattr(serve, "get", get)
     one = work.api(here)
     assert one.status == status
     assert told in one.detail

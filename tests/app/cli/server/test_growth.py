@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from app.cli.server.growth import growing
+from app.cli.server.data import growing
 from tests.servers import wait_until
 
 

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from app.cli.server.listen import bind
+from app.cli.server.serve import bind
 from app.settings import Settings
 from app.startup import StartupError
 

@@ -14,8 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.cli.server.api import Server, configuration
-from app.cli.server.listen import bind
+from app.cli.server.serve import Server, bind, configuration
 from app.database.engine import Database
 from app.settings import Settings
 

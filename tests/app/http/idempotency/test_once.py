@@ -17,7 +17,7 @@ from app.database.tables import IdempotencyKey, Workload
 from app.errors import Conflict
 from app.http import problems
 from app.http.caller import ANYBODY
-from app.http.idempotency.once import IdempotentPost, IdempotentUpload, Record
+from app.http.idempotency import IdempotentPost, IdempotentUpload, Record
 from app.settings import Settings
 from tests.callers import called_by
 

@@ -4,14 +4,11 @@ import numpy as np
 from hypothesis import strategies as st
 
 from app.kinds.cluster import jobs as table
-from app.kinds.cluster.allocation.placement import place
-from app.kinds.cluster.allocation.situation import Situation, in_order, seconds_by_table
-from app.kinds.cluster.beliefs import Beliefs
 from app.kinds.cluster.jobs import NEVER, Floats, Integers
-from app.kinds.cluster.layout import Layout
-from app.kinds.cluster.live.outlook import BelievedOutlook
-from app.kinds.cluster.live.state import ClusterState
+from app.kinds.cluster.layout import ClusterState, Layout
 from app.kinds.cluster.model import ClusterModel
+from app.kinds.cluster.outlook import Beliefs, BelievedOutlook
+from app.kinds.cluster.placement import Situation, in_order, place, seconds_by_table
 
 
 def unmeasured(layout: Layout, state: ClusterState) -> BelievedOutlook:

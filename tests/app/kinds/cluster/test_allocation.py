@@ -3,13 +3,9 @@ import pytest
 from hypothesis import given
 
 from app.kinds.cluster import jobs as table
-from app.kinds.cluster.allocation.optimus import optimus
-from app.kinds.cluster.allocation.placement import place
-from app.kinds.cluster.allocation.shares import equal_share, fifo, srtf
-from app.kinds.cluster.allocation.situation import Rule, Situation, in_order
-from app.kinds.cluster.allocation.slaq import SECONDS, slaq
-from app.kinds.cluster.allocation.tiresias import tiresias
 from app.kinds.cluster.jobs import NEVER
+from app.kinds.cluster.placement import Rule, Situation, in_order, place
+from app.kinds.cluster.strategies import SECONDS, equal_share, fifo, optimus, slaq, srtf, tiresias
 from tests.app.kinds.cluster.situations import Planted, situations
 
 RULES = [equal_share, fifo, optimus, slaq, srtf, tiresias]

@@ -6,13 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.kinds.cluster import jobs as table
-from app.kinds.cluster.allocation.completion import completing, places, soonest, values
-from app.kinds.cluster.allocation.fairness import fitting
-from app.kinds.cluster.allocation.marginal import marginal
-from app.kinds.cluster.allocation.placement import place
-from app.kinds.cluster.allocation.priority import urgency
-from app.kinds.cluster.allocation.rollout import rolled_out
-from app.kinds.cluster.allocation.situation import Rule, Situation
+from app.kinds.cluster.lookahead import rolled_out
+from app.kinds.cluster.placement import Rule, Situation, place
+from app.kinds.cluster.strategies import completing, fitting, marginal, places, soonest, urgency, values
 from tests.app.kinds.cluster.situations import Planted, situations
 
 AGEING = np.array([np.inf, 5_000.0])

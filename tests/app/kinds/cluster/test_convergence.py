@@ -10,19 +10,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from app.kinds.cluster import jobs as table
-from app.kinds.cluster.allocation.convergence import (
-    UNLIMITED,
-    Converging,
-    Progress,
-    Tolerance,
-    join,
-    judged,
-    keep,
-    limited,
-    none,
-)
-from app.kinds.cluster.allocation.shares import equal_share, fifo
-from app.kinds.cluster.allocation.situation import Situation
+from app.kinds.cluster.lookahead import UNLIMITED, Converging, Progress, Tolerance, join, judged, keep, limited, none
+from app.kinds.cluster.placement import Situation
+from app.kinds.cluster.strategies import equal_share, fifo
 from tests.app.kinds.cluster.situations import Planted
 
 TOLERANCE = Tolerance(gain=0.01, doubt=0.5, window_seconds=10.0)

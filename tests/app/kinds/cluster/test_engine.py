@@ -5,15 +5,12 @@ import msgspec
 import pytest
 from pydantic import ValidationError
 
-from app.kinds.cluster.decisions.compiled import Answerer, Compiled
-from app.kinds.cluster.decisions.engine import ClusterEngine
-from app.kinds.cluster.decisions.schemas import ClusterDecision
-from app.kinds.cluster.layout import Layout
-from app.kinds.cluster.live.state import ClusterState
+from app.kinds.cluster.decide import Answerer, Compiled
+from app.kinds.cluster.engine import ClusterDecision, ClusterEngine
+from app.kinds.cluster.layout import ClusterState, Layout
 from app.kinds.cluster.spec import ClusterSpec
-from app.kinds.cluster.views.views import ClusterViews
-from app.kinds.contract.decision import ADDED
-from app.kinds.contract.engine import Answered, Pending, Snapshot
+from app.kinds.cluster.views import ClusterViews
+from app.kinds.contract.engine import ADDED, Answered, Pending, Snapshot
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.contract.kind import RunStart
 from app.kinds.contract.views import Shown

@@ -13,17 +13,15 @@ import pytest
 from numpy.testing import assert_allclose
 
 from app.kinds.cluster import experience
-from app.kinds.cluster.decisions.engine import ClusterEngine
+from app.kinds.cluster.engine import ClusterEngine
 from app.kinds.cluster.experience import Measured, Shown
-from app.kinds.cluster.goodput import Batches, step_seconds
-from app.kinds.cluster.layout import Layout
+from app.kinds.cluster.layout import ClusterState, Layout, begin, pack, unpack
 from app.kinds.cluster.live.advance import advance
 from app.kinds.cluster.live.report import EncodedReport
-from app.kinds.cluster.live.state import ClusterState, begin, pack, unpack
 from app.kinds.cluster.model import ClusterModel
-from app.kinds.cluster.samples.run import samples, steps
+from app.kinds.cluster.sample_content import samples, steps
 from app.kinds.cluster.spec import ClusterSpec
-from app.kinds.cluster.throughput import Throughput, layout_nodes
+from app.kinds.cluster.throughput import Batches, Throughput, layout_nodes, step_seconds
 from app.kinds.contract.engine import Pending, Snapshot
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

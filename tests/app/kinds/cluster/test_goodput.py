@@ -5,11 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.kinds.cluster.allocation.fairness import FLOOR, fitting, goodput, least, speedups
-from app.kinds.cluster.allocation.packing import pack
-from app.kinds.cluster.allocation.placement import place
-from app.kinds.cluster.allocation.situation import Situation
-from app.kinds.cluster.goodput import Known, best, goodput_at
+from app.kinds.cluster.placement import Situation, pack, place
+from app.kinds.cluster.strategies import FLOOR, fitting, goodput, least, speedups
+from app.kinds.cluster.throughput import Known, best, goodput_at
 from tests.app.kinds.cluster.situations import situations
 
 PARAMETERS = np.array([[0.121, 0.00568, 0.0236, 0.00634, 0.0118, 0.00317, 1.14]])

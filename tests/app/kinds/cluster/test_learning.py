@@ -13,23 +13,22 @@ import numpy as np
 import pytest
 from numpy.testing import assert_equal
 
-from app.kinds.cluster.allocation.convergence import UNLIMITED
-from app.kinds.cluster.decisions.compiled import Compiled
-from app.kinds.cluster.decisions.engine import ClusterEngine
-from app.kinds.cluster.layout import Layout
-from app.kinds.cluster.learning_curves import POINTS
-from app.kinds.cluster.live import learning, records
+from app.kinds.cluster import experience
+from app.kinds.cluster.decide import Compiled
+from app.kinds.cluster.engine import ClusterEngine
+from app.kinds.cluster.example import SAMPLES
+from app.kinds.cluster.layout import ClusterState, Layout
+from app.kinds.cluster.lengths import POINTS
+from app.kinds.cluster.live import records
 from app.kinds.cluster.live.report import EncodedSubmitted
-from app.kinds.cluster.live.state import ClusterState
+from app.kinds.cluster.lookahead import UNLIMITED
 from app.kinds.cluster.model import ClusterModel
-from app.kinds.cluster.samples.codec import JSON, ClusterSamples
-from app.kinds.cluster.samples.example import SAMPLES
+from app.kinds.cluster.samples.schemas import JSON, ClusterSamples
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.contract.engine import Pending, Snapshot
-from app.kinds.contract.reading import Sample
+from app.kinds.contract.inputs import Sample
 from workers.inputs import Workload
-from workers.kinds.cluster.estimation.fit import fit
-from workers.kinds.cluster.estimation.learning_curves import Curve, classes, fit_class
+from workers.kinds.cluster.estimation.fit import Curve, classes, fit, fit_class
 
 FLAT = [1 + 2.0 ** -(2 * n) for n in range(12)]
 ITERATIONS = 40
@@ -129,14 +128,14 @@ def test_a_job_that_gains_again_is_restored_once() -> None:
 @pytest.mark.parametrize("count", [1, POINTS, 5 * POINTS])
 def test_long_curves_are_thinned_and_go_through_storage(count: int) -> None:
     known = records.of([EncodedSubmitted("a", 1), EncodedSubmitted("b", 1)])
-    state = learning.none(2)
+    state = experience.none(2)
     for number in range(count):
         known = known._replace(iteration=np.array([number, 0.0]), value=np.array([2.0 - number, np.nan]))
-        state = learning.told(state, [0, 1], known)
+        state = experience.told(state, [0, 1], known)
     shown = state.iteration[0][np.isfinite(state.iteration[0])]
     assert len(shown) <= POINTS
     assert (np.diff(shown) > 0).all()
     assert shown[-1] == count - 1
     assert np.isnan(state.iteration[1]).all()
-    assert_equal(learning.unpack(json.loads(json.dumps(learning.pack(state))), 2), state)
+    assert_equal(experience.unpack_learning(json.loads(json.dumps(experience.pack_learning(state))), 2), state)
     assert (state.converging.ceiling == UNLIMITED).all()

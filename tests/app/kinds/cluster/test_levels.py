@@ -4,14 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.kinds.cluster import jobs as table
-from app.kinds.cluster.allocation.completion import completing
-from app.kinds.cluster.allocation.levels import in_levels
-from app.kinds.cluster.allocation.placement import place
-from app.kinds.cluster.allocation.priority import LATE, urgency
-from app.kinds.cluster.allocation.rollout import rolled_out
-from app.kinds.cluster.allocation.situation import Rule, Situation
-from app.kinds.cluster.portfolio import LEVELLED, rules
+from app.kinds.cluster.lookahead import rolled_out
+from app.kinds.cluster.placement import Rule, Situation, place
+from app.kinds.cluster.policies import LEVELLED, rules
 from app.kinds.cluster.spec import ClusterSpec
+from app.kinds.cluster.strategies import LATE, completing, in_levels, urgency
 from tests.app.kinds.cluster.situations import Planted, situations
 
 AGEING, PATIENCE = [np.inf, 3600.0], 1.5e4

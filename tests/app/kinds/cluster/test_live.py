@@ -8,19 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from app.kinds.cluster.allocation.completion import completing
-from app.kinds.cluster.allocation.fairness import goodput
-from app.kinds.cluster.allocation.optimus import optimus
-from app.kinds.cluster.allocation.shares import equal_share, fifo, srtf
-from app.kinds.cluster.allocation.situation import Rule
-from app.kinds.cluster.allocation.tiresias import tiresias
-from app.kinds.cluster.layout import Layout
+from app.kinds.cluster.decide import Advice, Change
+from app.kinds.cluster.decide import decide as decided_by
+from app.kinds.cluster.layout import ClusterState, Layout, begin, pack, unpack
 from app.kinds.cluster.live.advance import advance
-from app.kinds.cluster.live.decide import Advice, Change
-from app.kinds.cluster.live.decide import decide as decided_by
 from app.kinds.cluster.live.report import EncodedReport, decode
-from app.kinds.cluster.live.state import ClusterState, begin, pack, unpack
+from app.kinds.cluster.placement import Rule
 from app.kinds.cluster.spec import ClusterSpec
+from app.kinds.cluster.strategies import completing, equal_share, fifo, goodput, optimus, srtf, tiresias
 from app.kinds.contract.inputs import Contradiction, InvalidInput
 from tests.app.kinds.cluster.situations import unmeasured
 

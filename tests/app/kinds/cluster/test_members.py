@@ -10,16 +10,15 @@ import msgspec
 import numpy as np
 import pytest
 
-from app.kinds.cluster.allocation.deadlines import Deadlines
-from app.kinds.cluster.beliefs import Beliefs
-from app.kinds.cluster.decisions.engine import ClusterEngine
+from app.kinds.cluster.engine import ClusterEngine
 from app.kinds.cluster.jobs import NEVER
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.model import ClusterModel
+from app.kinds.cluster.outlook import Beliefs
+from app.kinds.cluster.placement import Deadlines
 from app.kinds.cluster.spec import ClusterSpec
-from app.kinds.contract.engine import Pending, Snapshot
+from app.kinds.contract.engine import Member, Pending, Snapshot
 from app.kinds.contract.kind import RunStart
-from app.kinds.contract.member import Member
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ENGINE = ClusterEngine()

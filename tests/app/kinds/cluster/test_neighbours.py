@@ -3,11 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.kinds.cluster.allocation.neighbours import Neighbours, beside_others, slowdowns
-from app.kinds.cluster.allocation.placement import place
-from app.kinds.cluster.allocation.shares import fifo
-from app.kinds.cluster.allocation.situation import Situation
 from app.kinds.cluster.jobs import Floats, Integers
+from app.kinds.cluster.placement import Neighbours, Situation, beside_others, place, slowdowns
+from app.kinds.cluster.strategies import fifo
 from tests.app.kinds.cluster.situations import situations
 
 BAD = Neighbours(np.array([0, 1, 0, 1]), np.log(np.array([[1.0, 2.0], [1.5, 1.0]])))

@@ -5,14 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.kinds.cluster import jobs as table
-from app.kinds.cluster.allocation.completion import soonest
-from app.kinds.cluster.allocation.levels import Part
-from app.kinds.cluster.allocation.placement import place
-from app.kinds.cluster.allocation.situation import Situation
 from app.kinds.cluster.layout import Layout
-from app.kinds.cluster.observation import ENTRIES
-from app.kinds.cluster.policies import FACTORS, Network, factors, load
+from app.kinds.cluster.placement import Situation, place
+from app.kinds.cluster.policies import ENTRIES, FACTORS, Network, factors, load
 from app.kinds.cluster.spec import ClusterSpec
+from app.kinds.cluster.strategies import Part, soonest
 from app.policies.artifact import save
 from app.policies.base import Arrays
 from tests.app.kinds.cluster.situations import Planted, situations

@@ -4,9 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.kinds.cluster import jobs as table
-from app.kinds.cluster.allocation.placement import place
-from app.kinds.cluster.allocation.priority import prioritised, urgency
-from app.kinds.cluster.allocation.situation import Situation
+from app.kinds.cluster.placement import Situation, place
+from app.kinds.cluster.strategies import prioritised, urgency
 from tests.app.kinds.cluster.situations import Planted, situations
 
 AGEING = [np.inf, 3600.0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from app.kinds.cluster.views.sharing import REST, given_back, held
+from app.kinds.cluster.views import REST, given_back, held
 from app.kinds.contract.views import Shown, Step
 
 

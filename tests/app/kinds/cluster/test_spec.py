@@ -3,8 +3,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from app.kinds.cluster.change import ClusterPatch
-from app.kinds.cluster.spec import ClusterSpec
+from app.kinds.cluster.spec import ClusterPatch, ClusterSpec
 
 GIVEN: dict[str, Any] = {
     "name": "training",

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from app.kinds.inference.adaptive import ALGORITHM, AdaptivePlanner
-from app.kinds.inference.dynamics import Dynamics
+from app.kinds.inference.dynamics import PARTS, Dynamics
+from app.kinds.inference.heuristics import ALGORITHM, AdaptivePlanner
 from app.kinds.inference.layout import Layout
-from app.kinds.inference.transitions import PARTS
-from app.policies.adaptation import NAMES, Parameters
+from app.policies.network import NAMES, Parameters
 
 UNITS = 4
 

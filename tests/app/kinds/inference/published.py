@@ -10,8 +10,8 @@ from app.agents import service as agents
 from app.agents.service import Trained
 from app.database.engine import Database
 from app.domain_models import service as domain_models
+from app.kinds.inference.awarding import Client, layouts
 from app.kinds.inference.layout import Layout
-from app.kinds.inference.per_user import Client, layouts
 from app.kinds.inference.spec import InferenceSpec
 from app.policies.artifact import save, save_roles
 from app.policies.network import NetworkPolicy

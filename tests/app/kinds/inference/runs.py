@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from app.kinds.contract.engine import Pending, RolePolicy, Shadow, Snapshot
-from app.kinds.inference.decisions.compiled import Compiled
-from app.kinds.inference.decisions.schemas import InferenceDecision, InferenceStart
+from app.kinds.inference.engine import InferenceDecision, InferenceStart
 from app.kinds.inference.kind import KIND
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
+from app.kinds.inference.policies import Compiled
 from app.kinds.inference.queue.state import RunState
 from app.kinds.inference.spec import InferenceSpec
 from app.policies.artifact import Artifact

@@ -8,15 +8,14 @@ from math import log
 import numpy as np
 import pytest
 
-from app.kinds.inference.adaptive import AdaptivePlanner
 from app.kinds.inference.carried import Carried
-from app.kinds.inference.dynamics import Dynamics
+from app.kinds.inference.dynamics import BATCHES, NONE, PARTS, Dynamics
+from app.kinds.inference.heuristics import AdaptivePlanner
 from app.kinds.inference.kind import KIND
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.policies import FAMILIES, load
-from app.kinds.inference.queue.ledger import Ledger
 from app.kinds.inference.queue.state import begin, pack, unpack
-from app.kinds.inference.transitions import BATCHES, NONE, PARTS
+from app.kinds.inference.report import Ledger
 from app.policies.artifact import save
 from app.policies.base import IncompatibleArtifact
 from tests.app.kinds.inference.adaptive import dynamics, planner

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 
 from app.kinds.contract.policy import Situation
-from app.kinds.inference.decisions.choose import Glance
+from app.kinds.inference.decisions.decide import Glance
+from app.kinds.inference.dynamics import CONTROL, NOTHING_LOADED, seen
 from app.kinds.inference.layout import Layout
-from app.kinds.inference.observation import seen
-from app.kinds.inference.queue.fleet import Fleet
-from app.kinds.inference.queue.ledger import Row, states
-from app.kinds.inference.state import CONTROL, NOTHING_LOADED
+from app.kinds.inference.queue.state import Fleet
+from app.kinds.inference.report import Row, states
 from app.policies.network import NetworkPolicy
 from tests.app.kinds.inference.workloads import layout
 

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from app.drift.detector import NOTHING, Drift, Report, observed
-from app.kinds.contract.drift import Residuals, counted
-from app.kinds.contract.engine import Pending, Snapshot
-from app.kinds.inference.decisions.schemas import InferenceStart
+from app.kinds.contract.engine import Pending, Residuals, Snapshot, counted
+from app.kinds.inference.engine import InferenceStart
 from app.kinds.inference.kind import KIND
 from app.kinds.inference.model import ServiceModel
 from tests.app.kinds.inference import workloads

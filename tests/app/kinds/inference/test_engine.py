@@ -17,11 +17,11 @@ from pydantic import ValidationError
 from app.kinds.contract.engine import Pending, Shadow
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.contract.policy import Choice, Situation
+from app.kinds.inference.awarding import Client
+from app.kinds.inference.dynamics import CONTROL
 from app.kinds.inference.kind import KIND
 from app.kinds.inference.layout import WAIT, Layout
-from app.kinds.inference.per_user import Client
 from app.kinds.inference.spec import InferenceSpec
-from app.kinds.inference.state import CONTROL
 from app.policies.artifact import Artifact
 from tests.app.kinds.inference.runs import NOW, Live, arrivals, compiled
 from tests.app.kinds.inference.workloads import spec

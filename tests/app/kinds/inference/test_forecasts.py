@@ -12,8 +12,8 @@ from fastapi.testclient import TestClient
 
 from app.database.engine import Database
 from app.domain_models import service as domain_models
-from app.kinds.forecasting.forecaster import Forecaster, written
-from app.kinds.forecasting.naive import Last
+from app.kinds.forecasting.answer import Forecaster, written
+from app.kinds.forecasting.families import Last
 from app.kinds.forecasting.series import Series
 from app.kinds.inference.example import SPEC
 from app.kinds.inference.layout import Layout

@@ -5,6 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Situation
+from app.kinds.inference.dynamics import CONTROL, Projector, State, seen
 from app.kinds.inference.heuristics import (
     BASELINES,
     WITHOUT_MODEL,
@@ -18,11 +19,8 @@ from app.kinds.inference.heuristics import (
     statics,
 )
 from app.kinds.inference.layout import WAIT, Layout
-from app.kinds.inference.lookahead import Lookahead
-from app.kinds.inference.observation import seen
-from app.kinds.inference.projector import Projector
+from app.kinds.inference.scaling import Lookahead
 from app.kinds.inference.spec import InferenceSpec
-from app.kinds.inference.state import CONTROL, State
 
 SECONDS = np.array([[[0.02, 0.03, 0.05, 0.09], [0.06, 0.10, 0.17, 0.30]]])  # [C, V, K]
 SPEC = InferenceSpec.model_validate(

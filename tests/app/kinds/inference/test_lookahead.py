@@ -5,13 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from app.kinds.inference.dynamics import NOTHING_LOADED, Projector, State, seen
 from app.kinds.inference.layout import WAIT, Layout
-from app.kinds.inference.lookahead import CHANGES, DECIMALS, HORIZON, MOST_SIZES, Lookahead
-from app.kinds.inference.observation import seen
-from app.kinds.inference.projector import Projector
+from app.kinds.inference.scaling import CHANGES, DECIMALS, HORIZON, MOST_SIZES_AHEAD, POINTS, Lookahead
 from app.kinds.inference.spec import InferenceSpec
-from app.kinds.inference.starts import POINTS
-from app.kinds.inference.state import NOTHING_LOADED, State
 
 RUNS = 200
 
@@ -79,7 +76,7 @@ def worth(layout: Layout, state: State, run: int, start: tuple[int, int, int]) -
     left[user] -= taken
     servers = max(state.idle[run].sum() + state.busy[run].sum(), 1)
     pause, span = took / servers, HORIZON * quality.zero_at.mean()
-    sizes = np.unique(np.linspace(0, len(layout.batches) - 1, MOST_SIZES).round().astype(int))
+    sizes = np.unique(np.linspace(0, len(layout.batches) - 1, MOST_SIZES_AHEAD).round().astype(int))
     ways = []
     for other in range(len(layout.variants)):
         for one in sizes:

@@ -11,14 +11,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Choice, Situation
-from app.kinds.inference.awarding import Together, awarded
+from app.kinds.inference.awarding import Client, Together, awarded, clients
+from app.kinds.inference.dynamics import CONTROL, NOTHING_LOADED, Projector, State, mask, seen
 from app.kinds.inference.heuristics import OFFERING
 from app.kinds.inference.kind import KIND
 from app.kinds.inference.layout import WAIT
-from app.kinds.inference.observation import mask, seen
-from app.kinds.inference.per_user import Client, clients
-from app.kinds.inference.projector import Projector
-from app.kinds.inference.state import CONTROL, NOTHING_LOADED, State
 from app.policies.base import IncompatibleArtifact
 from tests.app.kinds.inference.runs import Live, arrivals, compiled, model
 from tests.app.kinds.inference.test_engine import Scripted, agent

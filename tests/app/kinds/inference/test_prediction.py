@@ -10,9 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.kinds.contract.inputs import InvalidInput
-from app.kinds.inference.forecast import forecast, usual_rate
-from app.kinds.inference.model import DAY_SECONDS, ServiceModel
-from app.kinds.inference.prediction import BatchPrediction, predict
+from app.kinds.inference.model import DAY_SECONDS, BatchPrediction, ServiceModel, forecast, predict, usual_rate
 from tests.app.kinds.inference.workloads import layout, single
 
 ROUND = (30.0, 0.05, -1.645, 1.645, 1.0, 0.0, 0.0, 30.0, *[1.0] * 8)

@@ -6,16 +6,12 @@ import numpy as np
 import pytest
 
 from app.kinds.contract.policy import Situation
-from app.kinds.inference.forecast import WEIGHT, spread
+from app.kinds.inference.dynamics import BATCHES, CONTROL, NONE, PARTS, Projector, State, Transitions, seen
 from app.kinds.inference.heuristics import Composed, paced
 from app.kinds.inference.layout import WAIT, Layout
-from app.kinds.inference.lookahead import Lookahead
-from app.kinds.inference.observation import seen
-from app.kinds.inference.projector import Projector
-from app.kinds.inference.scaling import Arriving, ExpectedReturn, candidates, expected_quality, waits
+from app.kinds.inference.model import WEIGHT, spread
+from app.kinds.inference.scaling import Arriving, ExpectedReturn, Lookahead, candidates, expected_quality, waits
 from app.kinds.inference.spec import InferenceSpec
-from app.kinds.inference.state import CONTROL, State
-from app.kinds.inference.transitions import BATCHES, NONE, PARTS, Transitions
 
 SECONDS = np.array([[[0.02, 0.03, 0.05, 0.09], [0.06, 0.10, 0.17, 0.30]]])  # [C, V, K]
 UNTIL = np.full(1, 1.0)

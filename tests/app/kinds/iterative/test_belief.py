@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.kinds.iterative.decisions.forecast import forecast
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.observation import everywhere, outlook, view
 from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.reasons import forecast
 from app.kinds.iterative.state import State, advance, aligned, begin, member_weights, pack, unpack
 from tests.planted import planted_spec, planted_table
 

@@ -11,17 +11,16 @@ from scipy import stats
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.contract.policy import Situation
 from app.kinds.iterative.chance import assured, chances, student
-from app.kinds.iterative.change import IterativePatch, changed
-from app.kinds.iterative.decisions.start import IterationRunStart
 from app.kinds.iterative.heuristics import HEURISTICS, best_allocation
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
+from app.kinds.iterative.moves import step
 from app.kinds.iterative.observation import everywhere, outlook, view
-from app.kinds.iterative.policies.guard import Verdict, decide
+from app.kinds.iterative.policies.artifact import Verdict, decide
 from app.kinds.iterative.projector import Projector
-from app.kinds.iterative.spec import Metric, Spec
+from app.kinds.iterative.report import IterationRunStart
+from app.kinds.iterative.spec import IterativePatch, Metric, Spec, changed
 from app.kinds.iterative.state import State, begin
-from app.kinds.iterative.step import step
 from tests.app.kinds.iterative.decisions.deciding import Scripted, compiled
 from tests.planted import planted_spec, planted_table
 

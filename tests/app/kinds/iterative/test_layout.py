@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.moves import action_towards, step
 from app.kinds.iterative.observation import mask
-from app.kinds.iterative.step import action_towards, step
 from tests.planted import planted_spec
 
 TWO = planted_spec(

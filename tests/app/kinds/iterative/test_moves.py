@@ -3,10 +3,8 @@ import pytest
 
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import uninformed
-from app.kinds.iterative.observation import mask, outlook, reachable, view
-from app.kinds.iterative.preferences import preferences_of
+from app.kinds.iterative.observation import mask, outlook, preferences_of, reachable, terms, view
 from app.kinds.iterative.projector import Projector
-from app.kinds.iterative.reward import terms
 from app.kinds.iterative.state import State, advance, begin, expect
 from tests.planted import planted_spec, planted_table
 

@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from app.kinds.contract.policy import Situation
-from app.kinds.iterative.feature_grid import Point
 from app.kinds.iterative.heuristics import HEURISTICS, best_allocation, default_heuristic, first_allocation
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.model import uninformed
+from app.kinds.iterative.model import Point, uninformed
 from app.kinds.iterative.observation import MEAN_DEVIATION, expected_size, view
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.state import advance, begin

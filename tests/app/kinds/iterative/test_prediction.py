@@ -7,11 +7,11 @@ import msgspec
 import numpy as np
 import pytest
 
-from app.kinds.iterative.decisions.decide import begin_with
-from app.kinds.iterative.decisions.query import beginning
+from app.kinds.iterative.decide import begin_with
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.prediction import predict
+from app.kinds.iterative.query import beginning
 from tests.app.kinds.iterative.decisions.deciding import compiled
 from tests.planted import planted_spec, planted_table
 

@@ -9,11 +9,10 @@ import pytest
 from app.kinds.contract.policy import Situation
 from app.kinds.iterative.heuristics import HEURISTICS
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.observation import view
+from app.kinds.iterative.moves import step
+from app.kinds.iterative.observation import terms, view
 from app.kinds.iterative.projector import Projector
-from app.kinds.iterative.reward import terms
 from app.kinds.iterative.state import State, advance, begin, pack, unpack
-from app.kinds.iterative.step import step
 from tests.planted import planted_spec, planted_table
 
 GPUS = {"name": "gpus", "minimum": 1, "maximum": 8, "max_steps": 2, "change_seconds": 3.0}

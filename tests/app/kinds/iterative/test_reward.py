@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.preferences import preferences_of, reference_cost
+from app.kinds.iterative.observation import miss, preferences_of, reference_cost, reward, terms
 from app.kinds.iterative.projector import Projector
-from app.kinds.iterative.reward import miss, reward, terms
 from app.kinds.iterative.state import State, advance, begin
 from tests.planted import planted_spec, planted_table
 

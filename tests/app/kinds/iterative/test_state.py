@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.kinds.iterative.feature_grid import Point
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.projection_tables import LARGEST_SUFFIX
+from app.kinds.iterative.model import Point
+from app.kinds.iterative.projection import LARGEST_SUFFIX
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.state import State, advance, aligned, begin, pack, unpack
 from tests.planted import planted_spec, planted_table
@@ -112,7 +112,7 @@ def test_remaining_sums_agree_with_a_loop_also_when_rows_are_spaced(monkeypatch:
     for k in range(30):
         got = exact.remaining(0, np.array([[7]]), Point(np.array([[0]])), np.array([k]))
         assert got[0, 0] == pytest.approx(sum(expected[k:]), rel=1e-5)
-    monkeypatch.setattr("app.kinds.iterative.projection_tables.LARGEST_SUFFIX", LARGEST_SUFFIX // 6000)
+    monkeypatch.setattr("app.kinds.iterative.projection.LARGEST_SUFFIX", LARGEST_SUFFIX // 6000)
     spaced = Projector(LAYOUT, table)
     assert spaced.stride > 1
     for k in range(0, 31, spaced.stride):

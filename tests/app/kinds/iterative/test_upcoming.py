@@ -12,17 +12,16 @@ from pydantic import ValidationError
 
 from app.kinds.contract.engine import Pending
 from app.kinds.contract.inputs import InvalidInput
+from app.kinds.iterative.announced import MOST_UPCOMING, padded
 from app.kinds.iterative.decisions.engine import IterativeEngine, Kept, Read
-from app.kinds.iterative.decisions.forecast import forecast
-from app.kinds.iterative.decisions.report import decode
-from app.kinds.iterative.decisions.start import IterationRunStart
 from app.kinds.iterative.heuristics import best_allocation
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.observation import view
 from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.reasons import forecast
+from app.kinds.iterative.report import IterationRunStart, decode
 from app.kinds.iterative.state import State, advance, begin
-from app.kinds.iterative.upcoming import MOST_UPCOMING, padded
 from tests.app.kinds.iterative.decisions.deciding import compiled
 from tests.planted import planted_spec, planted_table
 

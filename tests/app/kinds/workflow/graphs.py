@@ -5,9 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
-from app.kinds.workflow.scheduling.placement import Fleet, Work
+from app.kinds.workflow.scheduling.placement import Fleet, Floats, Graph, Indices, Work, graph
 from app.kinds.workflow.scheduling.planning import Problem, problem
-from app.kinds.workflow.scheduling.ranks import Floats, Graph, Indices, graph
 
 Edges = dict[tuple[int, int], float]
 

@@ -8,8 +8,17 @@ import pytest
 from app.kinds.forecasting.series import Floats, Series
 from tests.workers.estimators.forecasting.planted import HOUR, daily, wandering
 from workers.estimators.forecasting.back_test import DAILY, choose, daily_course, forecaster
-from workers.estimators.forecasting.families import ARIMA, DAY_BEFORE, HYBRID, LAST, QUICK, STACKED, WEEK_BEFORE
-from workers.estimators.forecasting.told import Told, errors
+from workers.estimators.forecasting.families import (
+    ARIMA,
+    DAY_BEFORE,
+    HYBRID,
+    LAST,
+    QUICK,
+    STACKED,
+    WEEK_BEFORE,
+    Told,
+    errors,
+)
 
 
 def mae(report: dict, horizon: int, family: str) -> float:  # type: ignore[type-arg]

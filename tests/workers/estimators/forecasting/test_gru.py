@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from app.kinds.forecasting.forecaster import Forward
+from app.kinds.forecasting.answer import Forward
 from app.kinds.forecasting.series import Floats, Integers, Series, unscaled
 from tests.workers.estimators.forecasting.planted import HOUR
-from workers.estimators.forecasting.arima import fit_arima
+from workers.estimators.forecasting.families import fit_arima
 from workers.estimators.forecasting.gru import fit_gru
 
 KNOWN, COUNT = 600, 800

@@ -7,13 +7,12 @@ import torch
 from sklearn.ensemble import GradientBoostingRegressor
 from statsmodels.tsa.arima import model as statsmodels
 
-from app.kinds.forecasting.arima import Arima
-from app.kinds.forecasting.forecaster import read, written
+from app.kinds.forecasting.answer import read, written
+from app.kinds.forecasting.families import Arima
 from app.kinds.forecasting.series import calendar
 from tests.workers.estimators.forecasting.planted import daily, wandering
 from workers.estimators.forecasting.back_test import forecaster
-from workers.estimators.forecasting.boosting import exported
-from workers.estimators.forecasting.families import ARIMA, LAST
+from workers.estimators.forecasting.families import ARIMA, LAST, exported
 from workers.estimators.forecasting.gru import Network
 
 

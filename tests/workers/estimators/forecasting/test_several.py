@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.kinds.forecasting.forecaster import read
+from app.kinds.forecasting.answer import read
 from app.kinds.forecasting.series import Floats, Series
 from tests.workers.estimators.forecasting.planted import HOUR
-from workers.estimators.forecasting import several
-from workers.estimators.forecasting.back_test import forecaster
+from workers.estimators.forecasting import back_test
+from workers.estimators.forecasting.back_test import SECONDS, counted, forecaster, forecasters
 from workers.estimators.forecasting.families import HYBRID
-from workers.estimators.forecasting.several import SECONDS, counted, forecasters
 
 
 def test_events_are_counted_in_whole_intervals_by_class() -> None:
@@ -46,8 +45,8 @@ def test_the_busiest_alone_have_networks(monkeypatch: pytest.MonkeyPatch) -> Non
         tried[name] = HYBRID in names
         return made(name, series, horizons, seed, names)
 
-    monkeypatch.setattr(several, "MOST_TRAINED", 1)
-    monkeypatch.setattr(several, "forecaster", recorded)
+    monkeypatch.setattr(back_test, "MOST_TRAINED", 1)
+    monkeypatch.setattr(back_test, "forecaster", recorded)
     every = {name: Series(np.full(40, level), 0.0, HOUR) for name, level in (("few", 1.0), ("many", 9.0))}
     kept, told = forecasters(every, 0)
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from app.kinds.forecasting.forecaster import Forecaster, read, written
-from app.kinds.forecasting.naive import Last, Seasonal
+from app.kinds.forecasting.answer import Forecaster, read, written
+from app.kinds.forecasting.families import Last, Seasonal, Stacked
 from app.kinds.forecasting.series import unscaled
-from app.kinds.forecasting.stacked import Stacked
 from tests.workers.estimators.forecasting.planted import daily
-from workers.estimators.forecasting.stacking import cross_fitted, weighed
-from workers.estimators.forecasting.told import Told
+from workers.estimators.forecasting.families import Told, cross_fitted, weighed
 
 FOLDS, ROWS = 3, 1_500
 

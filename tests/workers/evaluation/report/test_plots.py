@@ -9,7 +9,7 @@ import pytest
 
 from tests.workers.evaluation.report.sample import interval
 from tests.workers.evaluation.report.test_page import NASTY, Seen, texts_of
-from workers.evaluation.report import agent, pictures, plot
+from workers.evaluation.report import agent, page, plot
 from workers.evaluation.report.agent import rendered
 from workers.evaluation.report.charts import definition
 
@@ -62,7 +62,7 @@ def test_all_are_drawn_on_an_agents_page_and_as_an_image(tmp_path: Path) -> None
 
 
 def test_lines_are_told_apart_without_colours_and_only_what_is_used_has_an_entry() -> None:
-    charts = {caption: definition(chart) for _, caption, chart in pictures.drawn(FOUND)}
+    charts = {caption: definition(chart) for _, caption, chart in page.drawn(FOUND)}
     dashes = charts["As steps"]["vconcat"][0]["layer"][-1]["encoding"]["strokeDash"]["scale"]["range"]
     assert len({tuple(dash) for dash in dashes}) == 2
     (colours,) = {str(one["layer"][0]["encoding"]["color"]["scale"]) for one in charts["What is done"]["hconcat"]}
@@ -72,12 +72,12 @@ def test_lines_are_told_apart_without_colours_and_only_what_is_used_has_an_entry
 
 @pytest.mark.parametrize("found", [None, {}, {"title": "t", "told": "t", "plots": []}])
 def test_where_there_is_nothing_no_section_is_made(found: dict[str, Any] | None) -> None:
-    scheduled = pictures.Scheduled("One sequence", "told")
-    assert pictures.sections(found, scheduled, pictures.figures(found)) == []
+    scheduled = page.Scheduled("One sequence", "told")
+    assert page.sections(found, scheduled, page.figures(found)) == []
 
 
 def test_what_a_panel_lacks_is_left_out() -> None:
     empty = {**lines(), "panels": []}
-    assert pictures.drawn({"title": "t", "told": "t", "plots": [empty, {**TILES, "panels": []}]}) == []
-    ((_, _, chart),) = pictures.drawn({"title": "t", "told": "t", "plots": [lines("steps", "only")]})
+    assert page.drawn({"title": "t", "told": "t", "plots": [empty, {**TILES, "panels": []}]}) == []
+    ((_, _, chart),) = page.drawn({"title": "t", "told": "t", "plots": [lines("steps", "only")]})
     assert len(definition(plot.stacked("t", [("h", "c", chart)]))["vconcat"][0]["vconcat"]) == 2

@@ -3,12 +3,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.kinds.cluster.allocation.completion import soonest
-from app.kinds.cluster.allocation.fairness import goodput
-from workers.kinds.cluster.estimation.experience import Experience
+from app.kinds.cluster.strategies import goodput, soonest
+from workers.kinds.cluster.estimation.fit import Experience
 from workers.kinds.cluster.simulator.adaptive import AdaptiveSimulator
-from workers.kinds.cluster.simulator.log import read_log
 from workers.kinds.cluster.simulator.measured import ONE_GPU, read_applications
+from workers.kinds.cluster.simulator.simulator import read_log
 
 
 @pytest.fixture(scope="module")

@@ -5,17 +5,15 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from app.kinds.cluster.allocation.situation import Situation, Wanted, in_order
 from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.layout import Layout
+from app.kinds.cluster.placement import Situation, Wanted, in_order
 from app.kinds.cluster.spec import ClusterSpec
-from workers.evaluation.wrappers.base import World
+from workers.evaluation.wrappers import World
 from workers.inputs import Conditions
 from workers.kinds.cluster.simulator.kernels import Clusters, Rules
-from workers.kinds.cluster.simulator.many import empty
-from workers.kinds.cluster.world.courses import usual
-from workers.kinds.cluster.world.episodes import TERMS, Drawn, Episodes
-from workers.kinds.cluster.world.tabled import moment
+from workers.kinds.cluster.world.episodes import TERMS, Drawn, Episodes, usual
+from workers.kinds.cluster.world.played import empty, moment
 from workers.kinds.cluster.world.world import ClusterWorld
 
 GPUS, INTERVAL, INTERVALS = 4, 60.0, 20

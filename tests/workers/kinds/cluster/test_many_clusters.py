@@ -5,16 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.kinds.cluster.allocation.completion import completing, soonest
-from app.kinds.cluster.allocation.situation import Rule, Situation
 from app.kinds.cluster.jobs import Floats, Integers
-from workers.kinds.cluster.simulator.deciding import decided, play
-from workers.kinds.cluster.simulator.drawn import draw
-from workers.kinds.cluster.simulator.kernels import CHANGED, ENDED, THERE, Rules, passed, settled
-from workers.kinds.cluster.simulator.log import Submission, read_log
-from workers.kinds.cluster.simulator.many import clusters, tabled
+from app.kinds.cluster.placement import Rule, Situation
+from app.kinds.cluster.strategies import completing, soonest
+from workers.kinds.cluster.simulator.kernels import CHANGED, ENDED, THERE, Rules, decided, passed, play, settled
 from workers.kinds.cluster.simulator.measured import Application, read_applications
-from workers.kinds.cluster.simulator.simulator import ClusterSimulator, Settings
+from workers.kinds.cluster.simulator.simulator import ClusterSimulator, Settings, Submission, draw, read_log
+from workers.kinds.cluster.world.played import clusters, tabled
 
 SETTINGS = Settings(nodes=4)
 QUEUES = np.array([4.0, 1.0, 1.0]), np.array([np.inf, 900.0, 1_800.0]), 3_600.0

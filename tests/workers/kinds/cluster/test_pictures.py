@@ -8,26 +8,22 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from app.kinds.cluster.allocation.completion import usual_seconds
-from app.kinds.cluster.allocation.convergence import Tolerance
-from app.kinds.cluster.allocation.sizes import grid
+from app.kinds.cluster.example import SAMPLES
 from app.kinds.cluster.layout import Layout
+from app.kinds.cluster.lookahead import Tolerance
 from app.kinds.cluster.model import ClusterModel
-from app.kinds.cluster.samples.codec import JSON
-from app.kinds.cluster.samples.example import SAMPLES
+from app.kinds.cluster.samples.schemas import JSON
 from app.kinds.cluster.spec import ClusterSpec
+from app.kinds.cluster.strategies import grid, usual_seconds
 from tests.workers.kinds.cluster.estimation.test_fit import spec, workload
 from workers.evaluation.arena import Bare, play
-from workers.evaluation.levels import Level
-from workers.evaluation.report import pictures as drawing
+from workers.evaluation.report import page as drawing
 from workers.evaluation.report.charts import definition
+from workers.evaluation.statistics import Level
 from workers.inputs import Conditions, Workload
 from workers.kinds.cluster import KIND
-from workers.kinds.cluster.estimation.fit import fit
-from workers.kinds.cluster.estimation.learning_curves import Curve, classes, fit_class
-from workers.kinds.cluster.evaluation.converging import GPUS, given_back
-from workers.kinds.cluster.evaluation.pictures import pictures
-from workers.kinds.cluster.evaluation.recording import Recorded, recorded
+from workers.kinds.cluster.estimation.fit import Curve, classes, fit, fit_class
+from workers.kinds.cluster.evaluation import GPUS, Recorded, given_back, pictures, recorded
 
 SEED, EPISODES = 2, 3
 SPEC = ClusterSpec.model_validate(

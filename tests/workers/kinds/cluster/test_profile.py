@@ -1,18 +1,17 @@
 import numpy as np
 import pytest
 
-from app.kinds.cluster.goodput import step_seconds
-from app.kinds.cluster.profile import Place, Profile, Times, fit
+from app.kinds.cluster.throughput import Profile, ProfilePlace, ProfileTimes, fit, step_seconds
 
 TRUE = np.array([0.1, 0.005, 0.08, 0.004, 0.02, 0.002, 1.5])
 
 
-def times(place: Place) -> Times:
+def times(place: ProfilePlace) -> ProfileTimes:
     whole = float(step_seconds(TRUE, *(np.array(float(part)) for part in place)))
     return whole, TRUE[0] + TRUE[1] * place[2]
 
 
-def expected(parameters: np.ndarray, place: Place) -> float:
+def expected(parameters: np.ndarray, place: ProfilePlace) -> float:
     return float(step_seconds(parameters, *(np.array(float(part)) for part in place)))
 
 

@@ -6,13 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.kinds.cluster.allocation.optimus import optimus
-from app.kinds.cluster.allocation.shares import equal_share, fifo, srtf
-from app.kinds.cluster.allocation.situation import Rule
-from app.kinds.cluster.allocation.tiresias import tiresias
-from workers.kinds.cluster.simulator.log import read_log
+from app.kinds.cluster.placement import Rule
+from app.kinds.cluster.strategies import equal_share, fifo, optimus, srtf, tiresias
 from workers.kinds.cluster.simulator.measured import Application, read_applications
-from workers.kinds.cluster.simulator.simulator import ClusterSimulator
+from workers.kinds.cluster.simulator.simulator import ClusterSimulator, read_log
 
 WORKLOADS = ("workload-1", "workload-2", "workload-3", "workload-4")
 

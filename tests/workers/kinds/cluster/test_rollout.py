@@ -3,16 +3,13 @@
 import numpy as np
 import pytest
 
-from app.kinds.cluster.allocation.ahead import Ahead, costs
-from app.kinds.cluster.allocation.completion import soonest
-from app.kinds.cluster.allocation.rollout import AFTERWARDS, MOST_JOBS, rolled_out
-from app.kinds.cluster.allocation.situation import Rule, Situation
 from app.kinds.cluster.jobs import NEVER, Floats, Integers, Jobs
+from app.kinds.cluster.lookahead import AFTERWARDS, MOST_JOBS, Ahead, costs, rolled_out
+from app.kinds.cluster.placement import Rule, Situation
+from app.kinds.cluster.strategies import soonest
 from tests.app.kinds.cluster.test_completion import cluster
-from workers.kinds.cluster.simulator.deciding import decided
-from workers.kinds.cluster.simulator.kernels import ENDED, THERE, Clusters, Rules, passed, settled
-from workers.kinds.cluster.simulator.many import empty
-from workers.kinds.cluster.world.tabled import TabledOutlook
+from workers.kinds.cluster.simulator.kernels import ENDED, THERE, Clusters, Rules, decided, passed, settled
+from workers.kinds.cluster.world.played import TabledOutlook, empty
 
 GPUS, JOBS, INTERVAL, RESTART, SYSTEMS = 4, 3, 60.0, 30.0, 6
 SIZES = np.arange(GPUS + 1)

@@ -5,20 +5,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.kinds.cluster.allocation.priority import prioritised
-from app.kinds.cluster.allocation.shares import fifo
-from app.kinds.cluster.allocation.situation import Rule
-from app.kinds.cluster.allocation.tiresias import tiresias
-from app.kinds.cluster.layout import Layout
+from app.kinds.cluster.decide import Advice, decide
+from app.kinds.cluster.layout import Layout, begin
 from app.kinds.cluster.live.advance import advance
-from app.kinds.cluster.live.decide import Advice, decide
 from app.kinds.cluster.live.report import EncodedEnded, EncodedReport, EncodedSubmitted
-from app.kinds.cluster.live.state import begin
+from app.kinds.cluster.placement import Rule
 from app.kinds.cluster.spec import ClusterSpec
+from app.kinds.cluster.strategies import fifo, prioritised, tiresias
 from tests.app.kinds.cluster.situations import unmeasured
-from workers.kinds.cluster.simulator.log import read_log
 from workers.kinds.cluster.simulator.measured import read_applications
-from workers.kinds.cluster.simulator.simulator import ClusterSimulator
+from workers.kinds.cluster.simulator.simulator import ClusterSimulator, read_log
 
 
 @pytest.mark.parametrize("rule", [fifo, tiresias, prioritised([np.inf])])

@@ -15,14 +15,14 @@ from app.agents.service import Trained
 from app.database.engine import Database
 from app.domain_models import service as domain_models
 from app.kinds.cluster import arrivals
-from app.kinds.cluster.allocation.placement import place
-from app.kinds.cluster.decisions.compiled import Compiled
+from app.kinds.cluster.decide import Compiled
+from app.kinds.cluster.example import SAMPLES
 from app.kinds.cluster.example import SPEC as EXAMPLE
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.model import ClusterModel
+from app.kinds.cluster.placement import place
 from app.kinds.cluster.policies import Network
-from app.kinds.cluster.samples.codec import JSON
-from app.kinds.cluster.samples.example import SAMPLES
+from app.kinds.cluster.samples.schemas import JSON
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.contract.engine import Snapshot
 from app.main import create_app

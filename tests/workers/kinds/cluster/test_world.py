@@ -8,30 +8,26 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from app.kinds.cluster.allocation.convergence import UNLIMITED
-from app.kinds.cluster.allocation.neighbours import slowdowns
 from app.kinds.cluster.arrivals import DATA
-from app.kinds.cluster.beliefs import Beliefs
-from app.kinds.cluster.interference import Interference
+from app.kinds.cluster.lookahead import UNLIMITED
 from app.kinds.cluster.model import ClusterModel
-from app.kinds.cluster.observation import ENTRIES
-from app.kinds.cluster.policies import FACTORS, Network
+from app.kinds.cluster.outlook import Beliefs
+from app.kinds.cluster.placement import slowdowns
+from app.kinds.cluster.policies import ENTRIES, FACTORS, Network
 from app.kinds.cluster.spec import Convergence
+from app.kinds.cluster.throughput import Interference
 from app.kinds.contract.policy import Policy
 from app.policies.base import Arrays
 from tests.app.kinds.cluster.test_members import MEMBER
 from tests.contracts.learned_examples import documented
 from workers.evaluation.arena import Bare, play
-from workers.evaluation.levels import Level
-from workers.evaluation.wrappers.base import World
+from workers.evaluation.statistics import Level
+from workers.evaluation.wrappers import World
 from workers.inputs import Conditions, Workload
-from workers.kinds.cluster.estimation.learning_curves import Curve, classes, fit_class
+from workers.kinds.cluster.estimation.fit import Curve, classes, fit_class
 from workers.kinds.cluster.kind import KIND
-from workers.kinds.cluster.simulator.deciding import decided
-from workers.kinds.cluster.simulator.kernels import THERE
-from workers.kinds.cluster.simulator.stepping import observed
-from workers.kinds.cluster.world.courses import courses, lacking, usual
-from workers.kinds.cluster.world.episodes import TERMS, left
+from workers.kinds.cluster.simulator.kernels import THERE, decided, observed
+from workers.kinds.cluster.world.episodes import TERMS, courses, lacking, left, usual
 from workers.kinds.cluster.world.world import ClusterWorld
 
 BUSY = 6.0

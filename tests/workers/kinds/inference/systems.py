@@ -10,7 +10,7 @@ from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
 from app.kinds.inference.spec import InferenceSpec
 from workers.inputs import Conditions
-from workers.kinds.inference.simulator.recorded import Recorded
+from workers.kinds.inference.simulator.arrivals import Recorded
 from workers.kinds.inference.simulator.world import InferenceWorld
 
 Chooser = Callable[[NDArray[np.bool_]], NDArray[np.int64]]

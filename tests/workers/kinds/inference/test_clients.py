@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.kinds.inference.awarding import Together, awarded
+from app.kinds.inference.awarding import Together, awarded, clients
 from app.kinds.inference.heuristics import BASELINES, OFFERING
-from app.kinds.inference.per_user import clients
 from app.kinds.inference.quality import jain
 from app.policies.artifact import by_role, load
 from app.policies.network import NetworkPolicy
@@ -22,7 +21,7 @@ from workers.kinds.inference.simulator.world import InferenceWorld
 from workers.learning.algorithms.registry import algorithm
 from workers.learning.execution.base import Plan
 from workers.learning.execution.joint import Joint
-from workers.learning.joint_simulator import JointSimulator, Seen
+from workers.learning.simulator import JointSimulator, Seen
 from workers.learning.training.driver import Training
 from workers.learning.training.request import Request, Untrainable
 

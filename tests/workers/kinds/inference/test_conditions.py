@@ -8,9 +8,8 @@ import pytest
 
 from app.kinds.inference.layout import Layout
 from tests.workers.kinds.inference.systems import first_legal, layout, service
-from workers.evaluation.levels import Level
-from workers.evaluation.wrappers import applied, wrapped
-from workers.evaluation.wrappers.base import neutral
+from workers.evaluation.statistics import Level
+from workers.evaluation.wrappers import applied, neutral, wrapped
 from workers.inputs import Conditions
 from workers.kinds.inference.simulator import kernels
 from workers.kinds.inference.simulator.world import InferenceWorld

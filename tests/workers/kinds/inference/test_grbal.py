@@ -10,11 +10,10 @@ import pytest
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Situation
-from app.kinds.inference.adaptive import ALGORITHM, AdaptivePlanner
-from app.kinds.inference.dynamics import Dynamics
+from app.kinds.inference.dynamics import BATCHES, PARTS, PARTS_OF_INTERVAL, Dynamics, Transitions
+from app.kinds.inference.heuristics import ALGORITHM, AdaptivePlanner
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
-from app.kinds.inference.transitions import BATCHES, PARTS, PARTS_OF_INTERVAL, Transitions
 from tests.workers.kinds.inference.systems import layout, service
 from workers.inputs import Workload
 from workers.kinds.inference.adaptation.trainer import AdaptiveTrainer

@@ -6,10 +6,10 @@ import pytest
 from app.kinds.inference.heuristics import BASELINES, statics
 from tests.workers.kinds.inference.systems import layout, service
 from workers.evaluation.arena import Bare, play
-from workers.evaluation.levels import Level
+from workers.evaluation.statistics import Level
 from workers.inputs import Conditions
-from workers.kinds.inference.evaluation.hindsight import bounded
-from workers.kinds.inference.simulator.recorded import Recorded
+from workers.kinds.inference.evaluation.optimum import bounded
+from workers.kinds.inference.simulator.arrivals import Recorded
 from workers.kinds.inference.simulator.world import InferenceWorld
 
 SPEC: dict[str, Any] = {

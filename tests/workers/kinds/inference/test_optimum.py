@@ -9,7 +9,7 @@ from app.kinds.inference.heuristics import BASELINES, statics
 from app.kinds.inference.layout import Layout
 from tests.workers.kinds.inference.systems import layout, service
 from workers.evaluation.arena import Bare, play
-from workers.evaluation.levels import Level
+from workers.evaluation.statistics import Level
 from workers.inputs import Conditions
 from workers.kinds.inference.evaluation.optimum import Intractable, solve
 from workers.kinds.inference.simulator.world import InferenceWorld

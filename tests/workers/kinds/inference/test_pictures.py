@@ -7,13 +7,13 @@ import pytest
 
 from tests.workers.kinds.inference.systems import layout, service
 from workers.evaluation.arena import Bare, play
-from workers.evaluation.levels import Level
-from workers.evaluation.report import pictures as drawing
+from workers.evaluation.report import page as drawing
 from workers.evaluation.report.charts import definition
+from workers.evaluation.statistics import Level
 from workers.inputs import Conditions, Workload
 from workers.kinds.inference import KIND
 from workers.kinds.inference.evaluation.pictures import MOST_LINES, delay, pictures, policy_map, quality
-from workers.kinds.inference.evaluation.recording import GIVEN_UP, Answers, answers
+from workers.kinds.inference.evaluation.problem import GIVEN_UP, Answers, answers
 from workers.kinds.inference.simulator.world import InferenceWorld
 from workers.kinds.simulated.training import SimulatedTraining, WindowTraining
 

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from app.kinds.inference.quality import jain
 from tests.workers.kinds.inference.systems import layout, random_legal, service, world
+from workers.kinds.inference.simulator.arrivals import Potential
 from workers.kinds.inference.simulator.kernels import DECIDED, MISSED, NOW
-from workers.kinds.inference.simulator.potential import Potential
 
 BATCH, STEPS, SECONDS = 256, 200, 60
 NOTHING = Potential(np.zeros(2), np.zeros(2))

@@ -13,27 +13,25 @@ import pytest
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Choice, Policy, Situation
-from app.kinds.contract.rows import MICRO
+from app.kinds.contract.samples import MICRO
 from app.kinds.inference.heuristics import BASELINES
-from app.kinds.inference.samples.content import Content, Requests
+from app.kinds.inference.sample_content import Content, Requests
 from app.policies.network import NetworkPolicy
 from tests.workers.evaluation.report.test_page import Seen
 from tests.workers.kinds.inference.systems import layout, service
 from workers.evaluation.arena import Bare, Scores, play
 from workers.evaluation.candidate import Candidate, Settings
-from workers.evaluation.levels import Level
 from workers.evaluation.protocol import Evaluation, evaluate
 from workers.evaluation.report.page import page
-from workers.evaluation.statistics import mean_interval
+from workers.evaluation.statistics import Level, mean_interval
 from workers.inputs import Conditions, HoldOut, Workload
 from workers.kinds.inference import KIND
-from workers.kinds.inference.evaluation.hold_out import exchanged, kept_back, users_kept_back
-from workers.kinds.inference.evaluation.problem import InferenceProblem
+from workers.kinds.inference.evaluation.problem import InferenceProblem, exchanged, kept_back, users_kept_back
 from workers.kinds.inference.kind import LearnedInference
 from workers.kinds.inference.simulator.clients import Clients
 from workers.kinds.simulated.training import SimulatedTraining
 from workers.learning.algorithms.registry import algorithm
-from workers.learning.execution.multi_agent import IndependentAgents
+from workers.learning.execution.joint import IndependentAgents
 from workers.learning.training.problem import Planned
 
 SERVERS = [{"name": "cpu", "minimum": 1, "maximum": 2, "price_per_hour": 1.0}]

@@ -10,25 +10,19 @@ import pytest
 
 from app.kinds.contract.engine import Snapshot
 from app.kinds.contract.policy import Choice, Policy, Situation
-from app.kinds.inference.awarding import Together
-from app.kinds.inference.decisions.choose import Chooser
-from app.kinds.inference.decisions.compiled import Compiled
-from app.kinds.inference.decisions.decide import MOST_TURNS, decide
+from app.kinds.inference.awarding import Client, Together, clients
+from app.kinds.inference.decisions.decide import MOST_TURNS, Chooser, decide
+from app.kinds.inference.dynamics import CONTROL, Projector, State, Transitions
 from app.kinds.inference.heuristics import Composed, LargestBatch, Utilisation
 from app.kinds.inference.layout import WAIT, Layout
-from app.kinds.inference.lookahead import Lookahead
-from app.kinds.inference.per_user import Client, clients
-from app.kinds.inference.projector import Projector
-from app.kinds.inference.queue.fleet import Fleet
-from app.kinds.inference.queue.ledger import Ledger, Row, states
-from app.kinds.inference.queue.state import begin
-from app.kinds.inference.scaling import ExpectedReturn
-from app.kinds.inference.state import CONTROL, State
-from app.kinds.inference.transitions import Transitions
+from app.kinds.inference.policies import Compiled
+from app.kinds.inference.queue.state import Fleet, begin
+from app.kinds.inference.report import Ledger, Row, states
+from app.kinds.inference.scaling import ExpectedReturn, Lookahead
 from tests.app.kinds.inference.adaptive import planner
 from tests.workers.kinds.inference.systems import layout, service, world
 from tests.workers.kinds.inference.test_simulator import SECONDS, SMALL
-from workers.kinds.inference.simulator.recorded import Recorded
+from workers.kinds.inference.simulator.arrivals import Recorded
 
 Asked = list[tuple[State, Transitions | None, int]]
 COMPARED = ("waiting", "oldest", "newest", "rate", "idle", "busy", "starting", "next_free", "asked", "loaded")

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.kinds.inference.dynamics import CONTROL, smoothed
 from app.kinds.inference.layout import WAIT, Layout
-from app.kinds.inference.state import CONTROL, smoothed
 from tests.workers.kinds.inference.systems import first_legal, layout, played, random_legal, service, world
 from workers.inputs import Conditions
 from workers.kinds.inference.simulator import kernels
-from workers.kinds.inference.simulator.recorded import Recorded
+from workers.kinds.inference.simulator.arrivals import Recorded
 from workers.kinds.inference.simulator.world import InferenceWorld
 
 DELAY = 2  # column of the outcomes

@@ -15,19 +15,16 @@ from app.policies.network import NetworkPolicy
 from tests.workers.kinds.inference.systems import layout, service
 from workers.estimators.base import TooLittleData
 from workers.evaluation.arena import Bare, play
-from workers.evaluation.levels import Level
-from workers.evaluation.statistics import estimate
+from workers.evaluation.statistics import Level, estimate
 from workers.inputs import Conditions, LoggedRun, Workload
 from workers.kinds.contract import Online
 from workers.kinds.inference.kind import KIND
-from workers.kinds.inference.simulator.recorded import Recorded
-from workers.kinds.inference.windows.seen import Stretch, stretch
-from workers.kinds.inference.windows.window import Window, rebuilt
+from workers.kinds.inference.simulator.arrivals import Recorded
+from workers.kinds.inference.windows import Stretch, Window, rebuilt, stretch
 from workers.learning.bracket import Bracket, Entry
-from workers.learning.execution import checkpoint as blob
-from workers.learning.training.online import NO_PLAN, learned
+from workers.learning.execution import base as blob
 from workers.learning.training.request import Request
-from workers.learning.training.trial import Trial
+from workers.learning.training.trial import NO_PLAN, Trial, learned
 
 SECONDS = 300.0
 SLOWER = 1.3

@@ -17,7 +17,7 @@ import pytest
 from tests.contracts.executor import BATCH, CONFIGS, DistributedContract, ExecutorContract, simulator
 from workers.learning.algorithms.config import DQN, QTable
 from workers.learning.execution import ExecutionError, Plan, make_executor, products
-from workers.learning.execution.memory import NAME, Field, ParameterBuffer, SharedArrays
+from workers.learning.execution.products import NAME, Field, ParameterBuffer, SharedArrays
 from workers.plugins import PluginError
 
 PARENT = """

@@ -11,15 +11,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from app.kinds.cluster.allocation.situation import Rule, Situation
-from app.kinds.cluster.goodput import Best, Known, best, goodput_at
 from app.kinds.cluster.jobs import Floats, Integers
-from app.kinds.cluster.profile import Profile, sizes_of
-from workers.kinds.cluster.estimation.experience import Experience
-from workers.kinds.cluster.simulator.log import Submission
+from app.kinds.cluster.placement import Rule, Situation
+from app.kinds.cluster.throughput import Best, Known, Profile, best, goodput_at, sizes_of
+from workers.kinds.cluster.estimation.fit import Experience
 from workers.kinds.cluster.simulator.measured import NCF_BATCH, ONE_GPU, Application, Batch
-from workers.kinds.cluster.simulator.outlook import metric_gains
-from workers.kinds.cluster.simulator.simulator import ClusterSimulator, Settings, packed_first
+from workers.kinds.cluster.simulator.simulator import ClusterSimulator, Settings, Submission, metric_gains, packed_first
 
 MOST_GPUS = 64
 TINY = 1e-6

@@ -1,9 +1,4 @@
-"""Clusters interval by interval, as ``simulator`` has them, many at once; compiled.
-
-B clusters, each with a log of L jobs in order of submission and K changes of nodes, N nodes. An interval: jobs train,
-those that end leave, nodes change, jobs come. Then someone says how many GPUs each job has from now on: ``decided`` as
-``allocation.completion`` does, or whoever calls ``settled``.
-"""
+"""Compiled loops of the simulator."""
 
 from __future__ import annotations
 
@@ -11,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.kinds.cluster.allocation.completion import USUAL, Constants
 from app.kinds.cluster.jobs import Floats, Integers
-from workers.kinds.cluster.simulator.compiling import kernel
-from workers.kinds.cluster.simulator.nodes import placed
+from app.kinds.cluster.policies import ENTRIES, LARGEST, SHORT
+from app.kinds.cluster.strategies import LATE, LEAST, STEADY, USUAL, Constants
+from workers.kinds.cluster.simulator.simulator import kernel, placed
 
 CAME, THERE, ENDED, CHANGED = range(4)
 UNDISTURBED = np.zeros((0, 0))
@@ -197,3 +192,268 @@ def settled(rules: Rules, c: Clusters, b: int, wanted: Integers) -> int:
         c.gpus[b, job] = wanted[at]
         c.held[b, job] = held[at]
     return moved
+
+
+# GPUs for the jobs of a cluster as ``allocation.completion`` gives them; compiled.
+
+
+@kernel
+def play(rules: Rules, clusters: Clusters) -> int:
+    """Play all logs to their ends under ``decided``; how many jobs were decided for, each at each moment."""
+    decisions = 0
+    for b in range(len(clusters.now)):
+        jobs = np.isfinite(clusters.time[b]).sum()
+        while clusters.counts[b, ENDED] < jobs:
+            passed(rules, clusters, b)
+            decisions += clusters.counts[b, THERE]
+            if clusters.counts[b, THERE]:
+                settled(rules, clusters, b, decided(rules, clusters, b))
+    return decisions
+
+
+@kernel
+def most(rules: Rules, c: Clusters, b: int) -> Integers:
+    """GPUs that each job that is there may have, [J]."""
+    found = np.empty(c.counts[b, THERE], np.int64)
+    for at in range(len(found)):
+        job = c.there[b, at]
+        found[at] = rules.most[c.application[b, job]]
+        if rules.growth:
+            found[at] = min(found[at], max(1, rules.growth * c.been[b, job]))
+        found[at] = min(found[at], c.ceiling[b, job])
+    return found
+
+
+@kernel
+def urgency(rules: Rules, c: Clusters, b: int) -> Integers:
+    """See ``allocation.priority.urgency``: of the jobs that are there, [J]."""
+    found = np.empty(c.counts[b, THERE], np.int64)
+    for at in range(len(found)):
+        job = c.there[b, at]
+        waited = max(c.now[b] - c.time[b, job] - c.running[b, job], 0.0)
+        found[at] = max(c.queue[b, job] - int(waited / rules.ageing[c.queue[b, job]]), 0)
+        if waited > rules.patience:
+            found[at] = LATE
+    return found
+
+
+@kernel
+def decided(rules: Rules, c: Clusters, b: int) -> Integers:
+    """GPUs of each job that is there, [J]: see ``allocation.completion.completing``."""
+    limit, level = most(rules, c, b), urgency(rules, c, b)
+    limit = np.where(level == LATE, np.minimum(limit, rules.sizes[1]), limit)
+    total, value = c.capacity[b].sum(), values(rules, c, b, limit)
+    begin = admitted(rules, level, np.where(level == LATE, -c.time[b][c.there[b, : len(limit)]], value[:, 1]), total)
+    at = marginal(value, rules.sizes, limit, begin, total - rules.sizes[np.maximum(begin, 0)].sum())
+    return rules.sizes[np.maximum(at, 0)]
+
+
+@kernel
+def admitted(rules: Rules, level: Integers, first: Floats, total: int) -> Integers:
+    """See ``allocation.completion``: 1 who begins with the fewest GPUs, 0 with none, −1 not at all, [J]."""
+    found, used, fewest = np.zeros(len(level), np.int64), 0, rules.sizes[1]
+    for one in np.unique(level):
+        rows = np.flatnonzero(level == one)
+        early = fewest <= total and (one < level.max() or one == LATE)
+        for at in rows[np.argsort(-first[rows], kind="mergesort")]:
+            used += fewest if early else 0
+            found[at] = -1 if used > total else int(early)
+    return found
+
+
+@kernel
+def seconds_left(rules: Rules, c: Clusters, b: int, job: int) -> Floats:
+    """What is expected of a job on each of the sizes, [R]: by what it needs, or before it ran by what is believed."""
+    kind, epoch = c.application[b, job], c.epoch[b, job]
+    left = rules.ends[kind, rules.epochs[kind] - 1] - c.done[b, job]
+    if not c.been[b, job] and c.expected[b, job]:
+        left = c.expected[b, job]
+    found = np.empty(len(rules.sizes))
+    for at in range(len(found)):
+        found[at] = left / rules.rate[kind, rules.sizes[at], epoch]
+    return found
+
+
+@kernel
+def usual_seconds(each: Floats, sizes: Integers, fair: int) -> float:
+    """The seconds that are left of a job on an equal share, or else on what is best for it."""
+    found = each[sizes <= fair].min()
+    return found if found < np.inf else each.min()
+
+
+@kernel
+def values(rules: Rules, c: Clusters, b: int, limit: Integers) -> Floats:
+    """See ``allocation.completion.values``: of the jobs that are there, up to so many GPUs of each, [J, R]."""
+    count, sizes, total = len(limit), rules.sizes, c.capacity[b].sum()
+    there = c.there[b, :count]
+    each, seconds = np.empty((count, len(sizes))), np.empty(count)
+    for at in range(count):
+        each[at] = seconds_left(rules, c, b, there[at])
+        seconds[at] = usual_seconds(each[at], sizes, max(1, total // count))
+    scaling, damping, horizon = rules.constants
+    place, power, found = np.empty(count), 1 / (1 - scaling), np.full((count, len(sizes)), -np.inf)
+    ranked = seconds * (1 + STEADY) ** -np.log2(1.0 + c.gpus[b][there])
+    place[np.argsort(-ranked, kind="mergesort")] = np.arange(1.0, count + 1)
+    for at in range(count):
+        job = there[at]
+        lost = rules.restart / min(max(seconds[at], rules.restart, LEAST), horizon)
+        counts = (place[at] ** power - (place[at] - 1) ** power) ** (1 / power)
+        counts *= rules.weight[c.queue[b, job]] * c.worth[b, job] * c.factor[b, job]
+        found[at, 0] = 0.0
+        for size in range(1, len(sizes)):
+            if sizes[size] <= limit[at]:
+                kept = 1.0
+                if c.gpus[b, job]:
+                    kept = 1.0 + lost if c.gpus[b, job] == sizes[size] else max(1.0 - lost, 0.0)
+                found[at, size] = counts * (seconds[at] / each[at, size]) ** damping * kept
+    return found
+
+
+@kernel
+def marginal(value: Floats, sizes: Integers, limit: Integers, begin: Integers, free: int) -> Integers:
+    """See ``allocation.marginal.marginal``: positions [J]."""
+    count = len(value)
+    at, target = begin.copy(), np.full(count, -1)
+    slope, stale = np.zeros(count), begin >= 0
+    while True:
+        best = -1
+        for job in range(count):
+            if stale[job] or (target[job] >= 0 and sizes[target[job]] - sizes[at[job]] > free):
+                stale[job], target[job], slope[job] = False, -1, 0.0
+                for size in range(at[job] + 1, len(sizes)):
+                    more = sizes[size] - sizes[at[job]]
+                    if sizes[size] > limit[job] or more > free:
+                        break
+                    each = (value[job, size] - value[job, at[job]]) / more
+                    if each > slope[job]:
+                        slope[job], target[job] = each, size
+            if target[job] >= 0 and (best < 0 or slope[job] > slope[best]):
+                best = job
+        if best < 0:
+            return at
+        free -= sizes[target[best]] - sizes[at[best]]
+        at[best], stale[best] = target[best], True
+
+
+# All clusters at once: they decide, time passes, and what agents see of one job of each; compiled.
+
+
+NOBODY, WIDTH = -1, len(ENTRIES)
+
+
+@kernel
+def decide(rules: Rules, clusters: Clusters) -> Integers:
+    """``decided`` in each cluster; how many jobs that had GPUs have others, or none, from now on, [B]."""
+    moved = np.zeros(len(clusters.now), np.int64)
+    for b in range(len(moved)):
+        if clusters.counts[b, THERE]:
+            moved[b] = settled(rules, clusters, b, decided(rules, clusters, b))
+    return moved
+
+
+@kernel
+def elapse(rules: Rules, clusters: Clusters) -> None:
+    """An interval of each cluster."""
+    for b in range(len(clusters.now)):
+        passed(rules, clusters, b)
+
+
+@kernel
+def beside_others(rules: Rules, clusters: Clusters) -> Floats:
+    """What the seconds of each job's steps are multiplied by beside those on its nodes, [B, L]."""
+    found = np.ones(clusters.time.shape)
+    for b in range(len(found)):
+        slower = slowdowns(rules, clusters, b)
+        for at in range(len(slower)):
+            found[b, clusters.there[b, at]] = slower[at]
+    return found
+
+
+@kernel
+def priced(clusters: Clusters, price: Floats) -> Floats:
+    """What the GPUs of each job cost together by the nodes' prices [N], [B, L]."""
+    found = np.zeros(clusters.time.shape)
+    for b in range(len(found)):
+        for at in range(clusters.counts[b, THERE]):
+            job = clusters.there[b, at]
+            for node in range(len(price)):
+                found[b, job] += price[node] * clusters.held[b, job, node]
+    return found
+
+
+@kernel
+def chosen(clusters: Clusters, weighed: Floats) -> Integers:
+    """The job of each cluster that agents are asked for: whose weight was settled longest ago, [B]; none: ``NOBODY``.
+
+    Args:
+        clusters: B.
+        weighed: when that was, [B, L].
+    """
+    found = np.full(len(clusters.now), NOBODY)
+    for b in range(len(found)):
+        for at in range(clusters.counts[b, THERE]):
+            job = clusters.there[b, at]
+            if found[b] == NOBODY or weighed[b, job] < weighed[b, found[b]]:
+                found[b] = job
+    return found
+
+
+@kernel
+def observed(rules: Rules, clusters: Clusters, jobs: Integers, coming: Floats) -> Floats:
+    """See ``app.kinds.cluster.policies.observe``: of one job of each cluster, [B, F]; of ``NOBODY`` zeros.
+
+    Args:
+        rules, clusters: B clusters.
+        jobs: numbers in their logs, [B].
+        coming: GPUs that are expected to be asked for within an hour, [B].
+    """
+    found = np.zeros((len(jobs), WIDTH))
+    for b in range(len(jobs)):
+        if jobs[b] != NOBODY:
+            found[b] = _seen(rules, clusters, b, jobs[b], coming[b])
+    return found
+
+
+@kernel
+def _seen(rules: Rules, c: Clusters, b: int, job: int, coming: float) -> Floats:
+    there, limit = c.there[b, : c.counts[b, THERE]], most(rules, c, b)
+    count, total = len(there), max(c.capacity[b].sum(), 1)
+    left, seconds = np.empty(count), np.empty(count)
+    best, weight, going, own, has = np.inf, 0.0, 0, 0, 0
+    for at in range(count):
+        each = seconds_left(rules, c, b, there[at])
+        for size in range(len(each)):
+            if rules.sizes[size] > limit[at]:
+                each[size] = np.inf
+        seconds[at] = usual_seconds(each, rules.sizes, max(1, total // count))
+        left[at] = min(np.log1p(seconds[at] / rules.interval), LARGEST)
+        weight += rules.weight[c.queue[b, there[at]]] / count
+        has += c.gpus[b, there[at]]
+        if left[at] < np.log(2.0):
+            going += c.gpus[b, there[at]]
+        if there[at] == job:
+            own, best = at, each.min()
+    age = c.now[b] - c.time[b, job]
+    return np.array(
+        [
+            left[own] / 4 - 1,
+            np.log((seconds[own] + 1.0) / (best + 1.0)) / 2,
+            (1.0 + (seconds > seconds[own]).sum() + (seconds[:own] == seconds[own]).sum()) / count - 0.5,
+            np.log(min(c.asked[b, job], c.ceiling[b, job])) / 4,
+            np.log1p(c.gpus[b, job]) / 4,
+            1.0 if c.gpus[b, job] == 0 else 0.0,
+            np.log1p(age / rules.interval) / 4,
+            np.log1p(max(age - c.running[b, job], 0.0) / rules.interval) / 4,
+            np.log1p(c.restarts[b, job]) / 2,
+            1.0 if c.restarting[b, job] > 0 else 0.0,
+            np.log(min(max(limit[own], 1), total) / total) / 4,
+            np.log(rules.weight[c.queue[b, job]] / weight),
+            1.0 - has / total,
+            np.log(count / total) / 2,
+            left.mean() / 4,
+            left.std() / 2,
+            (left < SHORT).mean(),
+            going / total,
+            min(coming / total, LARGEST),
+        ]
+    )

@@ -1,25 +1,247 @@
-"""A cluster, interval by interval, as in Pollux's published simulator (Qiao et al., OSDI 2021).
-
-In each interval every job first trains on the nodes that it has; then the rule sees all jobs that are submitted and not
-complete. A job whose nodes change loses some seconds, and holds them.
-"""
+"""The simulator of clusters."""
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from app.kinds.cluster import jobs as table
-from app.kinds.cluster.allocation.neighbours import Neighbours, slowdowns
-from app.kinds.cluster.allocation.placement import place
-from app.kinds.cluster.allocation.situation import Outlook, Rule, Situation
 from app.kinds.cluster.jobs import Floats, Integers, Jobs
-from workers.kinds.cluster.simulator.log import Submission
+from app.kinds.cluster.placement import Neighbours, Outlook, Rule, Situation, place, seconds_by_table, slowdowns
 from workers.kinds.cluster.simulator.measured import ONE_GPU, Application, Batch
-from workers.kinds.cluster.simulator.outlook import MeasuredOutlook
-from workers.kinds.cluster.simulator.training import Progress, Rates
+from workers.kinds.compiling import Compiler
+
+# Logs of jobs, as the published simulator has them: who came when, with what, and asked for how many GPUs.
+
+
+class Submission(NamedTuple):
+    """One job of a log; ``time`` is in seconds, ``batch`` in samples over all GPUs.
+
+    ``queue`` is its number, the most urgent 0; ``data`` the size of its data over that which was measured: an epoch has
+    so many times the iterations.
+    """
+
+    name: str
+    time: float
+    application: str
+    gpus: int
+    batch: int
+    queue: int = 0
+    data: float = 1.0
+
+
+def read_log(path: Path) -> list[Submission]:
+    """The jobs of a CSV file in order of their submission."""
+    with path.open(newline="") as file:
+        jobs = [
+            Submission(
+                row["name"],
+                float(row["time"]),
+                row["application"],
+                int(row["num_replicas"]),
+                int(row["batch_size"]),
+            )
+            for row in csv.DictReader(file)
+        ]
+    return sorted(jobs, key=lambda job: job.time)
+
+
+# How far jobs get while they hold GPUs: scale-invariant iterations, epoch by epoch, until the last one ends.
+
+
+FIRST_ROWS = 64
+COLUMNS = ("application", "data", "epoch", "done", "ended")
+
+
+class Rates:
+    """Scale-invariant iterations a second of what jobs may be set to, row by row; rows are made once.
+
+    Attributes:
+        numbers: where each application stands.
+        ends: iterations at which epochs end, infinite after the last, [A, E].
+        epochs: of each application, [A].
+        table: [rows, E].
+    """
+
+    def __init__(self, applications: Mapping[str, Application]) -> None:
+        self._applications = list(applications.values())
+        self.numbers = {name: number for number, name in enumerate(applications)}
+        self.epochs: Integers = np.array([one.epochs for one in self._applications])
+        self.ends: Floats = np.full((len(self._applications), int(self.epochs.max())), np.inf)
+        for number, one in enumerate(self._applications):
+            self.ends[number, : one.epochs] = one.ends
+        self.table: Floats = np.zeros((FIRST_ROWS, self.ends.shape[1]))
+        self._rows: dict[tuple[int, tuple[int, ...], Batch], int] = {}
+
+    def row(self, application: int, placement: tuple[int, ...], batch: Batch) -> int:
+        """The row of an application on GPUs per node, most first, at a batch."""
+        key = application, placement, batch
+        if key not in self._rows:
+            self._add(*key)
+        return self._rows[key]
+
+    def _add(self, application: int, placement: tuple[int, ...], batch: Batch) -> None:
+        one, row = self._applications[application], len(self._rows)
+        if row == len(self.table):
+            self.table = np.concatenate([self.table, np.zeros_like(self.table)])
+        total = sum(placement) * batch.atomic * (batch.accumulated + 1)
+        self.table[row, : one.epochs] = one.gain(one.initial, total) / one.update_seconds(placement, batch)
+        self._rows[application, placement, batch] = row
+
+
+class Pace(Protocol):
+    """How fast jobs go, and what they do after each stretch of time: some change their batch."""
+
+    def rows(self, at: Integers) -> Integers:
+        """Rows of the rates of the jobs at these positions, for the epoch that they are in."""
+        ...
+
+    def speeds(self, at: Integers) -> Floats:
+        """By how much the nodes of the jobs at these positions are faster than those that were measured."""
+        ...
+
+    def trained(self, at: Integers) -> None:
+        """The jobs at these positions have ended an epoch, or the time."""
+        ...
+
+
+class Progress:
+    """What J jobs have learned by now, [J] each; changed in place.
+
+    Attributes:
+        application: numbers in ``rates``.
+        data: size of each one's data over that which was measured.
+        epoch: epochs that have ended.
+        done: scale-invariant iterations.
+        ended: seconds into the last stretch of time at which each was complete; not a number where it isn't.
+    """
+
+    def __init__(self, rates: Rates, application: Integers, data: Floats) -> None:
+        self.rates, self.application, self.data = rates, application, data
+        self.epoch = np.zeros(len(application), np.int64)
+        self.done = np.zeros(len(application))
+        self.ended = np.full(len(application), np.nan)
+
+    def keep(self, which: Sequence[int] | np.ndarray[tuple[int], np.dtype[np.bool_]]) -> None:
+        """Some of the jobs, in their order."""
+        for name in COLUMNS:
+            setattr(self, name, getattr(self, name)[which])
+
+    def join(self, application: Integers, data: Floats) -> None:
+        """More jobs, [K]."""
+        new = Progress(self.rates, application, data)
+        for name in COLUMNS:
+            setattr(self, name, np.concatenate([getattr(self, name), getattr(new, name)]))
+
+    @property
+    def left(self) -> Floats:
+        """Iterations that are left of each job, [J]."""
+        ends = self.rates.ends[self.application, self.rates.epochs[self.application] - 1]
+        return np.asarray(self.data * ends - self.done, np.float64)
+
+    def train(self, pace: Pace, left: Floats, seconds: float) -> None:
+        """Jobs train for what is ``left`` [J] of the last ``seconds``; 0 left: they don't.
+
+        An epoch's end is reached after whole seconds.
+        """
+        left = left.copy()
+        training = np.flatnonzero(left > 0)
+        while training.size:
+            rate = self.rates.table[pace.rows(training), self.epoch[training]] * pace.speeds(training)
+            end = self.data[training] * self.rates.ends[self.application[training], self.epoch[training]]
+            reached = self.done[training] + rate * left[training]
+            through = reached >= end
+            self.done[training[~through]] = reached[~through]
+            at, end, rate = training[through], end[through], rate[through]
+            left[at] -= np.rint((end - self.done[at]) / rate)
+            self.done[at] = end
+            self.epoch[at] += 1
+            over = self.epoch[at] == self.rates.epochs[self.application[at]]
+            self.ended[at[over]] = seconds - left[at[over]]
+            pace.trained(training)
+            training = at[~over & (left[at] > 0)]
+
+
+# What is expected of jobs whose applications were measured, by those measurements.
+
+
+class MeasuredOutlook:
+    """See ``Outlook``: J jobs at their submitted batch sizes.
+
+    Args:
+        applications: of the jobs, [J].
+        batches: over all GPUs, [J].
+        maximum: GPUs that each can use, [J].
+        capacity: GPUs of each node, [N].
+        progress: how far they are, [J].
+    """
+
+    def __init__(
+        self,
+        applications: Sequence[Application],
+        batches: Sequence[int],
+        maximum: Integers,
+        capacity: Integers,
+        progress: Progress,
+    ) -> None:
+        self._jobs = list(zip(applications, batches, strict=True))
+        self._maximum, self._epoch, self._capacity, self._progress = maximum, progress.epoch, capacity, progress
+
+    def update_seconds(self) -> Floats:
+        """See ``Outlook``."""
+        gpus, node = int(self._capacity.sum()), max(1, int(self._capacity.max()))
+        found = np.full((len(self._jobs), gpus + 1), np.inf)
+        for row, (application, batch), most in zip(found, self._jobs, self._maximum.tolist(), strict=True):
+            known = application.packed_seconds(batch, min(most, gpus), node)
+            row[1 : len(known) + 1] = known
+        return found
+
+    def updates(self) -> Floats:
+        """See ``Outlook``: iterations measured at the batch size; at the last epoch at least one."""
+        left = [
+            application.updates_left(batch, epoch)
+            for (application, batch), epoch in zip(self._jobs, self._epoch.tolist(), strict=True)
+        ]
+        return np.array(left, np.float64) * self._progress.data
+
+    def goodput(self, gpus: Integers) -> Floats:
+        """See ``Outlook``: scale-invariant iterations a second, by the gradients of the epoch that each is in."""
+        seconds = self.update_seconds()[:, gpus]
+        gains = [
+            application.gain(application.initial, batch)[epoch]
+            for (application, batch), epoch in zip(self._jobs, self._epoch.tolist(), strict=True)
+        ]
+        return np.asarray(np.array(gains)[:, None] / seconds, np.float64)
+
+    def loss_reduction(self, gpus: Integers, seconds: float) -> Floats:
+        """See ``Outlook``: as the metric was measured in truth."""
+        applications = [application for application, _ in self._jobs]
+        return metric_gains(applications, self._progress, seconds * self.goodput(gpus))
+
+    def seconds_left(self, gpus: Integers) -> Floats:
+        """See ``Outlook``."""
+        return seconds_by_table(self, gpus)
+
+
+def metric_gains(applications: Sequence[Application], progress: Progress, iterations: Floats) -> Floats:
+    """Part of its whole course by which the metric of each job improves in further scale-invariant ones, [J, R]."""
+    found = np.zeros_like(iterations)
+    each = zip(found, applications, progress.done / progress.data, iterations / progress.data[:, None], strict=True)
+    for row, application, done, further in each:
+        ends, course = application.course
+        row[:] = np.interp(done + further, ends, course) - np.interp(done, ends, course)
+    return found
+
+
+# A cluster, interval by interval, as in Pollux's published simulator (Qiao et al., OSDI 2021).
+#
+# In each interval every job first trains on the nodes that it has; then the rule sees all jobs that are submitted and
+# not complete. A job whose nodes change loses some seconds, and holds them.
 
 
 @dataclass(frozen=True)
@@ -197,3 +419,107 @@ def limits(application: Application, job: Submission) -> tuple[int, int]:
     if application.name in ONE_GPU:
         return 1, 1
     return 1, max(1, job.batch // application.smallest_local)
+
+
+# How this kind's loops are compiled.
+
+
+OWN = Path(__file__).parent
+kernel = Compiler(OWN, *sorted(OWN.glob("*.py"))).kernel
+
+
+# Jobs on nodes, compiled: what ``app.kinds.cluster.allocation`` places and packs, for the jobs of one cluster.
+
+
+@kernel
+def placed(capacity: Integers, before: Integers, wanted: Integers) -> Integers:
+    """See ``allocation.placement.place``: GPUs of each job on each node, [J, N], packed."""
+    held, missing = np.zeros_like(before), wanted.copy()
+    for job in range(len(wanted)):
+        if before[job].sum() == wanted[job]:
+            held[job], missing[job] = before[job], 0
+    crowded = held.sum(axis=0) > capacity
+    for job in range(len(wanted)):
+        if crowded.any() and ((held[job] > 0) & crowded).any():
+            held[job], missing[job] = 0, wanted[job]
+    kept = held.copy()
+    if not packed(capacity, held, missing):
+        held = kept
+        for job in np.argsort(-wanted, kind="mergesort"):
+            free = capacity - held.sum(axis=0)
+            while missing[job] > 0:
+                node = free.argmax()
+                taken = min(free[node], missing[job])
+                held[job, node] += taken
+                free[node] -= taken
+                missing[job] -= taken
+    return held
+
+
+@kernel
+def packed(capacity: Integers, held: Integers, missing: Integers) -> bool:
+    """See ``allocation.packing.pack``; ``held`` changes in place, and whether all parts fit is told."""
+    largest = max(1, capacity.max())
+    parts = np.zeros((len(missing), largest + 1), np.int64)
+    for job in range(len(missing)):
+        parts[job, largest] = missing[job] // largest
+        parts[job, missing[job] % largest] += missing[job] % largest > 0
+    free = capacity - held.sum(axis=0)
+    for size in range(largest, 0, -1):
+        for job in range(len(missing)):
+            while parts[job, size]:
+                node = _room(free, held, size)
+                if node < 0:
+                    return False
+                for other in range(len(missing)):
+                    if free[node] < size and 0 < held[other, node] < size:
+                        parts[other, held[other, node]] += 1
+                        free[node] += held[other, node]
+                        held[other, node] = 0
+                held[job, node] += size
+                free[node] -= size
+                parts[job, size] -= 1
+    return True
+
+
+@kernel
+def _room(free: Integers, held: Integers, size: int) -> int:
+    """The fullest node with room, or where fewest GPUs are moved for it; −1: none."""
+    found, least = -1, 0
+    for node in range(len(free)):
+        if free[node] >= size and (found < 0 or free[node] < least):
+            found, least = node, free[node]
+    if found >= 0:
+        return found
+    most = -1
+    for node in range(len(free)):
+        movable = 0
+        for job in range(len(held)):
+            movable += held[job, node] if held[job, node] < size else 0
+        if free[node] + movable >= size and free[node] > most:
+            found, most = node, free[node]
+    return found
+
+
+# Logs drawn from other logs: what came in an hour of a day came in that hour of one of them.
+
+
+HOUR = 3600.0
+
+
+def draw(logs: Sequence[Sequence[Submission]], load: float, generator: np.random.Generator) -> list[Submission]:
+    """Jobs in order of submission, about ``load`` times as many as a log has.
+
+    Each hour is that of a log that is drawn; whole numbers of ``load`` draw so many logs for it, and of one more each
+    job comes with the chance that is left. Jobs that come together stay together, and the hours keep their course.
+    """
+    hours = 1 + int(max(job.time for log in logs for job in log) // HOUR)
+    whole, rest = divmod(load, 1.0)
+    found = list[Submission]()
+    for hour in range(hours):
+        for chance in (*[1.0] * int(whole), *([rest] if rest else [])):
+            log = logs[int(generator.integers(len(logs)))]
+            jobs = [job for job in log if job.time // HOUR == hour]
+            found += [job for job in jobs if generator.random() < chance]
+    found.sort(key=lambda job: job.time)
+    return [job._replace(name=f"{job.application}-{number}") for number, job in enumerate(found)]

@@ -1,27 +1,157 @@
-"""Clusters as the domain models of a workload have them: tables of what these believe, and jobs that come."""
+"""Worlds of kind `cluster` that are tabled, logged and played."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import block_diag
 
-from app.kinds.cluster.allocation.situation import Situation
 from app.kinds.cluster.arrivals import HOUR_SECONDS, HOURS
-from app.kinds.cluster.beliefs import UNKNOWN, Beliefs
 from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.layout import Layout
-from app.kinds.cluster.learning_curves import Ahead
-from app.kinds.cluster.live.outlook import BelievedOutlook
+from app.kinds.cluster.lengths import Ahead
 from app.kinds.cluster.live.records import UNKNOWN as UNTOLD
 from app.kinds.cluster.live.records import Records, untold
-from workers.kinds.cluster.simulator.kernels import THERE, UNDISTURBED, Clusters, Rules
-from workers.kinds.cluster.simulator.many import empty
-from workers.kinds.cluster.world.courses import courses, lacking
-from workers.kinds.cluster.world.drawing import Coming, draw
-from workers.kinds.cluster.world.episodes import Drawn, Episodes, jobs_of
-from workers.kinds.cluster.world.learning import DRAWN, foreseen_of, seen_at
+from app.kinds.cluster.lookahead import UNLIMITED
+from app.kinds.cluster.outlook import UNKNOWN, Beliefs, BelievedOutlook
+from app.kinds.cluster.placement import Situation
+from app.kinds.cluster.strategies import fitting
+from app.kinds.cluster.throughput import TRIED
+from app.kinds.contract.policy import Choice
+from app.kinds.contract.policy import Situation as PolicySituation
+from workers.kinds.cluster.simulator.kernels import THERE, UNDISTURBED, Clusters, Rules, most
+from workers.kinds.cluster.simulator.measured import NCF_BATCH, ONE_GPU, Application, Batch
+from workers.kinds.cluster.simulator.simulator import HOUR, Settings, Submission
+from workers.kinds.cluster.simulator.simulator import draw as drawn_draw
+from workers.kinds.cluster.world.episodes import (
+    DRAWN,
+    Coming,
+    Drawn,
+    Episodes,
+    courses,
+    draw,
+    foreseen_of,
+    jobs_of,
+    lacking,
+    seen_at,
+    usual,
+)
+
+if TYPE_CHECKING:
+    from workers.kinds.cluster.world.world import ClusterWorld
+
+
+# Many clusters for ``kernels``: what was measured as tables, and logs as arrays.
+
+
+def tabled(applications: Mapping[str, Application], settings: Settings, growth: int = 0) -> Rules:
+    """Applications whose jobs train, in each epoch, at the batch that is best by what was measured of them."""
+    capacity = np.full(settings.nodes, settings.gpus)
+    ones, sizes = list(applications.values()), fitting(capacity)
+    epochs = max(one.epochs for one in ones)
+    rate, ends = np.zeros((len(ones), capacity.sum() + 1, epochs)), np.full((len(ones), epochs), np.inf)
+    for kind, one in enumerate(ones):
+        ends[kind, : one.epochs] = one.ends
+        for gpus in sizes.tolist():
+            rate[kind, gpus, : one.epochs] = _fastest(one, gpus, settings.gpus)
+    most = [np.flatnonzero(row.any(axis=1))[-1] for row in rate]
+    lengths, alone = np.array([one.epochs for one in ones]), (np.ones(1), np.full(1, np.inf), np.inf)
+    return Rules(
+        sizes, rate, ends, lengths, np.array(most), settings.interval, settings.restart_seconds, growth, *alone
+    )
+
+
+def _fastest(one: Application, gpus: int, node: int) -> Floats:
+    """Iterations a second on so many GPUs, packed, at the best batch of each epoch, [epochs]; 0 where none is legal."""
+    found = np.zeros(one.epochs)
+    if gpus:
+        placement = [node] * (gpus // node) + ([gpus % node] if gpus % node else [])
+        for batch in _batches(one, gpus):
+            total = gpus * batch.atomic * (batch.accumulated + 1)
+            found = np.maximum(found, one.gain(one.initial, total) / one.update_seconds(placement, batch))
+    return found
+
+
+def _batches(one: Application, gpus: int) -> set[Batch]:
+    """Legal ones, of sizes in equal ratios."""
+    if one.name in ONE_GPU:
+        return {one.batch_of(NCF_BATCH, 1)} if gpus == 1 else set()
+    first = max(one.initial, one.smallest_local * gpus)
+    if first > one.largest:
+        return set()
+    totals = first * (one.largest / first) ** np.linspace(0, 1, TRIED)
+    found = {one.batch_of(int(total), gpus) for total in totals}
+    return {batch for batch in found if one.smallest_local <= batch.atomic <= one.largest_local}
+
+
+def clusters(
+    logs: Sequence[Sequence[Submission]],
+    names: Sequence[str],
+    settings: Settings,
+    changes: Sequence[Sequence[tuple[float, int, int]]] = (),
+    speed: Floats | None = None,
+) -> Clusters:
+    """Clusters before anything has happened, one for each log; ``names`` of applications in the order of the rules.
+
+    Args:
+        logs: jobs in order of submission, [B].
+        names: of applications.
+        settings: of each cluster.
+        changes: of nodes: seconds, node and its GPUs from then on, by cluster in their order; none where empty.
+        speed: of a GPU of each node against those that were measured, [N]; None: as fast.
+    """
+    batch, length = len(logs), max(map(len, logs))
+    most = max(map(len, changes), default=0)
+    time, change = np.full((batch, length), np.inf), np.full((batch, most, 3), np.inf)
+    application, queue = np.zeros((batch, length), np.int64), np.zeros((batch, length), np.int64)
+    asked = np.ones((batch, length), np.int64)
+    for row, log in enumerate(logs):
+        time[row, : len(log)] = [job.time for job in log]
+        application[row, : len(log)] = [names.index(job.application) for job in log]
+        asked[row, : len(log)] = [job.gpus for job in log]
+        queue[row, : len(log)] = [job.queue for job in log]
+    for row, made in enumerate(changes):
+        change[row, : len(made)] = np.array(made, np.float64).reshape(-1, 3)
+    capacity = np.full(settings.nodes, settings.gpus)
+    found = empty(time, capacity)._replace(application=application, queue=queue, asked=asked, change=change)
+    return found if speed is None else found._replace(speed=np.tile(speed, (batch, 1)))
+
+
+def empty(time: Floats, capacity: Integers) -> Clusters:
+    """Clusters of nodes [N] to which jobs of the first application come, alone in their queue, at times [B, L]."""
+    (batch, length), nodes = time.shape, len(capacity)
+    real, whole = np.zeros((batch, length)), np.zeros((batch, length), np.int64)
+    return Clusters(
+        time,
+        application=whole.copy(),
+        queue=whole.copy(),
+        asked=np.ones((batch, length), np.int64),
+        expected=real.copy(),
+        change=np.zeros((batch, 0, 3)),
+        speed=np.ones((batch, nodes)),
+        now=np.zeros(batch),
+        counts=np.zeros((batch, 4), np.int64),
+        there=whole.copy(),
+        done=real.copy(),
+        epoch=whole.copy(),
+        gpus=whole.copy(),
+        held=np.zeros((batch, length, nodes), np.int64),
+        running=real.copy(),
+        restarting=real.copy(),
+        restarts=whole.copy(),
+        been=whole.copy(),
+        completed=np.full((batch, length), np.nan),
+        factor=np.ones((batch, length)),
+        worth=np.ones((batch, length)),
+        ceiling=np.full((batch, length), UNLIMITED),
+        capacity=np.tile(capacity, (batch, 1)),
+    )
+
+
+# Clusters as the domain models of a workload have them: tables of what these believe, and jobs that come.
+
 
 WHOLE = 2.0**30
 """Steps at which all jobs end: one of fewer begins so much nearer to it."""
@@ -150,3 +280,140 @@ def _disturbing(beliefs: Sequence[Beliefs]) -> Floats:
         nothing = np.zeros((len(one.applications) + 1,) * 2)
         parts.append(nothing if known is None else known.log_slowdown[np.ix_(known.kind, known.kind)])
     return np.asarray(block_diag(*parts), np.float64) if any(part.any() for part in parts) else UNDISTURBED
+
+
+# Who answers in played clusters for all jobs at once: rules, to hold agents against.
+
+
+class Ruled:
+    """One of the rules of the layout; as an expert to imitate, it weighs jobs as ``soonest`` does: not at all."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def watch(self, world: ClusterWorld) -> None:
+        """Answer in ``world``."""
+        world.answer(self.name)
+
+    def act(self, situation: PolicySituation) -> Choice:
+        """See ``Policy``: the job that is asked for weighs as much as its queue says."""
+        return Choice(np.zeros(len(situation.view.mask), np.int64))
+
+
+# What rules see of clusters that are played by tables, and that hide nothing.
+
+
+class TabledOutlook:
+    """See ``Outlook``: of the jobs that are there in one of the clusters, [J]; an update is an iteration.
+
+    Args:
+        rules: with the tables.
+        clusters: that are played.
+        b: which of them.
+        start: what was ``done`` of each of its jobs when it came, [all jobs].
+    """
+
+    def __init__(self, rules: Rules, clusters: Clusters, b: int, start: Floats) -> None:
+        there = clusters.there[b, : clusters.counts[b, THERE]]
+        kind = clusters.application[b, there]
+        self._rate: Floats = rules.rate[kind, :, clusters.epoch[b, there]]
+        self._left = rules.ends[kind, rules.epochs[kind] - 1] - clusters.done[b, there]
+        self._done = clusters.done[b, there] - start[there]
+
+    def update_seconds(self) -> Floats:
+        """See ``Outlook``."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(1.0 / self._rate, np.float64)
+
+    def updates(self) -> Floats:
+        """See ``Outlook``."""
+        return np.asarray(self._left, np.float64)
+
+    def goodput(self, gpus: Integers) -> Floats:
+        """See ``Outlook``."""
+        return self._rate[:, gpus]
+
+    def loss_reduction(self, gpus: Integers, seconds: float) -> Floats:
+        """See ``Outlook``: as 1/(k + 1) after k iterations, as live runs expect it."""
+        after = self._done[:, None] + np.minimum(self.goodput(gpus) * seconds, self._left[:, None])
+        return np.asarray(1.0 / (self._done[:, None] + 1.0) - 1.0 / (after + 1.0), np.float64)
+
+    def seconds_left(self, gpus: Integers) -> Floats:
+        """See ``Outlook``."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(self._left[:, None] / np.take_along_axis(self._rate, gpus, axis=1), np.float64)
+
+
+def moment(rules: Rules, episodes: Episodes, b: int) -> Situation:
+    """What rules see of one of the clusters."""
+    clusters = episodes.clusters
+    jobs = jobs_of(episodes, b, 1, most(rules, clusters, b))
+    outlook = TabledOutlook(rules, clusters, b, episodes.drawn.start[b])
+    return Situation(float(clusters.now[b]), clusters.capacity[b], jobs, outlook, rules.restart)
+
+
+# Clusters to which jobs of measured applications come, as other logs have them. See ``Source``.
+
+
+GROWTH, BUSIEST = 2, 4.0
+SECONDS = 1000.0
+"""By which completion times are counted: the sum of them is to fall, not that of how much later each job ends."""
+
+
+class LoggedSource:
+    """See ``Source``: each cluster begins empty at an hour of a log that is drawn from ``logs`` (see ``drawn``).
+
+    From once to ``BUSIEST`` times as many jobs come, since nobody's weight matters where all have what they can use.
+    Nothing is forecast.
+
+    Args:
+        applications: by name.
+        logs: in order of submission.
+        seconds: of an episode.
+        settings: of the cluster.
+    """
+
+    def __init__(
+        self,
+        applications: Mapping[str, Application],
+        logs: Sequence[Sequence[Submission]],
+        seconds: float,
+        settings: Settings | None = None,
+    ) -> None:
+        self._settings, self._logs, self._seconds = settings or Settings(), logs, seconds
+        self.applications: Sequence[str] = [*applications]
+        self.rules = tabled(applications, self._settings, GROWTH)
+
+    def draw(self, load: Floats, model: Integers, random: np.random.Generator) -> tuple[Clusters, Drawn]:
+        """See ``Source``."""
+        del model
+        hours = max(1, int((max(log[-1].time for log in self._logs) - self._seconds) // HOUR))
+        busy = load * np.exp(random.uniform(0.0, np.log(BUSIEST), len(load)))
+        found = [self._piece(factor, int(random.integers(hours)) * HOUR, random) for factor in busy.tolist()]
+        made, rules = clusters(found, self.applications, self._settings), self.rules
+        ends = rules.ends[np.arange(len(rules.epochs)), rules.epochs - 1]
+        steps = np.where(np.isfinite(made.time), ends[made.application], 0.0)
+        real, none = np.zeros(made.time.shape), np.full(made.time.shape, -1)
+        own = made.application
+        return made, Drawn(real, steps, real + SECONDS, own, np.zeros(len(found)), real + np.nan, none)
+
+    def _piece(self, load: float, first: float, random: np.random.Generator) -> list[Submission]:
+        jobs = drawn_draw(self._logs, load, random)
+        inside = [job for job in jobs if first <= job.time < first + self._seconds] or jobs[:1]
+        return [job._replace(time=max(job.time - first, 0.0)) for job in inside]
+
+    def coming(self, second_of_day: Floats) -> Floats:
+        """See ``Source``: nothing is known of it."""
+        return np.zeros_like(second_of_day)
+
+    def moment(self, episodes: Episodes, b: int) -> Situation:
+        """See ``Source``: nothing is hidden."""
+        return moment(self.rules, episodes, b)
+
+    def ahead(self, drawn: Drawn, part: Floats) -> None:
+        """See ``Source``: nobody tells how well it learns."""
+
+    def lacking(self, application: Integers, part: Floats) -> Floats:
+        """See ``Source``: as of any job."""
+        del application
+        return usual(part)

@@ -13,21 +13,40 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.cluster.allocation.convergence import Converging
-from app.kinds.cluster.allocation.situation import Rule
 from app.kinds.cluster.jobs import NEVER, Floats, Integers
 from app.kinds.cluster.layout import Layout
+from app.kinds.cluster.lookahead import Converging
+from app.kinds.cluster.placement import Rule
 from app.kinds.cluster.policies import FACTORS
-from app.kinds.contract.outcome import Outcome
+from app.kinds.contract.kind import Outcome
 from app.kinds.contract.policy import View
 from app.policies.base import Published
-from workers.evaluation.world import SimulatedWorld
-from workers.evaluation.wrappers.base import Conditions as Step
+from workers.evaluation.problem import SimulatedWorld
+from workers.evaluation.wrappers import Conditions as Step
 from workers.inputs import Conditions
-from workers.kinds.cluster.simulator.kernels import THERE, Clusters, settled
-from workers.kinds.cluster.simulator.stepping import NOBODY, beside_others, chosen, decide, elapse, observed
-from workers.kinds.cluster.world.episodes import TERMS, Drawn, Episodes, Source, Spent, left, spend, terms
-from workers.kinds.cluster.world.learning import limited, unlimited
+from workers.kinds.cluster.simulator.kernels import (
+    NOBODY,
+    THERE,
+    Clusters,
+    beside_others,
+    chosen,
+    decide,
+    elapse,
+    observed,
+    settled,
+)
+from workers.kinds.cluster.world.episodes import (
+    TERMS,
+    Drawn,
+    Episodes,
+    Source,
+    Spent,
+    left,
+    limited,
+    spend,
+    terms,
+    unlimited,
+)
 from workers.learning.simulator import Step as Stepped
 
 OUTCOMES = (

@@ -1,4 +1,4 @@
-"""Fit the domain model of a workload of kind ``inference`` to its samples: measured batches and logs of requests."""
+"""Forecasts of each user's requests."""
 
 from __future__ import annotations
 
@@ -7,22 +7,155 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from app.kinds.contract.drift import Chain
+from app.kinds.contract.engine import Chain
+from app.kinds.contract.samples import MICRO
 from app.kinds.inference.drift import ARRIVALS_OF, SECONDS_OF
 from app.kinds.inference.layout import Layout
-from app.kinds.inference.model import LASTING, Floats, ServiceModel
-from app.kinds.inference.samples.content import BATCH, CORES, SECONDS, SERVER, VARIANT, Content
-from workers.estimators.base import TooLittleData
+from app.kinds.inference.model import LASTING, ServiceModel
+from app.kinds.inference.model import Floats as ModelFloats
+from app.kinds.inference.sample_content import BATCH, CORES, SERVER, VARIANT, Content, Requests
+from app.kinds.inference.sample_content import SECONDS as CONTENT_SECONDS
+from workers.estimators.base import LEVEL, Floats, Prediction, TooLittleData
+from workers.estimators.forecasting.back_test import SECONDS, counted, forecasters
 from workers.inputs import Drifts, Workload
 from workers.kinds.contract import Fitted
-from workers.kinds.inference.estimation.arrivals import Arrivals, Series, back_test, dispersion, fit_arrivals, series
-from workers.kinds.inference.estimation.counts import counted, parts, span
-from workers.kinds.inference.estimation.forecasts import forecasts, longest
-from workers.kinds.inference.estimation.held_out import HeldOut, held_out
-from workers.kinds.inference.estimation.laws import LAWS
-from workers.kinds.inference.estimation.measurements import Rows, thinned
-from workers.kinds.inference.estimation.service import ServiceTime
+from workers.kinds.inference.estimation.arrivals import (
+    Arrivals,
+    Series,
+    back_test,
+    dispersion,
+    fit_arrivals,
+    parts,
+    series,
+    span,
+)
+from workers.kinds.inference.estimation.arrivals import counted as counts_counted
+from workers.kinds.inference.estimation.service import LAWS, Rows, ServiceTime, cells, thinned
+
+# Forecasts of each user's requests.
+
+
+def forecasts(
+    layout: Layout, contents: Sequence[Content], levels: NDArray[np.float64], seed: int
+) -> tuple[NDArray[np.uint8], dict[str, Any]]:
+    """What the model keeps of forecasters, and the report of each by user, from the longest part of a log.
+
+    Args:
+        layout: of the workload.
+        contents: of executions.
+        levels: what has become of each user's requests since, as factors, [U].
+        seed: of networks and trees.
+    """
+    log = max(_logs(contents), key=span)
+    series = counted(log.time / MICRO, log.user, layout.users)
+    shifted = [one._replace(counts=level * one.counts) for one, level in zip(series.values(), levels, strict=False)]
+    return forecasters(dict(zip(series, shifted, strict=True)), seed)
+
+
+def longest(contents: Sequence[Content]) -> float:
+    """Seconds of the log that forecasts are fitted to."""
+    return max(map(span, _logs(contents)))
+
+
+def _logs(contents: Sequence[Content]) -> list[Requests]:
+    """Parts of logs; of one without any requests itself."""
+    return [part for content in contents for part in (parts(content.requests, SECONDS) or [content.requests])]
+
+
+# How well service times are predicted where nothing was measured: batch sizes, server classes and cores left out.
+
+
+MOST_FOLDS = 8
+WIDEST = 3.0
+KINDS = ("batch", "server", "cores")
+
+
+class HeldOut(NamedTuple):
+    """Errors on rows that were held out.
+
+    Attributes:
+        factor: what half an interval must be multiplied by to hold 90 % of them; 1 where it does, or nothing could be
+            held out.
+        report: plain values.
+    """
+
+    factor: float
+    report: dict[str, Any]
+
+
+class _Fold(NamedTuple):
+    """Rows that were held out together: relative error of each, that of a naive mean, distance in half intervals."""
+
+    kind: str
+    error: Floats
+    naive: Floats
+    distance: Floats
+
+
+def held_out(rows: Rows, variants: int, servers: int, seed: int) -> HeldOut:
+    """Leave out one batch size, server class or number of cores after the other, of each at most ``MOST_FOLDS``."""
+    tests: dict[bytes, tuple[str, NDArray[np.bool_]]] = {}  # classes that differ in cores are held out once
+    for kind in KINDS:
+        for test in _tests(getattr(rows, kind), np.random.default_rng([seed, KINDS.index(kind)])):
+            if set(rows.variant[test]) <= set(rows.variant[~test]):
+                tests.setdefault(test.tobytes(), (kind, test))
+    folds = [_judged(kind, rows, test, variants, servers, seed) for kind, test in tests.values()]
+    if not folds:
+        return HeldOut(1.0, {"mape": None, "naive_mape": None, "coverage": None, "held_out": 0, "left_out": {}})
+    distances = [fold.distance for fold in folds]
+    # each fold is judged with the factor that the others ask for
+    within = [
+        distance <= _factor(distances[:i] + distances[i + 1 :] or distances) for i, distance in enumerate(distances)
+    ]
+    told = {kind: _told([fold for fold in folds if fold.kind == kind]) for kind in KINDS}
+    report = {
+        **_told(folds),
+        "coverage": float(np.concatenate(within).mean()),
+        "held_out": sum(map(len, distances)),
+        "left_out": {kind: values for kind, values in told.items() if values["mape"] is not None},
+    }
+    return HeldOut(_factor(distances), report)
+
+
+def _factor(distances: list[Floats]) -> float:
+    return float(np.clip(np.quantile(np.concatenate(distances), LEVEL), 1.0, WIDEST))
+
+
+def _tests(values: NDArray[Any], rng: np.random.Generator) -> list[NDArray[np.bool_]]:
+    """Which rows each fold holds out."""
+    each = np.unique(values)
+    if len(each) < 2:
+        return []
+    chosen = each if len(each) <= MOST_FOLDS else np.sort(rng.choice(each, MOST_FOLDS, replace=False))
+    return [values == value for value in chosen]
+
+
+def _judged(kind: str, rows: Rows, test: NDArray[np.bool_], variants: int, servers: int, seed: int) -> _Fold:
+    known, asked = rows.take(np.flatnonzero(~test)), rows.take(np.flatnonzero(test))
+    alike = cells(asked)
+    there = ServiceTime(variants, servers, seed).fit(known).predict(alike.points)
+    told = Prediction(*(part[alike.of_row] for part in there))
+    level = np.bincount(known.variant, np.log(known.seconds), variants) / np.maximum(
+        np.bincount(known.variant, minlength=variants), 1
+    )
+    distance = np.abs(np.log(asked.seconds / told.mean)) / np.log(told.high / told.mean)
+    naive = np.exp(level[asked.variant])
+    return _Fold(kind, np.abs(told.mean / asked.seconds - 1), np.abs(naive / asked.seconds - 1), distance)
+
+
+def _told(folds: list[_Fold]) -> dict[str, float | None]:
+    if not folds:
+        return {"mape": None, "naive_mape": None}
+    return {
+        "mape": float(np.concatenate([fold.error for fold in folds]).mean()),
+        "naive_mape": float(np.concatenate([fold.naive for fold in folds]).mean()),
+    }
+
+
+# Fit the domain model of a workload of kind ``inference`` to its samples: measured batches and logs of requests.
+
 
 FEWEST_BATCHES, FEWEST_REQUESTS = 2, 50
 
@@ -39,7 +172,7 @@ def fit(workload: Workload, seed: int) -> Fitted:
     rows = thinned(measured(contents, [one.seconds for one in since]), np.random.default_rng([seed, 2]))
     _check(layout, rows, contents)
     older, levels = _alike(workload, since)
-    counts = counted([content.requests for content in older], len(layout.users), workload.spec.control_seconds)
+    counts = counts_counted([content.requests for content in older], len(layout.users), workload.spec.control_seconds)
     logs = [series(counts, user) for user in range(len(layout.users))]
     fine = _fine(older, layout)
     arrivals = [shifted(fit_arrivals(own, finer), level) for own, finer, level in zip(logs, fine, levels, strict=True)]
@@ -54,15 +187,15 @@ def fit(workload: Workload, seed: int) -> Fitted:
 def _fine(contents: Sequence[Content], layout: Layout) -> list[list[Series]]:
     """Each user's logs by the shortest stretches that variation is told of."""
     seconds = layout.spec.control_seconds * float(LASTING[0])
-    counts = counted([content.requests for content in contents], len(layout.users), seconds)
+    counts = counts_counted([content.requests for content in contents], len(layout.users), seconds)
     return [series(counts, user) for user in range(len(layout.users))]
 
 
-def measured(contents: Sequence[Content], slower: Sequence[Floats] = ()) -> Rows:
+def measured(contents: Sequence[Content], slower: Sequence[ModelFloats] = ()) -> Rows:
     """The measured batches of all executions; ``slower``: of each, factors by variant of what was measured, [V]."""
     table = np.concatenate([np.zeros((0, 5)), *(content.batches for content in contents)])
     variant, server = (table[:, column].astype(np.intp) for column in (VARIANT, SERVER))
-    rows = Rows(variant, server, table[:, BATCH], table[:, CORES], table[:, SECONDS])
+    rows = Rows(variant, server, table[:, BATCH], table[:, CORES], table[:, CONTENT_SECONDS])
     if not slower:
         return rows
     which = np.repeat(np.arange(len(contents)), [len(content.batches) for content in contents])
@@ -72,8 +205,8 @@ def measured(contents: Sequence[Content], slower: Sequence[Floats] = ()) -> Rows
 class Became(NamedTuple):
     """What has become of what an execution measured: factors of seconds by variant [V], of requests by user [U]."""
 
-    seconds: Floats
-    requests: Floats
+    seconds: ModelFloats
+    requests: ModelFloats
 
 
 def became(layout: Layout, drifts: Drifts, execution: str) -> Became:
@@ -97,7 +230,7 @@ def _together(layout: Layout, chain: Chain) -> Became:
     return Became(seconds, requests)
 
 
-def _alike(workload: Workload, since: Sequence[Became]) -> tuple[list[Content], Floats]:
+def _alike(workload: Workload, since: Sequence[Became]) -> tuple[list[Content], ModelFloats]:
     """The executions of one level of requests, that whose logs last longest together, and the factors to now, [U].
 
     What runs leave tells of no time of day, so after a drift the older logs count until there are longer ones.
@@ -178,12 +311,12 @@ def _report(
         "candidates": candidates,
         "metrics": {"seconds": tested.report},
         "spread": dict(zip(layout.variants, service.noise_sd_.tolist(), strict=True)),
-        "arrivals": {name: _told(own, fitted) for name, own, fitted in of_users},
+        "arrivals": {name: _fit_told(own, fitted) for name, own, fitted in of_users},
         "unexplained": [],
     }
 
 
-def _told(logs: Sequence[Series], fitted: Arrivals) -> dict[str, Any]:
+def _fit_told(logs: Sequence[Series], fitted: Arrivals) -> dict[str, Any]:
     """Of one user; forecasts are judged on the end of the longest log."""
     longest = max(logs, key=lambda one: len(one.rate))
     return {

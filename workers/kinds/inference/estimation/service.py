@@ -1,24 +1,148 @@
-"""A set of models of how long batches take that the samples can't tell apart, which disagree where nobody measured.
-
-    log seconds = level[v] + batch law(z[v], batch) + core law(g[v], cores) + class effect[k] + difference[v, k] + rest
-
-of variant v on server class k; shares are drawn towards those that variants have in common. A member draws its laws,
-then is fitted to measurements and priors that are disturbed by as much as they are uncertain (randomise, then optimise:
-Bardsley et al. 2014), which for a linear model is a draw from the posterior. What laws miss, the rest, is a Gaussian
-process over log batch and log cores within (v, k), drawn by Matheron's rule.
-"""
+"""Measured batches as arrays, and what was measured alike."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
 from scipy.special import logsumexp
 
-from workers.estimators.base import NORMAL_90, Floats, Prediction
-from workers.kinds.inference.estimation.laws import LAWS, Law
-from workers.kinds.inference.estimation.measurements import Rows, cells
+from workers.estimators.base import NORMAL_90, Floats, Integers, Prediction
+
+# Measured batches as arrays, and what was measured alike.
+
+
+MOST_ALIKE = 64
+
+
+class Rows(NamedTuple):
+    """Batches, [n] each: positions of variant and server class, batch size, cores, seconds."""
+
+    variant: Integers
+    server: Integers
+    batch: Floats
+    cores: Floats
+    seconds: Floats
+
+    def take(self, rows: Integers) -> Rows:
+        """Some of them."""
+        return Rows(self.variant[rows], self.server[rows], self.batch[rows], self.cores[rows], self.seconds[rows])
+
+
+class Cells(NamedTuple):
+    """What was measured alike.
+
+    Attributes:
+        points: one row of each cell, [c].
+        log: median of the logs of seconds, [c].
+        number: how many rows, [c].
+        of_row: the cell of each row, [n].
+    """
+
+    points: Rows
+    log: Floats
+    number: Floats
+    of_row: Integers
+
+
+def cells(rows: Rows) -> Cells:
+    """Rows of the same variant, class, batch size and cores, together."""
+    keys = np.stack([rows.variant, rows.server, rows.batch, rows.cores], axis=1)
+    _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    of_row = inverse.reshape(-1)
+    parts = np.split(np.log(rows.seconds)[np.argsort(of_row, kind="stable")], np.cumsum(np.bincount(of_row))[:-1])
+    log = np.array([np.median(part) for part in parts])
+    return Cells(rows.take(first), log, np.bincount(of_row).astype(np.float64), of_row)
+
+
+def thinned(rows: Rows, rng: np.random.Generator) -> Rows:
+    """At most ``MOST_ALIKE`` rows of what was measured alike, drawn at random."""
+    count = len(rows.seconds)
+    if count <= MOST_ALIKE:
+        return rows
+    cell, order = cells(rows).of_row, rng.permutation(count)
+    by_cell = order[np.argsort(cell[order], kind="stable")]
+    first = np.searchsorted(cell[by_cell], cell[by_cell])
+    return rows.take(np.sort(by_cell[np.arange(count) - first < MOST_ALIKE]))
+
+
+# How the time of a batch grows with its size and falls with cores: laws that samples may not be able to tell apart.
+#
+# Each gives the log of a factor that is 1 where its argument, relative to a usual one, is 1; it has one free number,
+# the logit of a share, and is monotone whatever that is.
+
+
+SMALLEST = 0.02  # of a usual capacity
+SUPERLINEAR = 1.25  # largest share of the capacity at the usual cores that the cores give; the rest is an overhead
+
+Law = Callable[[Floats, Floats], Floats]
+"""Logs of a factor at relative sizes or cores [n], with logits of shares [n]."""
+
+
+def share(logit: Floats) -> Floats:
+    """The share of a logit."""
+    return 1 / (1 + np.exp(-np.clip(logit, -30.0, 30.0)))
+
+
+def affine(size: Floats, logit: Floats) -> Floats:
+    """A fixed part, and a part for each request of the batch."""
+    part = share(logit)
+    return np.log(1 - part + part * size)
+
+
+def elastic(size: Floats, logit: Floats) -> Floats:
+    """A power of the size, between 0 and 1."""
+    return share(logit) * np.log(size)
+
+
+def amdahl(cores: Floats, logit: Floats) -> Floats:
+    """A part that no cores shorten (Amdahl 1967)."""
+    part = share(logit)
+    return np.log(1 - part + part / cores)
+
+
+def power(cores: Floats, logit: Floats) -> Floats:
+    """A power of the cores, between −1 and 0."""
+    return -share(logit) * np.log(cores)
+
+
+def capacity(exponent: float) -> Law:
+    """Capacity affine in cores, as InfAdapter has it (Salmani et al., EuroMLSys 2023), to the power of an ``exponent``;
+    the intercept may be negative.
+    """
+
+    def law(cores: Floats, logit: Floats) -> Floats:
+        part = SUPERLINEAR * share(logit)
+        return -exponent * np.log(np.maximum(1 - part + part * cores, SMALLEST))
+
+    return law
+
+
+BATCH_LAWS: dict[str, Law] = {"affine": affine, "elastic": elastic}
+CORE_LAWS: dict[str, Law] = {
+    "Amdahl": amdahl,
+    "power": power,
+    **{f"capacity^{exponent:g}": capacity(exponent) for exponent in (1.0, 0.95, 0.9, 0.8)},
+}
+LAWS = {
+    f"{batch} in batch, {cores} in cores": (BATCH_LAWS[batch], CORE_LAWS[cores])
+    for batch in BATCH_LAWS
+    for cores in CORE_LAWS
+}
+"""Every pair of them, by name."""
+
+
+# A set of models of how long batches take that the samples can't tell apart, which disagree where nobody measured.
+#
+#     log seconds = level[v] + batch law(z[v], batch) + core law(g[v], cores) + class effect[k] + difference[v, k] +
+# rest
+#
+# of variant v on server class k; shares are drawn towards those that variants have in common. A member draws its laws,
+# then is fitted to measurements and priors that are disturbed by as much as they are uncertain (randomise, then
+# optimise: Bardsley et al. 2014), which for a linear model is a draw from the posterior. What laws miss, the rest, is a
+# Gaussian process over log batch and log cores within (v, k), drawn by Matheron's rule.
+
 
 MEMBERS = 32
 ITERATIONS, ROUNDS, CONVERGED = 40, 3, 1e-5

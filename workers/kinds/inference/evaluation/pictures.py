@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.inference.layout import Layout
-from workers.kinds.inference.evaluation.recording import GIVEN_UP, Answers
+from workers.kinds.inference.evaluation.problem import GIVEN_UP, Answers
 
 Json = dict[str, Any]
 Floats = NDArray[np.float64]

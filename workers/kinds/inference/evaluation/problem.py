@@ -1,19 +1,272 @@
-"""The evaluation's view of a workload of kind ``inference``: what its policies do, in terms of requests."""
+"""Problems and recordings of evaluations of kind `inference`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Policy, Situation
 from app.kinds.inference.heuristics import statics
+from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
-from workers.evaluation.levels import Level
+from app.kinds.inference.sample_content import VARIANT, Content
+from app.kinds.inference.sample_content import Requests as ContentRequests
+from workers.evaluation.arena import Player, play
 from workers.evaluation.problem import Axis, HeatMapAxes, Tunable
+from workers.evaluation.protocol import Chosen, KeptBack, choose, drawn
+from workers.evaluation.statistics import Level
+from workers.inputs import HoldOut, Samples
+from workers.kinds.inference.simulator import kernels
+from workers.kinds.inference.simulator.arrivals import arrived
+from workers.kinds.inference.simulator.world import InferenceWorld
 from workers.kinds.simulated.problem import SimulatedProblem
+
+# What became of every request of an evaluation's episodes under a policy.
+#
+# Requests are the same whoever decides: they are drawn once, and told apart by episode, user and number.
+
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+GIVEN_UP = -1
+
+
+class Requests(NamedTuple):
+    """R requests of B episodes, by episode and user, each user's in order.
+
+    Attributes:
+        episode, user: positions, [R].
+        time: seconds since the episode's start, [R].
+        first: where those of each user begin, [B, U].
+    """
+
+    episode: Integers
+    user: Integers
+    time: Floats
+    first: Integers
+
+
+class Decisions(NamedTuple):
+    """N decisions on what a server starts.
+
+    Attributes:
+        waiting: requests of all users, [N].
+        rate: smoothed requests per second of all users, [N].
+        variant: that is started, or ``GIVEN_UP`` where the server waits, [N].
+        size: requests that are started at once, [N].
+    """
+
+    waiting: Integers
+    rate: Floats
+    variant: Integers
+    size: Integers
+
+
+class Answers(NamedTuple):
+    """What one policy made of the requests.
+
+    Attributes:
+        requests: all of them.
+        delay: seconds from arrival to answer; NaN where it was given up, [R].
+        variant: that answered, or ``GIVEN_UP``, [R].
+        size: requests that were answered at once, 0 where it was given up, [R].
+        quality: of the response, 0 where it was given up, [R].
+        decisions: how it came to that.
+    """
+
+    requests: Requests
+    delay: Floats
+    variant: Integers
+    size: Integers
+    quality: Floats
+    decisions: Decisions
+
+
+def answers(world: InferenceWorld, seed: int, player: Player) -> Answers:
+    """Let a player decide all episodes of a fresh world at L1."""
+    recorder = Recorder(world)
+    play(world, Level.SEEDS, seed, player, recorder.watch)
+    return recorder.answers()
+
+
+def requests_of(world: InferenceWorld) -> Requests:
+    """All requests of a world's present episodes; nothing in it changes."""
+    users, load = len(world.layout.users), world.load
+    worlds = world.worlds
+    streams, rates = worlds.streams.copy(), worlds.rates.copy()
+    factors, places = worlds.factors.copy(), worlds.places.copy()
+    times = [
+        arrived(load, streams, rates, factors, places, b, u, world.given.seed[b])
+        for b in range(world.batch)
+        for u in range(users)
+    ]
+    counts = np.array([len(own) for own in times])
+    episode, user = np.divmod(np.repeat(np.arange(len(times)), counts), users)
+    first = np.concatenate([[0], np.cumsum(counts)[:-1]]).reshape(world.batch, users)
+    return Requests(episode, user, np.concatenate(times), first)
+
+
+class Recorder:
+    """Watches the episodes of one world; see ``workers.evaluation.arena.Watcher``."""
+
+    def __init__(self, world: InferenceWorld) -> None:
+        self.world, self.layout = world, world.layout
+        self._requests: Requests | None = None
+        self._started: tuple[Integers, Integers, Integers] | None = None
+        self._decisions: list[Decisions] = []
+
+    def watch(self, situation: Situation, action: NDArray[np.integer], going: NDArray[np.bool_]) -> None:
+        """Note what is started in the next step."""
+        if self._requests is None:
+            self._begin()
+        self._settle()
+        asked = self.world.worlds.counts[:, kernels.ASKED]
+        rows = np.flatnonzero(going & (asked >= 0))
+        user, variant, batch = (part[rows] for part in self.layout.dispatch_of(action))
+        counts = self.world.worlds.user_count[rows, np.maximum(user, 0)]
+        size = np.where(user >= 0, np.minimum(self.layout.batches[batch], counts[:, kernels.LENGTH]), 0)
+        state = situation.state
+        self._decisions.append(Decisions(state.waiting[rows].sum(axis=1), state.rate[rows].sum(axis=1), variant, size))
+        starts = size > 0
+        number = (counts[:, kernels.CAME] - counts[:, kernels.LENGTH])[starts]
+        self._note(rows[starts], user[starts], number, variant[starts], size[starts], asked[rows][starts])
+
+    def _note(
+        self, rows: Integers, user: Integers, number: Integers, variant: Integers, size: Integers, server: Integers
+    ) -> None:
+        assert self._requests is not None  # noqa: S101  (narrows the type)
+        inside = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
+        place = np.repeat(self._requests.first[rows, user] + number, size) + inside
+        self.variant[place], self.size[place] = np.repeat(variant, size), np.repeat(size, size)
+        self._started = place, np.repeat(rows, size), np.repeat(server, size)
+
+    def _begin(self) -> None:
+        self._requests = requests_of(self.world)
+        count = len(self._requests.time)
+        self.delay = np.full(count, np.nan)
+        self.variant, self.size = np.full(count, GIVEN_UP), np.zeros(count, np.int64)
+
+    def _settle(self) -> None:
+        """When the last step's batches end."""
+        if self._started is None or self._requests is None:
+            return
+        place, rows, server = self._started
+        self.delay[place] = self.world.worlds.server_time[rows, server, kernels.UNTIL] - self._requests.time[place]
+        self._started = None
+
+    def answers(self) -> Answers:
+        """What became of all requests, once the episodes are over."""
+        self._settle()
+        if self._requests is None:
+            self._begin()
+        requests = self._requests
+        assert requests is not None  # noqa: S101  (narrows the type)
+        return Answers(requests, self.delay, self.variant, self.size, self._quality(self.layout), self._all())
+
+    def _quality(self, layout: Layout) -> Floats:
+        answered = self.variant != GIVEN_UP
+        assert self._requests is not None  # noqa: S101  (narrows the type)
+        quality = layout.quality.quality(self._requests.user, self.variant, np.where(answered, self.delay, 0.0))
+        return np.where(answered, quality, 0.0)
+
+    def _all(self) -> Decisions:
+        empty = np.zeros(0, np.int64)
+        none = Decisions(empty, np.zeros(0), empty, empty)
+        columns: list[Any] = [np.concatenate(parts) for parts in zip(none, *self._decisions, strict=True)]
+        return Decisions(*columns)
+
+
+# What an evaluation of kind ``inference`` keeps back: logs of requests, days for instance; of a single log its end.
+#
+# Or users: what is judged has learned whose requests come where, so those who are held out come in the place of others.
+
+
+FEWEST_BATCHES = 2  # of each variant; with fewer the measured batches of all executions are taken
+MOST_EXCHANGES = 16  # domain models of L3
+USERS = "users"
+LONELY = "a workload of one user has none to hold out"
+OF_USERS = ("rate", "variation", "forecast", "parts")  # of a domain model: arrays with a row of each
+
+
+def kept_back(samples: Samples, variants: int, request: HoldOut, seed: int) -> KeptBack:
+    """Executions that were named, else a share of the logs, else the last share of the only one.
+
+    Service times are fitted on the measured batches of what is held out where there are enough, else on all.
+    """
+    data: Mapping[str, Content] = dict(samples)
+    logs = [name for name, content in data.items() if len(content.requests.time)]
+    if request.executions is None and len(logs) == 1:
+        chosen, kept = _end(logs[0], data[logs[0]], request)
+        note = f"the last {request.share:.0%} of the log {logs[0]!r}"
+    else:
+        names = [*data] if request.executions is not None else logs
+        chosen = choose(names, request, seed, most=None if request.executions is not None else max(len(logs) - 1, 0))
+        kept = [(name, data[name]) for name in chosen.names]
+        note = f"{len(kept)} of {len(names)} {'executions' if request.executions is not None else 'logs'}"
+    if _enough([content for _, content in kept], variants):
+        return KeptBack(chosen, kept, note)
+    measured = [(name, content) for name, content in _measured(data) if name not in dict(kept)]
+    return KeptBack(chosen, [*kept, *measured], f"{note}, with the measured batches of all")
+
+
+def _end(name: str, content: Content, request: HoldOut) -> tuple[Chosen, list[tuple[str, Content]]]:
+    time = content.requests.time
+    late = time >= time[-1] - request.share * (time[-1] - time[0])
+    requests = ContentRequests(*(column[late] for column in content.requests))
+    return Chosen((name,), int(name in request.unseen)), [(name, content._replace(requests=requests))]
+
+
+def _enough(contents: Sequence[Content], variants: int) -> bool:
+    rows = [content.batches[:, VARIANT].astype(np.int64) for content in contents]
+    counts = np.bincount(np.concatenate(rows), minlength=variants) if rows else np.zeros(1)
+    return bool(counts.min() >= FEWEST_BATCHES)
+
+
+def _measured(data: Mapping[str, Content]) -> list[tuple[str, Content]]:
+    """Every execution's measured batches, without its requests."""
+    without = ContentRequests(np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(0))
+    return [(name, content._replace(requests=without)) for name, content in data.items() if len(content.batches)]
+
+
+def users_kept_back(users: Sequence[str], samples: Samples, request: HoldOut, seed: int) -> Chosen:
+    """A share of the users, those first of whom no agent's model knew a request; one at least, and never all."""
+    known = {name: _users_of(content) for name, content in samples}
+    seen = set().union(*(own for name, own in known.items() if name not in request.unseen))
+    unseen = [name for place, name in enumerate(users) if place not in seen]
+    wanted = min(max(1, round(request.share * len(users))), len(users) - 1)
+    names = drawn(users, unseen, seed)[:wanted]
+    return Chosen(tuple(names), sum(name in unseen for name in names), USERS)
+
+
+def _users_of(content: Content) -> set[int]:
+    return set(np.unique(content.requests.user).tolist())
+
+
+def exchanged(model: ServiceModel, users: Sequence[str], held_out: Sequence[str], seed: int) -> list[ServiceModel]:
+    """Domain models in each of which one of those held out and another user have changed places.
+
+    Nothing else changes, so as many requests come in all; of more than 16 such pairs, 16 are drawn.
+    """
+    kept = [place for place, name in enumerate(users) if name in set(held_out)]
+    pairs = [(one, other) for one in kept for other in range(len(users)) if other not in kept or other > one]
+    order = np.random.default_rng(seed).permutation(len(pairs))[:MOST_EXCHANGES]
+    return [_exchanged(model, *pairs[index]) for index in sorted(order.tolist())]
+
+
+def _exchanged(model: ServiceModel, one: int, other: int) -> ServiceModel:
+    places = np.arange(len(model.rate))
+    places[[one, other]] = other, one
+    by_user = {name: value for name, value in vars(model).items() if name in OF_USERS and len(value)}
+    return replace(model, **{name: value[places] for name, value in by_user.items()})
+
+
+# The evaluation's view of a workload of kind ``inference``: what its policies do, in terms of requests.
+
 
 BINS = 10
 BUSIEST = 2.0  # the last edge of rates, in units of the domain model's highest

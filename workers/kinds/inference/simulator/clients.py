@@ -9,11 +9,9 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from app.kinds.inference.awarding import awarded
-from app.kinds.inference.per_user import Client, clients
+from app.kinds.inference.awarding import Client, awarded, clients
 from workers.kinds.inference.simulator.world import TERMS, InferenceWorld
-from workers.learning.joint_simulator import Role, Seen
-from workers.learning.simulator import Step
+from workers.learning.simulator import Role, Seen, Step
 
 QUALITY, FAIRNESS = TERMS.index("quality"), TERMS.index("fairness")
 

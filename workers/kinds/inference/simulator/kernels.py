@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kinds.inference.dynamics import BATCHES, NONE, PARTS, PARTS_OF_INTERVAL
 from app.kinds.inference.quality import STEEPNESS
-from app.kinds.inference.transitions import BATCHES, NONE, PARTS, PARTS_OF_INTERVAL
 from workers.kinds.compiling import borrowed
 from workers.kinds.inference.simulator.arrivals import (
     NEVER,
@@ -22,10 +22,11 @@ from workers.kinds.inference.simulator.arrivals import (
     Words,
     counted,
     following,
+    inlined,
+    kernel,
     mixed,
     opened,
 )
-from workers.kinds.inference.simulator.compiling import inlined, kernel
 
 MOST_ASKED = 4  # decisions about servers at one instant
 NOBODY = -1

@@ -9,23 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.charts.text import MONEY, SHARE
-from app.kinds.contract.outcome import Outcome
+from app.kinds.contract.kind import Outcome
 from app.kinds.contract.policy import Situation, View
+from app.kinds.inference.dynamics import BATCHES, PARTS, PARTS_OF_INTERVAL, Projector, State, Transitions, seen
 from app.kinds.inference.heuristics import WITHOUT_MODEL
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import DAY_SECONDS, LASTING, ServiceModel
-from app.kinds.inference.observation import seen
-from app.kinds.inference.projector import Projector
 from app.kinds.inference.quality import jain
-from app.kinds.inference.state import State
-from app.kinds.inference.transitions import BATCHES, PARTS, PARTS_OF_INTERVAL, Transitions
-from workers.evaluation.world import Disturbed
-from workers.evaluation.wrappers.base import World, neutral
+from workers.evaluation.problem import Disturbed
+from workers.evaluation.wrappers import World, neutral
 from workers.inputs import Conditions
 from workers.kinds.inference.simulator import kernels
-from workers.kinds.inference.simulator.arrivals import Load
-from workers.kinds.inference.simulator.potential import Potential, Transition
-from workers.kinds.inference.simulator.recorded import Recorded
+from workers.kinds.inference.simulator.arrivals import Load, Potential, Recorded, Transition
 from workers.learning.simulator import Step
 
 Floats = NDArray[np.float64]

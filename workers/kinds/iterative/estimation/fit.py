@@ -1,4 +1,6 @@
-"""From executions to a domain model: the exported table, and a report of how good it is and what it can't explain."""
+"""The fit of a domain model of kind `iterative`."""
+
+from __future__ import annotations
 
 import time
 from collections.abc import Callable
@@ -9,22 +11,119 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from app.charts.text import seconds
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
-from app.kinds.iterative.spec import SECONDS, Spec
-from workers.estimators.base import LEVEL, EstimationError, Floats, Inputs, Integers, TooLittleData
+from app.kinds.iterative.spec import SECONDS, Criterion, Spec
+from workers.estimators.base import (
+    LEVEL,
+    CriterionMissed,
+    EstimationError,
+    Floats,
+    Inputs,
+    Integers,
+    TooLittleData,
+    distinct,
+)
 from workers.estimators.registry import FAMILIES
-from workers.estimators.replicates import distinct
-from workers.estimators.residuals import Spreads, decompose, mean_by_execution, run_bounds
+from workers.estimators.residuals import MOST, Measured, Spreads, decompose, mean_by_execution, run_bounds, unexplained
 from workers.estimators.selection import Selection, select
-from workers.estimators.unexplained import MOST, Measured, unexplained
-from workers.kinds.iterative.estimation import criterion, grid
-from workers.kinds.iterative.estimation.belief import MEMBERS, Members, members
-from workers.kinds.iterative.estimation.change_cost import ChangeCost, change_cost
-from workers.kinds.iterative.estimation.consensus import centred
-from workers.kinds.iterative.estimation.courses import courses
-from workers.kinds.iterative.estimation.executions import Executions, Flat
-from workers.kinds.iterative.estimation.hierarchy import FREEDOM
+from workers.kinds.iterative.estimation import grid
+from workers.kinds.iterative.estimation.belief import FREEDOM, MEMBERS, Members, centred, members
+from workers.kinds.iterative.estimation.grid import Executions, Flat, courses
+
+# What a change of allocation costs: the extra seconds of the iteration in which it happens, per resource.
+
+
+ENOUGH_CHANGES = 5
+ROUNDS = 20
+
+
+class ChangeCost(NamedTuple):
+    """Seconds per resource [R], and whether they were measured [R] (else they are the spec's)."""
+
+    seconds: Floats
+    measured: NDArray[np.bool_]
+
+
+def change_cost(seconds: Floats, expected: Floats, changed: Floats, stated: Floats) -> ChangeCost:
+    """Regress ``seconds`` − ``expected`` [n] on which resources ``changed`` [n, R], robustly (Huber 1964).
+
+    ``expected`` holds the model and the run effect; ``stated`` [R] is the spec's. A resource is measured if it changed
+    at least five times and its standard error is small, against the estimate or the typical iteration.
+    """
+    excess = seconds - expected
+    often = changed.sum(axis=0) >= ENOUGH_CHANGES
+    if not often.any() or len(seconds) < 2 * ENOUGH_CHANGES:
+        return ChangeCost(stated.copy(), np.zeros(len(stated), bool))
+    terms = np.column_stack([np.ones(len(excess)), changed[:, often]])
+    theta, error = _robust(terms, excess)
+    small = 2 * error[1:] <= np.maximum(np.abs(theta[1:]), 0.05 * float(np.median(seconds)))
+    measured = np.zeros(len(stated), bool)
+    measured[np.flatnonzero(often)] = small
+    found = stated.copy()
+    found[measured] = np.maximum(theta[1:][small], 0.0)
+    return ChangeCost(found, measured)
+
+
+def _robust(terms: Floats, target: Floats) -> tuple[Floats, Floats]:
+    """Coefficients [T] and their standard errors [T] (sandwich)."""
+    weights: Floats = np.ones(len(target))
+    theta: Floats = np.zeros(terms.shape[1])
+    inverse: Floats = np.eye(terms.shape[1])
+    for _ in range(ROUNDS):
+        inverse = np.asarray(np.linalg.pinv(terms.T @ (terms * weights[:, None])), np.float64)
+        theta = inverse @ (terms.T @ (weights * target))
+        residual = np.abs(target - terms @ theta)
+        limit = 1.345 * 1.4826 * max(float(np.median(residual)), 1e-9)
+        weights = np.minimum(1.0, limit / np.maximum(residual, 1e-12))
+    scores = terms * (weights * (target - terms @ theta))[:, None]
+    return np.asarray(theta, np.float64), np.sqrt(np.diag(inverse @ (scores.T @ scores) @ inverse))
+
+
+# How long one simulated iteration takes on an exported table, against what the spec allows.
+
+
+BATCH = 1_024
+REPEATS = 7
+
+
+def simulated_iteration_seconds(table: ModelTable, seed: int, clock: Callable[[], float]) -> float:
+    """Seconds per simulated iteration: a batch of environments steps through the table (look-up, run effect, noise,
+    exponential of every metric); the median of several repeats.
+    """
+    rng = np.random.default_rng(seed)
+    metrics, allocations, cells, bins = table.log_mean.shape
+    place = [rng.integers(0, size, BATCH) for size in (allocations, cells, bins)]
+    effect = rng.normal(size=(metrics, BATCH)) * table.effect_sd[:, None]
+    durations = []
+    for _ in range(REPEATS):
+        start = clock()
+        noise = rng.normal(size=(metrics, BATCH)) * table.noise_sd[:, None]
+        np.exp(table.log_mean[:, place[0], place[1], place[2]] + effect + noise)
+        durations.append(clock() - start)
+    return float(np.median(durations)) / BATCH
+
+
+def check(criterion: Criterion, simulated_seconds: float, real_seconds: float) -> None:
+    """Compare with the spec's two limits.
+
+    Raises:
+        CriterionMissed: naming the measured and the allowed seconds.
+    """
+    share = criterion.max_fraction * real_seconds
+    allowed = min(criterion.max_seconds, share)
+    if simulated_seconds > allowed:
+        reason = (
+            f"max_seconds, {seconds(criterion.max_seconds)}"
+            if criterion.max_seconds <= share
+            else f"max_fraction {criterion.max_fraction:g} of a real iteration of {seconds(real_seconds)}"
+        )
+        raise CriterionMissed(simulated_seconds, allowed, reason)
+
+
+# From executions to a domain model: the exported table, and a report of how good it is and what it can't explain.
+
 
 MOST_ROWS = 20_000
 MOST_CELLS, METRICS_AT_MOST_CELLS = 1_500, 4
@@ -96,8 +195,8 @@ def fit_domain_model(
     table = _table(layout, flat, nodes, inputs, bin_of, fits, cost, believed)
     table = centred(layout, table, flat, [fit.selection.residuals for fit in fits], [fit.used for fit in fits])
     table = replace(table, courses=courses(flat, spec.iterations, np.random.default_rng(seed)))
-    seconds = criterion.simulated_iteration_seconds(table, seed, clock)
-    criterion.check(spec.criterion, seconds, float(np.median(flat.metrics[:, layout.seconds])))
+    seconds = simulated_iteration_seconds(table, seed, clock)
+    check(spec.criterion, seconds, float(np.median(flat.metrics[:, layout.seconds])))
     return FittedModel(table, _report(layout, every, flat, fits, cost, believed, seconds))
 
 

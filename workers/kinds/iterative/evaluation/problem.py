@@ -8,29 +8,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.outcome import Outcome
+from app.kinds.contract.kind import Outcome
 from app.kinds.contract.policy import Choice, Policy, Situation
-from app.kinds.iterative.heuristics import HEURISTICS, Heuristic
+from app.kinds.iterative.heuristics import HEURISTICS, Heuristic, HeuristicPolicy
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
-from app.kinds.iterative.policies.artifact import check, load
-from app.kinds.iterative.policies.guard import Verdict, decide
-from app.kinds.iterative.policies.heuristic import HeuristicPolicy
-from app.kinds.iterative.policies.planner import PlannerPolicy
+from app.kinds.iterative.moves import action_towards
+from app.kinds.iterative.observation import TERMS
+from app.kinds.iterative.policies.artifact import PlannerPolicy, Verdict, check, decide, load
 from app.kinds.iterative.projector import Projector
-from app.kinds.iterative.reward import TERMS
 from app.kinds.iterative.spec import Spec
-from app.kinds.iterative.step import action_towards
-from app.policies.artifact import Artifact
+from app.policies.artifact import Artifact, TablePolicy, cell
 from app.policies.network import NetworkPolicy
-from app.policies.table import TablePolicy, cell
 from workers.evaluation.arena import Bare, Move, Player
-from workers.evaluation.levels import TITLES, Level
 from workers.evaluation.problem import Axis, Encoder, HeatMapAxes, LevelOptimum, Tunable
-from workers.evaluation.wrappers.base import World
-from workers.kinds.iterative.evaluation.hindsight import hindsight
-from workers.kinds.iterative.evaluation.optimum import NoOptimum, Optimum, plan
-from workers.kinds.iterative.evaluation.outcomes import outcomes_of
+from workers.evaluation.statistics import TITLES, Level
+from workers.evaluation.wrappers import World
+from workers.kinds.iterative.evaluation.off_policy import outcomes_of
+from workers.kinds.iterative.evaluation.optimum import NoOptimum, Optimum, hindsight, plan
 from workers.kinds.iterative.evaluation.world import IterativeWorld
 
 MEMBERS = 4  # of the belief, which runs follow and policies hold: a step costs as much as it has

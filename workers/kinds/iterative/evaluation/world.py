@@ -8,21 +8,17 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Situation
 from app.kinds.iterative.heuristics import first_allocation
-from app.kinds.iterative.observation import View, view
-from app.kinds.iterative.preferences import Preferences, preferences_of
+from app.kinds.iterative.moves import step
+from app.kinds.iterative.observation import TERMS, Preferences, View, preferences_of, reward, terms, view
 from app.kinds.iterative.projector import Projector
-from app.kinds.iterative.reward import TERMS, reward, terms
 from app.kinds.iterative.spec import Disturbances
 from app.kinds.iterative.state import State, advance, begin, expect, pack
-from app.kinds.iterative.step import step
 from app.policies.base import RETURN_SCALE
-from workers.evaluation.world import Disturbed
-from workers.evaluation.wrappers.base import Conditions
-from workers.kinds.iterative.courses import Courses
-from workers.kinds.iterative.evaluation.outcomes import counted, outcomes_of
-from workers.kinds.iterative.simulator import restored
-from workers.kinds.iterative.truth import Truth as RunTruth
-from workers.kinds.iterative.truth import disturbed, undisturbed
+from workers.evaluation.problem import Disturbed
+from workers.evaluation.wrappers import Conditions
+from workers.kinds.iterative.evaluation.off_policy import counted, outcomes_of
+from workers.kinds.iterative.simulator import Courses, disturbed, restored, undisturbed
+from workers.kinds.iterative.simulator import Truth as RunTruth
 from workers.learning.simulator import Step
 
 Array = NDArray[np.float32]

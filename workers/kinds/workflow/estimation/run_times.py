@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.workflow.predictor import FAMILIES, Predictor
-from app.kinds.workflow.run_times import LAST, Finished
+from app.kinds.workflow.run_times import FAMILIES, LAST, Finished, Predictor
 from app.kinds.workflow.trace import Trace
 from workers.estimators.base import TooLittleData
 

@@ -1,31 +1,21 @@
-"""The best schedule of a few tasks whose future is known: a branch and bound over active schedules.
+"""Bounds: the exact optimum and references."""
 
-A schedule is *active* if no task can start earlier without another starting later. Where the objective never gets
-better by a task's ending later (it is *regular*), an active schedule is among the best (Baker 1974; Sprecher, Kolisch
-and Drexl 1995), and every active one comes out where tasks are placed one after another at the earliest time at which a
-node has room, in the order of their starts. So the search branches on which task starts next and on which node, never
-before the last one; equal starts come in one order only, and of empty nodes that are alike one is tried. A branch ends
-where a bound on what it may be worth is no better than the best that is known: every open task ends no sooner than it
-could in the present gaps.
-
-It is exact for
-
-- all six terms where tasks have no parents; the makespan and missed deadlines where they have, as the wait of a child
-  gets shorter by its parents' ending later;
-- idle time and cost where all nodes are kept: a rental that begins and ends may get cheaper by waiting;
-- users without limits, and at most ``MOST_TASKS`` tasks, as long as ``MOST_BRANCHES`` suffice.
-"""
+from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.workflow.layout import HOUR, Nodes
+from app.kinds.workflow.queue.state import HOUR, Nodes
 from app.kinds.workflow.spec import TERMS, Limits
 from app.kinds.workflow.trace import Trace
-from workers.kinds.workflow.evaluation.objective import Reference, durations, objective_return, reference, terms
-from workers.kinds.workflow.simulator.schedule import SHORTEST, Schedule
+from workers.evaluation.problem import LevelOptimum
+from workers.kinds.workflow.evaluation.episodes import Episode, Reference, durations, objective_return, reference, terms
+from workers.kinds.workflow.evaluation.schedulers import NO_LIMITS as SCHEDULERS_NO_LIMITS
+from workers.kinds.workflow.evaluation.schedulers import EpisodeScheduler, ReplayedSchedule
+from workers.kinds.workflow.evaluation.world import SchedulerPolicy
+from workers.kinds.workflow.simulator.request import SHORTEST, Schedule
 
 Floats = NDArray[np.float64]
 MOST_TASKS = 12
@@ -245,3 +235,93 @@ class _Search:
                 cost / self.measure.cost if self.measure.cost > 0 else 0.0,
             ]
         )
+
+
+# What the fixed episode could come to: the exact optimum of a few tasks, or the best plan that is found for more.
+
+
+TRIALS = 400
+PLACEMENTS = 200_000  # tasks that are placed in all trials, at most
+LOWEST = np.zeros(len(TERMS))  # no term is below 0
+
+
+class Found(NamedTuple):
+    """Order and nodes of a plan, and what it is worth."""
+
+    order: NDArray[np.integer]
+    node: NDArray[np.integer]
+    value: float
+
+
+def level_optimum(episode: Episode, limits: Limits, start: Schedule, seed: int) -> LevelOptimum:
+    """The best that can be had of an episode whose future is known.
+
+    Args:
+        episode: as it turns out.
+        limits: of users; with any, ``start`` is the best that is known.
+        start: the best schedule so far.
+        seed: of the search.
+    """
+    reason = why_not(episode.trace, episode.nodes, episode.weights, limits)
+    if reason is None:
+        best = solve(episode.trace, episode.nodes, episode.weights, start)
+        if best.exact:
+            policy = SchedulerPolicy(Fixed(best.schedule, remembered(best.schedule)))
+            return LevelOptimum(policy, exact=True, expected=best.value, error=0.0)
+        start, reason = best.schedule, f"given up after {best.branches} branches"
+    value = objective_return(episode.weights, terms(episode.trace, episode.nodes, start, episode.measure))
+    schedule = start if limits != SCHEDULERS_NO_LIMITS else _improved(episode, start, value, seed)
+    expected = objective_return(episode.weights, terms(episode.trace, episode.nodes, schedule, episode.measure))
+    reason_text = f"the best plan that was found; {-expected:.5f} more can't be ruled out: {reason}"
+    return LevelOptimum(
+        SchedulerPolicy(Fixed(schedule, remembered(schedule))), expected=expected, error=-expected, reason=reason_text
+    )
+
+
+def remembered(schedule: Schedule) -> ReplayedSchedule:
+    """A scheduler that replays order and nodes of a schedule."""
+    return ReplayedSchedule(np.lexsort((schedule.end, schedule.start)), schedule.node, schedule.start)
+
+
+class Fixed:
+    """A schedule of one episode to the second; of any other, as far as it goes."""
+
+    name = "plan"
+
+    def __init__(self, schedule: Schedule, otherwise: EpisodeScheduler) -> None:
+        self.schedule, self.otherwise = schedule, otherwise
+
+    def play(self, episode: Episode) -> Schedule:
+        """See ``EpisodeScheduler``."""
+        trace, schedule = episode.trace, self.schedule
+        if trace.tasks == len(schedule.start) and len(episode.nodes.speed) > schedule.node.max():
+            lengths = trace.runtime / episode.nodes.speed[schedule.node]
+            same = np.allclose(schedule.end - schedule.start, lengths, rtol=1e-9, atol=1e-6)
+            if same and (schedule.start >= trace.submit - 1e-6).all():
+                return schedule
+        return self.otherwise.play(episode)
+
+
+def _improved(episode: Episode, start: Schedule, value: float, seed: int) -> Schedule:
+    """Hill climbing: one task at a time to another place in the order, now and then to any node."""
+    random = np.random.default_rng([seed, 11])
+    count, nodes = episode.trace.tasks, len(episode.nodes.kind)
+    known = remembered(start)
+    found, best = Found(known.order, known.node, value), start
+    for _ in range(min(TRIALS, PLACEMENTS // max(count * nodes, 1))):
+        order, node = _moved(found, random, nodes)
+        schedule = ReplayedSchedule(order, node).play(episode)
+        worthy = objective_return(episode.weights, terms(episode.trace, episode.nodes, schedule, episode.measure))
+        if worthy > found.value:
+            found, best = Found(order, node, worthy), schedule
+    return best
+
+
+def _moved(found: Found, random: np.random.Generator, nodes: int) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+    count = len(found.order)
+    there, place = random.integers(count, size=2)
+    order = np.insert(np.delete(found.order, there), place, found.order[there])
+    node = found.node.copy()
+    if nodes > 1 and random.random() < 0.5:
+        node[found.order[there]] = -1
+    return order, node

@@ -1,33 +1,36 @@
-"""The evaluation's view of a workload of kind ``workflow``."""
+"""Problems of evaluations of kind `workflow`."""
+
+from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.outcome import Outcome
+from app.kinds.contract.kind import Outcome
 from app.kinds.contract.policy import Policy, Situation
-from app.kinds.workflow.layout import Layout
+from app.kinds.workflow.policies import PriorityPolicy, Scheduler, StrategyPolicy, check
+from app.kinds.workflow.policies import artifact as load
+from app.kinds.workflow.queue.state import Layout
 from app.kinds.workflow.scheduling.dispatch import MECHANISMS
 from app.kinds.workflow.scheduling.rules import RULES
-from app.kinds.workflow.spec import TERMS, Spec
+from app.kinds.workflow.spec import TERMS, Limits, Spec
 from app.kinds.workflow.trace import Trace
+from app.policies.base import IncompatibleArtifact
 from workers.evaluation.arena import Bare, Player
-from workers.evaluation.levels import Level
 from workers.evaluation.problem import Axis, Encoder, HeatMapAxes, LevelOptimum, Tunable
+from workers.evaluation.statistics import Level
 from workers.kinds.workflow.evaluation import episodes
-from workers.kinds.workflow.evaluation.lanes import window
-from workers.kinds.workflow.evaluation.memory import Memory
-from workers.kinds.workflow.evaluation.objective import reference
-from workers.kinds.workflow.evaluation.outcomes import OUTCOMES
-from workers.kinds.workflow.evaluation.pictures import picture
-from workers.kinds.workflow.evaluation.policies import Always, Hindsight, SchedulerPolicy
-from workers.kinds.workflow.evaluation.reference import level_optimum
+from workers.kinds.workflow.evaluation.episodes import Episode, reference
+from workers.kinds.workflow.evaluation.optimum import level_optimum
+from workers.kinds.workflow.evaluation.pictures import OUTCOMES, picture, window
 from workers.kinds.workflow.evaluation.schedulers import ORDERS, EpisodeScheduler, Ruled, placed, pooled, ruled
-from workers.kinds.workflow.evaluation.world import WorkflowWorld
-from workers.kinds.workflow.simulator.schedule import Schedule, figures
+from workers.kinds.workflow.evaluation.world import Always, Hindsight, Memory, SchedulerPolicy, WorkflowWorld
+from workers.kinds.workflow.simulator.batches import play_agent
+from workers.kinds.workflow.simulator.request import Schedule, figures
 
 TASKS = 256
 LOADS = tuple(np.linspace(-2, 0.5, 11).round(3).tolist())
@@ -105,8 +108,6 @@ class WorkflowProblem:
 
     def _policy(self, contender: bytes | Policy) -> Policy:
         if isinstance(contender, bytes):
-            from workers.kinds.workflow.evaluation.artifacts import scheduler_of
-
             return SchedulerPolicy(scheduler_of(contender, self.layout, pool=self.pool))
         return contender
 
@@ -215,3 +216,62 @@ def _leaning(trace: Trace, schedule: Schedule) -> float:
     from scipy import stats
 
     return float(stats.spearmanr(waits, area).statistic)
+
+
+# Artifacts as ways of scheduling.
+
+
+CONSERVATIVE = "conservative"
+
+
+@dataclass(frozen=True)
+class AgentScheduler:
+    """An agent that orders tasks on one pool.
+
+    Attributes:
+        name: what reports call it.
+        policy: the agent.
+    """
+
+    name: str
+    policy: Scheduler
+    mechanism: str
+    fill: str
+    limits: Limits
+
+    def play(self, episode: Episode) -> Schedule:
+        """When and where each task of an episode runs."""
+        trace, speed = episode.trace, float(episode.nodes.speed[0])
+        if speed != 1:
+            trace = trace.scaled(1 / speed)
+        how = MECHANISMS.index(self.mechanism), RULES.index(self.fill)
+        begun = play_agent(self.policy, trace, int(episode.nodes.processors[0]), *how, self.limits)
+        return Schedule(begun, begun + trace.runtime, np.zeros(trace.tasks, np.int64))
+
+
+def scheduler_of(data: bytes, layout: Layout, *, pool: bool) -> EpisodeScheduler:
+    """What an artifact does with a whole episode, beside the mechanism of the workload.
+
+    Args:
+        data: the artifact.
+        layout: of the workload.
+        pool: whether its tasks are batch jobs on one pool.
+
+    Raises:
+        IncompatibleArtifact: it was made for something else, or can't be played on this workload.
+    """
+    artifact, spec = load(data), layout.spec
+    check(artifact, layout)
+    if not pool or spec.backfilling == CONSERVATIVE or spec.backfill_order not in RULES:
+        raise IncompatibleArtifact(
+            "agents that order tasks are judged on batch jobs on one pool of processors, with none, rls or easy "
+            f"backfilling in the order of a rule; this workload has {spec.backfilling} backfilling in the order of "
+            f"{spec.backfill_order}" + ("" if pool else ", and several nodes or tasks with parents")
+        )
+    how = spec.backfilling, spec.backfill_order, spec.limits_per_user
+    policy = artifact.policy
+    if isinstance(policy, StrategyPolicy):
+        return Ruled(policy.name, *how)
+    if not isinstance(policy, PriorityPolicy):
+        raise IncompatibleArtifact(f"{policy.name} orders no tasks")
+    return AgentScheduler(policy.name, policy, *how)

@@ -8,16 +8,14 @@ from numpy.typing import NDArray
 
 from app.kinds.workflow.scheduling import planning
 from app.kinds.workflow.scheduling.dispatch import MECHANISMS
-from app.kinds.workflow.scheduling.placement import Plan, Rule
-from app.kinds.workflow.scheduling.ranks import first_ready
+from app.kinds.workflow.scheduling.placement import Plan, Rule, first_ready
 from app.kinds.workflow.scheduling.rules import RULES
 from app.kinds.workflow.spec import Limits
 from app.kinds.workflow.trace import Trace
 from workers.kinds.workflow.evaluation.episodes import Episode
-from workers.kinds.workflow.simulator import dag, planner
-from workers.kinds.workflow.simulator.conservative import play_conservative
-from workers.kinds.workflow.simulator.pool import opened, play_rules
-from workers.kinds.workflow.simulator.schedule import Schedule
+from workers.kinds.workflow.simulator import annealing, dag
+from workers.kinds.workflow.simulator.pool import opened, play_conservative, play_rules
+from workers.kinds.workflow.simulator.request import Schedule
 
 NO_LIMITS = Limits()
 FULL = ("fcfs", "sjf", "f1", "f4")  # rules that stand beside every mechanism
@@ -140,7 +138,7 @@ def in_order(episode: Episode, order: NDArray[np.integer], node: NDArray[np.inte
     given = planning.problem_of(episode.trace, episode.nodes, episode.trace.runtime)
     priority = np.empty(episode.trace.tasks)
     priority[order] = -np.arange(len(order), dtype=np.float64)
-    plan: Plan = planner.plan(given, _pinned(given, first_ready(given.graph, priority), node))
+    plan: Plan = annealing.plan(given, _pinned(given, first_ready(given.graph, priority), node))
     return Schedule(plan.start, plan.end, plan.node)
 
 

@@ -1,30 +1,107 @@
-"""The world of a ``workflow`` workload: a step is a whole sequence of tasks, played by one way of scheduling them.
+"""Worlds of kind `workflow`: episodes and what is kept of them."""
 
-What takes turns in it are *ways* (see ``ways``): the kind's strategies and mechanisms are numbered, and whatever else
-wants to schedule is given a number when it comes in. Disturbances are still asked task by task: what they say of step k
-befalls the task that is submitted k-th.
-"""
+from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from app.kinds.contract.policy import Situation
-from app.kinds.workflow.layout import Layout
+from app.kinds.contract.policy import Choice, Situation
+from app.kinds.workflow.queue.state import Layout
 from app.kinds.workflow.spec import TERMS
 from app.kinds.workflow.trace import Trace
-from workers.evaluation.world import Disturbed
+from workers.evaluation.problem import Disturbed
 from workers.kinds.workflow.evaluation import episodes
-from workers.kinds.workflow.evaluation.episodes import ENTRIES, Episode, TaskDisturbance
-from workers.kinds.workflow.evaluation.memory import Drawn, Memory, Turned
-from workers.kinds.workflow.evaluation.objective import objective_return, reference, terms
-from workers.kinds.workflow.evaluation.outcomes import OUTCOMES, counted
+from workers.kinds.workflow.evaluation.episodes import (
+    ENTRIES,
+    Episode,
+    TaskDisturbance,
+    disturbed_episode,
+    objective_return,
+    reference,
+    terms,
+)
+from workers.kinds.workflow.evaluation.pictures import OUTCOMES, counted
 from workers.kinds.workflow.evaluation.schedulers import EpisodeScheduler
-from workers.kinds.workflow.simulator.schedule import Schedule
+from workers.kinds.workflow.simulator.request import Schedule
 from workers.learning.simulator import Step
+
+# Cache of drawn episodes: all policies of an evaluation play the same ones.
+
+
+Floats = NDArray[np.float64]
+MOST_TASKS = 1_500_000  # that are kept in all; some 160 bytes each
+
+
+class Turned:
+    """Episodes under one set of disturbances.
+
+    Attributes:
+        truth: the episodes, [B].
+        earned: terms [6] and outcomes [6] of the numbered ways, by identity of the episode and number.
+    """
+
+    def __init__(self, known: Sequence[Episode], disturbance: Sequence[TaskDisturbance]) -> None:
+        self.truth = [disturbed_episode(one, what) for one, what in zip(known, disturbance, strict=True)]
+        self.earned: dict[tuple[int, int], tuple[Floats, Floats]] = {}
+
+
+class Drawn:
+    """Episodes as they are known beforehand.
+
+    Attributes:
+        known: [B].
+        observation: see ``episodes.described``, [B, 4].
+        after: the generator's state when they were drawn.
+    """
+
+    def __init__(self, known: Sequence[Episode], observation: NDArray[np.float32], after: Mapping[str, Any]) -> None:
+        self.known, self.observation, self.after = known, observation, after
+        self._turned: dict[bytes, Turned] = {}
+
+    def turned(self, disturbance: Sequence[TaskDisturbance]) -> Turned:
+        """How they turn out."""
+        key = b"".join(one.factor.tobytes() + np.float64(one.capacity).tobytes() for one in disturbance)
+        if key not in self._turned:
+            self._turned = {key: Turned(self.known, disturbance)}  # in one evaluation there is one luck for each
+        return self._turned[key]
+
+
+class Memory:
+    """The episodes that were asked for last, by what they are drawn from."""
+
+    def __init__(self, most: int = MOST_TASKS) -> None:
+        self.most = most
+        self._kept: OrderedDict[bytes, Drawn] = OrderedDict()
+
+    def get(self, key: bytes) -> Drawn | None:
+        """Those of ``key``, if they are kept still."""
+        if key in self._kept:
+            self._kept.move_to_end(key)
+        return self._kept.get(key)
+
+    def put(self, key: bytes, drawn: Drawn) -> None:
+        """Keep these, and of the others as many as there is room for."""
+        self._kept[key] = drawn
+        while len(self._kept) > 1 and sum(map(_size, self._kept.values())) > self.most:
+            self._kept.popitem(last=False)
+
+
+def _size(drawn: Drawn) -> int:
+    return sum(one.trace.tasks for one in {id(one): one for one in drawn.known}.values())
+
+
+# The world of a ``workflow`` workload: a step is a whole sequence of tasks, played by one way of scheduling them.
+#
+# What takes turns in it are *ways* (see ``ways``): the kind's strategies and mechanisms are numbered, and whatever else
+# wants to schedule is given a number when it comes in. Disturbances are still asked task by task: what they say of step
+# k befalls the task that is submitted k-th.
+
 
 JITTER = 0.1  # standard deviation of the log of what a seed makes of a gap between submissions
 FIXED_OF = 16  # draws of which the fixed episode is the busiest
@@ -261,3 +338,53 @@ class WorkflowWorld(Disturbed):
     def value(self, row: int, action: int) -> float:
         """The return of a way in an episode."""
         return objective_return(self.truth[row].weights, self.outcome(row, action))
+
+
+# Policies of a world in which an action is a way of scheduling.
+
+
+@dataclass(frozen=True)
+class Always:
+    """One of the numbered ways, always."""
+
+    number: int
+    name: str
+
+    def act(self, situation: Situation) -> Choice:
+        """See ``Policy``."""
+        return Choice(np.full(len(situation.view.mask), self.number))
+
+
+@dataclass
+class SchedulerPolicy:
+    """A way of its own, that takes part in a world once it has watched it."""
+
+    scheduler: EpisodeScheduler
+    _number: int | None = field(default=None, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The way's."""
+        return self.scheduler.name
+
+    def watch(self, world: WorkflowWorld) -> None:
+        """Take part in ``world``."""
+        self._number = world.add_scheduler(self.scheduler)
+
+    def act(self, situation: Situation) -> Choice:
+        """See ``Policy``."""
+        if self._number is None:
+            raise RuntimeError("watch() comes before act()")
+        return Choice(np.full(len(situation.view.mask), self._number))
+
+
+class Hindsight:
+    """The numbered way that will turn out best in each episode; it is told everything that is to come."""
+
+    name = "hindsight"
+
+    def act(self, situation: Situation) -> Choice:
+        """See ``Policy``; ``values`` are the returns that there will be."""
+        world, shape = situation.state, situation.view.mask.shape
+        values: NDArray[np.float64] = np.array([[world.value(b, n) for n in range(shape[1])] for b in range(shape[0])])
+        return Choice(values.argmax(axis=1), values)

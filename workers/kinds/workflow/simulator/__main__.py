@@ -10,10 +10,9 @@ from argparse import Namespace
 from types import ModuleType
 
 from app.kinds.contract.inputs import InvalidInput
-from app.kinds.workflow.formats.source import pieces
-from workers.kinds.workflow.simulator import batches, graphs
-from workers.kinds.workflow.simulator.output import summary_json, text
-from workers.kinds.workflow.simulator.request import SimulatedSequence, parse_arguments
+from app.kinds.workflow.formats.reading import pieces
+from workers.kinds.workflow.simulator import batches, dag
+from workers.kinds.workflow.simulator.request import SimulatedSequence, parse_arguments, summary_json, text
 
 DONE, REFUSED, INTERRUPTED = 0, 1, 130
 
@@ -26,7 +25,7 @@ def player(options: Namespace) -> ModuleType:
         InvalidInput: it is gzip, and broken.
     """
     start = next(iter(pieces(options.trace)), b"")
-    return graphs if start.lstrip().startswith(b"{") else batches
+    return dag if start.lstrip().startswith(b"{") else batches
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -57,8 +56,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _draw(options: Namespace, rows: list[SimulatedSequence]) -> None:
     from workers.evaluation.report.plot import save
-    from workers.kinds.workflow.evaluation.lanes import window
-    from workers.kinds.workflow.evaluation.pictures import picture
+    from workers.kinds.workflow.evaluation.pictures import picture, window
 
     several = len({row.first for row in rows}) > 1
     names = [f"{row.strategy} {row.first}:{row.trace.tasks}" if several else row.strategy for row in rows]

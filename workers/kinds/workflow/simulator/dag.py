@@ -1,19 +1,23 @@
-"""Workflows on heterogeneous nodes, event by event: plans are followed, or tasks dispatched as they get ready.
+"""The simulator of workflow DAGs."""
 
-Nodes that are not kept are ordered when they are needed, take tasks their start-up time later, and are released when
-they stand idle at the end of a billed period. Run times may differ from what was expected, and nodes may break down:
-their tasks are lost and run again. Data wait for nobody: many may travel at a time, each at the pace of its nodes.
-"""
+from __future__ import annotations
 
+from argparse import Namespace
+from collections.abc import Callable
 from heapq import heappop, heappush
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.workflow.layout import Nodes
+from app.kinds.workflow.formats.reading import Reading, nodes_written
+from app.kinds.workflow.formats.wfformat import read_wfformat
+from app.kinds.workflow.queue.state import Nodes, nodes_of
 from app.kinds.workflow.scheduling import placement
 from app.kinds.workflow.scheduling.placement import (
     Fleet,
+    Floats,
+    Graph,
     Plan,
     Rule,
     Work,
@@ -25,38 +29,38 @@ from app.kinds.workflow.scheduling.placement import (
     opened,
 )
 from app.kinds.workflow.scheduling.planning import STRATEGIES, Problem, problem_of
-from app.kinds.workflow.scheduling.ranks import Floats, Graph
 from app.kinds.workflow.trace import Trace
-from workers.kinds.workflow.simulator.compiling import compilable, kernel
-from workers.kinds.workflow.simulator.planner import plan
-from workers.kinds.workflow.simulator.schedule import Rentals, Schedule
+from workers.kinds.workflow.simulator.annealing import SHORT, SearchObjective, agent, candidates, plan
+from workers.kinds.workflow.simulator.request import Rentals, Schedule, SimulatedSequence, figures, strategies, watched
 from workers.kinds.workflow.simulator.world import (
-    BREAK,
-    DONE,
-    END,
-    NONE,
-    OFF,
-    ON,
-    ORDER,
-    READY,
-    RELEASE,
-    RUNNING,
-    UP,
-    WAITING,
-    WAKE,
-    Breakdowns,
-    Event,
-    Queues,
-    Rental,
-    World,
-    begun,
-    broken,
-    idle,
-    launch,
-    leave,
-    order,
-    release,
-)  # fmt: skip
+    BREAK,  # fmt: skip
+    DONE,  # fmt: skip
+    END,  # fmt: skip
+    NONE,  # fmt: skip
+    OFF,  # fmt: skip
+    ON,  # fmt: skip
+    ORDER,  # fmt: skip
+    READY,  # fmt: skip
+    RELEASE,  # fmt: skip
+    RUNNING,  # fmt: skip
+    UP,  # fmt: skip
+    WAITING,  # fmt: skip
+    WAKE,  # fmt: skip
+    Breakdowns,  # fmt: skip
+    Event,  # fmt: skip
+    Queues,  # fmt: skip
+    Rental,  # fmt: skip
+    World,  # fmt: skip
+    begun,  # fmt: skip
+    broken,  # fmt: skip
+    compilable,
+    idle,  # fmt: skip
+    kernel,
+    launch,  # fmt: skip
+    leave,  # fmt: skip
+    order,  # fmt: skip
+    release,  # fmt: skip
+)
 
 OVERRUN = 0.1  # a task that runs longer than expected is expected to go on for this share of its run so far
 
@@ -336,3 +340,127 @@ def simulated(trace: Trace, nodes: Nodes, strategy: str, breakdowns: Breakdowns 
     rule = STRATEGIES[strategy](given)
     queues = queues_of(plan(given, rule), len(nodes.kind), given.graph)
     return _schedule(given, trace, nodes, rule, queues, breakdowns)
+
+
+# Node failures, for any simulation that takes breakdowns.
+
+
+Simulation = Callable[[Trace, Nodes, Breakdowns], Schedule]
+
+
+class Failures(NamedTuple):
+    """Every node breaks down after an exponential time, again and again.
+
+    Attributes:
+        mean_seconds: between a repair and the next breakdown.
+        repair_seconds: that a node stands still.
+        horizon_seconds: after which no node breaks down: tasks longer than a node's life would else never end.
+    """
+
+    mean_seconds: float
+    repair_seconds: float
+    horizon_seconds: float
+
+    def drawn(self, nodes: int, random: np.random.Generator) -> Breakdowns:
+        """The breakdowns of so many nodes."""
+        broken: list[tuple[int, float]] = []
+        for node in range(nodes):
+            at = random.exponential(self.mean_seconds)
+            while at < self.horizon_seconds:
+                broken.append((node, at))
+                at += self.repair_seconds + random.exponential(self.mean_seconds)
+        at_times = np.array([at for _, at in broken], np.float64)
+        which = np.array([node for node, _ in broken], np.int64)
+        return Breakdowns(which, at_times, at_times + self.repair_seconds)
+
+    def play(self, simulation: Simulation, trace: Trace, nodes: Nodes, random: np.random.Generator) -> Schedule:
+        """``simulation`` of ``trace`` on ``nodes`` that break down."""
+        return simulation(trace, nodes, self.drawn(len(nodes.kind), random))
+
+
+# A workflow by any strategy, published or the agent: planned with estimates, then played with the true run times.
+
+
+AGENT = "agent"
+NAMES = (*STRATEGIES, AGENT)
+
+
+def agent_plan(
+    trace: Trace, nodes: Nodes, objective: SearchObjective = SHORT, attempts: int | None = None, seed: int = 0
+) -> Plan:
+    """The agent's plan for ``objective``, made with estimates.
+
+    Where money counts, every rule's plan is played beside the searched one before one is taken, since what idle nodes
+    cost shows in the simulator alone.
+    """
+    given = problem_of(trace, nodes)
+    found = agent(given, np.random.default_rng(seed), objective, attempts)
+    if objective.cost_weight == 0:
+        return found
+    expected = trace._replace(runtime=trace.expected)
+
+    def plan_cost(made: Plan) -> float:
+        figure = figures(expected, nodes, followed(expected, nodes, made))
+        return max(objective.time_weight * figure.makespan, objective.cost_weight * figure.cost)
+
+    return min([found, *(plan(given, rule) for rule in candidates(given, objective))], key=plan_cost)
+
+
+def scheduled(
+    trace: Trace,
+    nodes: Nodes,
+    strategy: str,
+    *,
+    online: bool = False,
+    breakdowns: Breakdowns = NONE,
+    objective: SearchObjective = SHORT,
+    attempts: int | None = None,
+    seed: int = 0,
+) -> Schedule:
+    """What becomes of ``trace`` by ``strategy``, one of ``NAMES``; ``online``, tasks get nodes when they are ready.
+
+    ``objective``, ``attempts`` and ``seed`` are the agent's, which always plans.
+
+    Raises:
+        ValueError: an unknown strategy, the agent online, a task that fits no node, or tasks in a circle.
+    """
+    if strategy not in NAMES:
+        raise ValueError(f"strategy must be one of {', '.join(NAMES)}: {strategy!r}")
+    if online and strategy == AGENT:
+        raise ValueError("the agent plans whole workflows: leave online out, or name another strategy")
+    if online:
+        return dispatched(trace, nodes, strategy, breakdowns)
+    if strategy == AGENT:
+        return followed(trace, nodes, agent_plan(trace, nodes, objective, attempts, seed), breakdowns)
+    return simulated(trace, nodes, strategy, breakdowns)
+
+
+# ``steward simulate`` on workflows: planned or dispatched on several nodes.
+
+
+def read(arguments: Namespace) -> Reading:
+    """The workflow; see ``read_wfformat`` for what it raises."""
+    return read_wfformat(arguments.trace)
+
+
+def played_graphs(arguments: Namespace, reading: Reading) -> list[SimulatedSequence]:
+    """Every strategy on the whole workflow.
+
+    Raises:
+        ValueError: what is asked does not fit a workflow; the option is named.
+    """
+    for option in ("sequences", "order", "agent"):
+        if getattr(arguments, option) is not None:
+            raise ValueError(f"--{option} is for batch logs; this is a workflow")
+    if arguments.backfilling != "none":
+        raise ValueError("--backfilling is for batch logs; this is a workflow")
+    if arguments.nodes is None:
+        raise ValueError("--nodes: say what the workflow runs on, as in 4x16@1.0")
+    types = nodes_written(arguments.nodes, arguments.bandwidth, arguments.startup, arguments.billing, arguments.rented)
+    nodes, trace, found = nodes_of(types), reading.trace, []
+    if arguments.exact_runtimes:
+        trace = trace._replace(estimate=trace.runtime)
+    for name in watched(strategies(arguments.strategy, "heft", NAMES)):
+        schedule = scheduled(trace, nodes, name, online=arguments.online, seed=arguments.seed)
+        found.append(SimulatedSequence(name, 0, trace, nodes, schedule, figures(trace, nodes, schedule)))
+    return found

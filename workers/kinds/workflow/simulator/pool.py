@@ -1,12 +1,6 @@
-"""Batch jobs on one pool of processors, event by event.
+"""The simulator of batch queues."""
 
-Submissions and ends are taken one at a time, and a decision follows each. Of events at the same second, submissions
-come first, in the order of the trace, then ends, in the order of the starts: so do pyss (in predictsim; Gaussier et al.
-2015) and RLScheduler's simulator (Zhang et al. 2020), whose schedules are reproduced. As in pyss, EASY counts the
-processors of a job that ends as expected as free from the first event of that second on.
-
-``play_rules`` plays rules to the end, ``play_priority`` tuned priorities.
-"""
+from __future__ import annotations
 
 from typing import NamedTuple
 
@@ -15,18 +9,30 @@ from numpy.typing import NDArray
 
 from app.kinds.workflow import run_times
 from app.kinds.workflow.run_times import INPUTS, SHORTEST, Regression
-from app.kinds.workflow.scheduling import dispatch, priority, rules
-from app.kinds.workflow.scheduling.dispatch import EASY, NONE, UNLIMITED, Head, Indices, Pool, Tasks, decide
+from app.kinds.workflow.scheduling import dispatch, planning, rules
+from app.kinds.workflow.scheduling import dispatch as reservations
+from app.kinds.workflow.scheduling.dispatch import (
+    EASY,
+    NONE,
+    UNLIMITED,
+    Head,
+    Indices,
+    Pool,
+    Tasks,
+    decide,
+    empty_profile,
+    reserve,
+)
 from app.kinds.workflow.scheduling.rules import FCFS, SAF, scores
 from app.kinds.workflow.scheduling.situation import OVERRUN
 from app.kinds.workflow.spec import Limits
 from app.kinds.workflow.trace import Seconds, Trace
 from workers.kinds.compiling import borrowed
-from workers.kinds.workflow.simulator.compiling import compilable, compiled_as, kernel
+from workers.kinds.workflow.simulator.world import compilable, compiled_as, kernel
 
 compilable(dispatch.earliest, dispatch.in_line, dispatch.overtake, dispatch.decide)
 compilable(rules.formula, rules.scores)
-compilable(run_times.describe, run_times.learn, run_times.remember, priority.scores, priority.overtaking)
+compilable(run_times.describe, run_times.learn, run_times.remember, planning.scores, planning.overtaking)
 
 
 @compiled_as(dispatch.by_end)
@@ -300,12 +306,12 @@ def play_priority(play: Play, mechanism: int, weights: Seconds, machine: int) ->
     while next_event(held, mechanism):
         if counts[QUEUED] > 0 and not is_futile(held, mechanism, SAF):
             line = held.queue[: counts[QUEUED]]
-            length, need = predicted(held, weights[priority.PREDICTION]), tasks.processors[line]
-            first = priority.scores(weights, held.clock[NOW], tasks.submit[line], length, need, machine)
+            length, need = predicted(held, weights[planning.PREDICTION]), tasks.processors[line]
+            first = planning.scores(weights, held.clock[NOW], tasks.submit[line], length, need, machine)
             order = line[np.argsort(first, kind="mergesort")]
             fill = order
             if mechanism != NONE:
-                fill = line[np.argsort(priority.overtaking(weights, length, need), kind="mergesort")]
+                fill = line[np.argsort(planning.overtaking(weights, length, need), kind="mergesort")]
             settle(held, mechanism, order, fill)
 
 
@@ -400,3 +406,65 @@ def _check(trace: Trace, processors: int) -> None:
     unknown = np.flatnonzero(~(trace.runtime >= 0))
     if len(unknown):
         raise ValueError(f"task {trace.names[unknown[0]]} has no run time, so it cannot be played")
+
+
+# Batch jobs on one pool with conservative backfilling, event by event.
+#
+# Beside submissions and ends, reservations that fall due are events.
+
+
+compilable(reservations.empty_profile, reservations.begin, reservations.point, reservations.hold, reservations.place)
+compilable(reservations.keep, reservations.reserve)
+
+
+@kernel
+def play_conservative(play: Play, rule: int, promised: Seconds) -> None:
+    """Play to the end; ``rule`` orders those that may move forward.
+
+    ``promised`` receives the start that each job was reserved when it was submitted, seconds, [L].
+    """
+    held = without_reference_counts(play)
+    reserved = np.full(len(held.runtime), np.inf)
+    profile = empty_profile(len(held.runtime), len(held.pool.ends))
+    while True:
+        due, arrived, alive = _due(held, reserved), held.counts[ARRIVING], held.counts[ALIVE]
+        if due < _next(held):
+            held.clock[NOW] = due
+        elif not next_event(held, EASY):
+            return
+        if held.counts[OVERRUNS]:
+            correct(held)
+        if held.counts[QUEUED] > 0:
+            held.counts[DECISIONS] += 1
+            order = ordered(held, rule)
+            starts = reserve(
+                held.clock[NOW],
+                order,
+                held.counts[ALIVE] < alive,
+                held.tasks,
+                held.pool,
+                reserved,
+                profile,
+                held.chosen,
+            )
+            promised[arrived : held.counts[ARRIVING]] = reserved[arrived : held.counts[ARRIVING]]
+            enter(held, held.chosen[:starts])
+            close_up(held)
+
+
+@kernel
+def _next(play: Play) -> float:
+    """When the next submission or end is, seconds."""
+    arriving, alive = play.counts[ARRIVING], play.counts[ALIVE]
+    arrival = play.tasks.submit[arriving] if arriving < len(play.runtime) else np.inf
+    end = play.finish[alive - 1] if alive > 0 else np.inf
+    return min(arrival, end)
+
+
+@kernel
+def _due(play: Play, reserved: Seconds) -> float:
+    """When the next reservation falls due, seconds."""
+    due = np.inf
+    for task in play.queue[: play.counts[QUEUED]]:
+        due = min(due, reserved[task])
+    return due

@@ -1,14 +1,157 @@
-"""What ``steward simulate`` is asked, and what it answers with."""
+"""`steward simulate`: request, progress, schedules and output."""
+
+from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
-from app.kinds.workflow.layout import Nodes
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import track
+
+from app.kinds.workflow.formats.reading import Reading
+from app.kinds.workflow.queue.state import Nodes
 from app.kinds.workflow.scheduling.dispatch import MECHANISMS
-from app.kinds.workflow.trace import Trace
-from workers.kinds.workflow.simulator.schedule import Figures, Schedule
+from app.kinds.workflow.trace import Seconds, Trace
+
+# What a simulator answers: when and where each task ran, and what that was worth.
+
+
+SHORTEST = 10.0  # seconds: what runs shorter counts as that long in a bounded slowdown
+
+
+class Rentals(NamedTuple):
+    """R times that a node was rented; a node may be rented again after its release.
+
+    Attributes:
+        node: index into the nodes, [R].
+        ordered: when billing began, seconds, [R]; the node was ready its start-up time later.
+        released: when billing ended, seconds, [R].
+    """
+
+    node: NDArray[np.int64]
+    ordered: Seconds
+    released: Seconds
+
+
+class Schedule(NamedTuple):
+    """Where each of N tasks ran, and when.
+
+    Attributes:
+        start: seconds after the trace's origin, [N].
+        end: seconds after the trace's origin, [N].
+        node: index into the nodes, [N].
+        rentals: of nodes that are not kept; none: each node once, from its start-up before its first task to the end
+            of its last.
+    """
+
+    start: Seconds
+    end: Seconds
+    node: NDArray[np.int64]
+    rentals: Rentals | None = None
+
+
+class Figures(NamedTuple):
+    """What a schedule was worth.
+
+    Attributes:
+        slowdown: mean bounded slowdown.
+        wait: mean seconds between being ready and starting.
+        makespan: seconds between the first submission and the last end.
+        misses: share of the tasks with a deadline that ended after it; 0 where none has one.
+        utilisation: share of the rented processor time in which a task ran.
+        cost: rented node time, in whole multiples of the billing time, times price.
+    """
+
+    slowdown: float
+    wait: float
+    makespan: float
+    misses: float
+    utilisation: float
+    cost: float
+
+
+def ready(trace: Trace, schedule: Schedule) -> Seconds:
+    """When each task could have started: submitted, and its parents ended; seconds, [N]."""
+    at = trace.submit.astype(np.float64)
+    children = np.repeat(np.arange(trace.tasks), np.diff(trace.parent_start))
+    np.maximum.at(at, children, schedule.end[trace.parents])
+    return at
+
+
+def slowdowns(trace: Trace, schedule: Schedule) -> Seconds:
+    """Bounded slowdown of each task, [N]: max(1, (wait + run) / max(run, 10 s)) (Feitelson 1997)."""
+    run = schedule.end - schedule.start
+    return np.maximum(1.0, (schedule.end - ready(trace, schedule)) / np.maximum(run, SHORTEST))
+
+
+def rented(trace: Trace, nodes: Nodes, schedule: Schedule) -> Rentals:
+    """All rentals of a schedule: kept nodes from the first submission to the last end, the others as they were."""
+    first, last = trace.submit.min(), schedule.end.max()
+    kept = np.flatnonzero(nodes.kept)
+    others = schedule.rentals or _once(nodes, schedule)
+    return Rentals(
+        np.concatenate((kept, others.node)),
+        np.concatenate((np.full(len(kept), first), others.ordered)),
+        np.concatenate((np.full(len(kept), last), others.released)),
+    )
+
+
+def _once(nodes: Nodes, schedule: Schedule) -> Rentals:
+    """Each used node that is not kept, from its start-up before its first task to the end of its last."""
+    begun = np.full(len(nodes.kind), np.inf)
+    ended = np.full(len(nodes.kind), -np.inf)
+    np.minimum.at(begun, schedule.node, schedule.start)
+    np.maximum.at(ended, schedule.node, schedule.end)
+    used = np.flatnonzero(np.isfinite(begun) & ~nodes.kept)
+    return Rentals(used, begun[used] - nodes.startup[used], ended[used])
+
+
+def figures(trace: Trace, nodes: Nodes, schedule: Schedule) -> Figures:
+    """What ``schedule`` was worth.
+
+    Raises:
+        ValueError: there is no task, or one was never played to its end.
+    """
+    if trace.tasks == 0:
+        raise ValueError("a schedule of no tasks has no figures")
+    if not np.isfinite(schedule.end).all():
+        missing = int(np.flatnonzero(~np.isfinite(schedule.end))[0])
+        raise ValueError(f"task {trace.names[missing]} has not ended: only whole schedules have figures")
+    rentals = rented(trace, nodes, schedule)
+    held = rentals.released - rentals.ordered
+    billed = np.ceil(held / nodes.billing[rentals.node] - 1e-9) * nodes.billing[rentals.node]
+    work = ((schedule.end - schedule.start) * trace.processors).sum()
+    due = np.isfinite(trace.deadline)
+    return Figures(
+        slowdown=float(slowdowns(trace, schedule).mean()),
+        wait=float((schedule.start - ready(trace, schedule)).mean()),
+        makespan=float(schedule.end.max() - trace.submit.min()),
+        misses=float((schedule.end > trace.deadline)[due].mean()) if due.any() else 0.0,
+        utilisation=float(work / max((held * nodes.processors[rentals.node]).sum(), 1e-9)),
+        cost=float((billed * nodes.price[rentals.node]).sum()),
+    )
+
+
+# How far a simulation is, on the terminal of whoever waits for it.
+
+
+Item = TypeVar("Item")
+
+
+def watched(items: Sequence[Item]) -> Iterable[Item]:
+    """The items, with a bar on standard error that goes when they are done; none where that is no terminal."""
+    console = Console(stderr=True)
+    hidden = not console.is_terminal or len(items) < 2
+    return track(items, "simulate", console=console, transient=True, disable=hidden)
+
+
+# What ``steward simulate`` is asked, and what it answers with.
+
 
 AGENT = "agent"
 
@@ -84,3 +227,88 @@ def sequences(given: str | None, jobs: int) -> list[tuple[int, int]]:
             raise ValueError(f"--sequences: {part} reaches beyond the trace, which has {jobs} jobs")
         found.append((int(first), int(count)))
     return found
+
+
+# What ``steward simulate`` prints: figures per sequence, means, and strategies compared paired.
+
+
+Json = dict[str, Any]
+FIELDS = Figures._fields
+HEADS = ("slowdown", "wait s", "makespan s", "missed", "utilised", "cost")
+FORMS = ("{:,.2f}", "{:,.0f}", "{:,.0f}", "{:.1%}", "{:.1%}", "{:,.2f}")
+
+
+def summary_json(arguments: Namespace, reading: Reading, rows: Sequence[SimulatedSequence]) -> Json:
+    """Everything, as JSON; units as of ``Figures``."""
+    names = list(dict.fromkeys(row.strategy for row in rows))
+    nodes = rows[0].nodes
+    return {
+        "trace": str(arguments.trace),
+        "tasks": reading.trace.tasks,
+        "nodes": len(nodes.processors),
+        "processors": int(nodes.processors.sum()),
+        "backfilling": arguments.backfilling,
+        "order": arguments.order,
+        "exact_runtimes": arguments.exact_runtimes,
+        "strategies": [_strategy(name, names[0], rows) for name in names],
+        "warnings": [f"{issue.pointer}: {issue.message}" for issue in reading.warnings],
+        "lacks": list(reading.lacks),
+    }
+
+
+def _strategy(name: str, first: str, rows: Sequence[SimulatedSequence]) -> Json:
+    own = [row for row in rows if row.strategy == name]
+    others = [row for row in rows if row.strategy == first]
+    means = {field: float(np.mean([getattr(row.figures, field) for row in own])) for field in FIELDS}
+    said: Json = {"strategy": name, "sequences": [_sequence(row) for row in own], "mean": means}
+    if name != first:
+        said["against_first"] = _paired(
+            [a.figures.slowdown - b.figures.slowdown for a, b in zip(own, others, strict=True)]
+        )
+    return said
+
+
+def _sequence(row: SimulatedSequence) -> Json:
+    return {"first": row.first, "tasks": row.trace.tasks, **row.figures._asdict()}
+
+
+def _paired(differences: Sequence[float]) -> Json:
+    """Mean difference of slowdowns on the same sequences; its standard error needs two of them."""
+    count = len(differences)
+    error = float(np.std(differences, ddof=1) / np.sqrt(count)) if count > 1 else None
+    better = sum(value < 0 for value in differences)
+    return {"slowdown": float(np.mean(differences)), "standard_error": error, "better_in": better, "of": count}
+
+
+def text(said: Json) -> str:
+    """The same as a table, with warnings above it."""
+    several = any(len(each["sequences"]) > 1 for each in said["strategies"])
+    lines = [*(f"warning: {warning}" for warning in said["warnings"]), *(f"note: {lack}" for lack in said["lacks"])]
+    lines.append(f"{said['tasks']:,} tasks, {said['nodes']} node(s), {said['processors']:,} processors")
+    rows: list[Sequence[str]] = [("strategy", "tasks", *HEADS)]
+    for each in said["strategies"]:
+        for part in each["sequences"]:
+            name = f"{each['strategy']} {part['first']}:{part['tasks']}" if several else each["strategy"]
+            rows.append((name, f"{part['tasks']:,}", *_formed(part)))
+    if several:
+        rows += [(f"{each['strategy']} mean", "", *_formed(each["mean"])) for each in said["strategies"]]
+    lines += _aligned(rows)
+    lines += [_compared(each, said["strategies"][0]["strategy"]) for each in said["strategies"][1:]]
+    return "\n".join(lines)
+
+
+def _formed(values: Json) -> list[str]:
+    return [form.format(values[field]) for field, form in zip(FIELDS, FORMS, strict=True)]
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows with columns as wide as what is in them: names at the left, figures at the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
+
+
+def _compared(each: Json, first: str) -> str:
+    pair = each["against_first"]
+    error = "" if pair["standard_error"] is None else f" ± {pair['standard_error']:.2f} (standard error)"
+    difference = f"{each['strategy']} − {first}: slowdown {pair['slowdown']:+.2f}{error}"
+    return f"{difference}, lower in {pair['better_in']} of {pair['of']}"

@@ -1,14 +1,50 @@
-"""A simulated workflow at a moment: its tasks, its nodes, what is known to come, and what happens to nodes."""
+"""Compiled loops over the kind's own functions."""
 
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
 from heapq import heappush
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from numba.extending import overload, register_jitable
 from numpy.typing import NDArray
 
-from app.kinds.workflow.scheduling.placement import Fleet, Work
-from app.kinds.workflow.scheduling.ranks import Floats, Graph, Indices
-from workers.kinds.workflow.simulator.compiling import compilable
+import app.kinds.workflow
+from app.kinds.workflow.scheduling.placement import Fleet, Floats, Graph, Indices, Work
+from workers.kinds.compiling import Compiler, Function
+
+# Compiled loops over the kind's own functions.
+
+
+OWN = Path(__file__).parent
+kernel = Compiler(OWN, Path(app.kinds.workflow.__file__).parent, OWN).kernel
+
+
+def compilable(*functions: Callable[..., object]) -> None:
+    """Let kernels call plain functions of the kind."""
+    for function in functions:
+        register_jitable(function)
+
+
+def compiled_as(plain: Callable[..., object]) -> Callable[[Function], Function]:
+    """Let kernels call the decorated function where the kind's code calls ``plain``."""
+
+    def decorate(function: Function) -> Function:
+        def typed(*_: object) -> Function:
+            return function
+
+        vars(typed)["__signature__"] = inspect.signature(function)
+        overload(plain)(typed)
+        return function
+
+    return decorate
+
+
+# A simulated workflow at a moment: its tasks, its nodes, what is known to come, and what happens to nodes.
+
 
 END, UP, ORDER, WAKE, BREAK, RELEASE = 0, 1, 2, 3, 4, 5  # releases come after the decision of their time
 WAITING, READY, RUNNING, DONE = 0, 1, 2, 3

@@ -1,14 +1,56 @@
-"""Sequences to learn from and to be judged on: pieces of traces, and traces that are made from them."""
+"""What a workload pays for beyond slowdown: its whole objective, on the machine that jobs run on."""
+
+from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
 
-from app.kinds.workflow.policies.artifact import Scheduler
+from app.kinds.workflow.policies import Scheduler
+from app.kinds.workflow.queue.state import Layout, Nodes, nodes_of
+from app.kinds.workflow.spec import NodeType, Objective, Spec
 from app.kinds.workflow.trace import Seconds, Trace, independent
-from workers.kinds.workflow.simulator.agents import play_agent
-from workers.kinds.workflow.simulator.schedule import SHORTEST
-from workers.kinds.workflow.training.objective import ObjectiveWeights, charged
+from workers.kinds.workflow.evaluation.episodes import reference, terms
+from workers.kinds.workflow.simulator.batches import play_agent
+from workers.kinds.workflow.simulator.request import SHORTEST, Schedule
+
+# What a workload pays for beyond slowdown: its whole objective, on the machine that jobs run on.
+
+
+class ObjectiveWeights(NamedTuple):
+    """Weights of the objective's terms, in the order of ``spec.TERMS`` [6], and the machine as the only node."""
+
+    weights: Seconds
+    nodes: Nodes
+
+
+def largest(spec: Spec) -> NodeType:
+    """The type of node that jobs run on."""
+    return max(spec.nodes, key=lambda node: node.processors)
+
+
+def machine_of(spec: Spec) -> Nodes:
+    """The largest node, which always runs; trainings and verdicts take run times as they were recorded."""
+    nodes = nodes_of((largest(spec).model_copy(update={"minimum": 1, "maximum": 1}),))
+    return nodes._replace(speed=np.ones(1))
+
+
+def objective_weights(spec: Spec) -> ObjectiveWeights | None:
+    """A workload's weights; None where it is mean bounded slowdown alone, the default."""
+    return None if spec.weights == Objective() else ObjectiveWeights(Layout(spec).weights, machine_of(spec))
+
+
+def charged(objective: ObjectiveWeights, trace: Trace, begun: Seconds) -> float:
+    """The weighted terms of jobs that began at these seconds [N]; as good as can be is the sum of the weights.
+
+    So it is above 0, and two schedules may be compared by their ratio.
+    """
+    schedule = Schedule(begun, begun + trace.runtime, np.zeros(trace.tasks, np.int64))
+    return float(objective.weights @ (1.0 + terms(trace, objective.nodes, schedule, reference(trace, objective.nodes))))
+
+
+# Sequences to learn from and to be judged on: pieces of traces, and traces that are made from them.
+
 
 GAPS = (60, 200)  # submissions that stay together when arrivals are drawn again
 JITTER = 0.15  # of the log run time, so that no task is met twice

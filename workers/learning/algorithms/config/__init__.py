@@ -4,10 +4,23 @@ from typing import TypeAlias, TypeVar
 
 import msgspec
 
-from workers.learning.algorithms.config import policy, value
-from workers.learning.algorithms.config.policy import ActorCritic, Cloning, Entropy
-from workers.learning.algorithms.config.shared import DeviceConfig, Exploration, Network, Optimiser, Scorer
-from workers.learning.algorithms.config.value import DQN, SERVED, Imitation, Memory, QTable
+from workers.learning.algorithms.config import policy
+from workers.learning.algorithms.config import policy as value
+from workers.learning.algorithms.config.policy import (
+    DQN,
+    SERVED,
+    ActorCritic,
+    Cloning,
+    DeviceConfig,
+    Entropy,
+    Exploration,
+    Imitation,
+    Memory,
+    Network,
+    Optimiser,
+    QTable,
+    Scorer,
+)
 
 AnyConfig = TypeVar("AnyConfig", bound=msgspec.Struct)
 AnyActor = TypeVar("AnyActor", bound=ActorCritic)
@@ -20,7 +33,7 @@ SLOW = 0.005  # the rate of a table
 Config: TypeAlias = msgspec.Struct
 """Any algorithm's, from outside too."""
 BuiltIn = DQN | QTable | ActorCritic
-NAMED: dict[str, BuiltIn] = {**value.NAMED, **policy.NAMED}
+NAMED: dict[str, BuiltIn] = {**value.VALUE_NAMED, **policy.NAMED}
 """The project's own algorithms, by the name that requests use."""
 
 

@@ -1,18 +1,85 @@
-"""The actor-critic family as data: A2C, A3C, PPO and V-trace are switches of one agent."""
+"""What the configs of all algorithms share: ranges, network, exploration, optimiser, and where it runs."""
+
+from __future__ import annotations
 
 from typing import Annotated, Literal
 
 import msgspec
 
-from workers.learning.algorithms.config.shared import (
-    Count,
-    DeviceConfig,
-    Network,
-    NonNegative,
-    Optimiser,
-    Positive,
-    Share,
-)
+# What the configs of all algorithms share: ranges, network, exploration, optimiser, and where it runs.
+
+
+Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
+Positive = Annotated[float, msgspec.Meta(gt=0.0)]
+NonNegative = Annotated[float, msgspec.Meta(ge=0.0)]
+Count = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class Scorer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One network for every candidate of a set of any size, and in any order: observations [K, F] → K scores.
+
+    `layers` are gone through by each candidate alone; then it sees the `context` of all legal ones: none, their mean
+    (Zaheer et al., 2017) or what it attends to (Vaswani et al., 2017); then come the `joint` layers.
+    """
+
+    layers: tuple[Count, ...] = (32, 16)
+    context: Literal["none", "mean", "attention"] = "mean"
+    joint: Annotated[tuple[Count, ...], msgspec.Meta(min_length=1)] = (8,)
+
+
+class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Q = head(trunk(observation)).
+
+    A `scorer` takes the place of `layers` and head where an observation is a set of candidates; it adds to the score
+    that the environment gives each of them, where it gives one. Where each entry of an observation lies (`centre`) and
+    how far it varies (`scale`) changes how a trunk is learned, not what it can say; without them, they are 0 and 1.
+    """
+
+    layers: tuple[Count, ...] = (64, 64)
+    activation: Literal["relu", "tanh"] = "relu"
+    dueling: bool = False
+    scorer: Scorer | None = None
+    centre: tuple[float, ...] = ()
+    scale: tuple[Positive, ...] = ()
+
+
+class Exploration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How far to stray.
+
+    `linear`: ε from start to end over the first `fraction` of the training. `apex`: ε_i = start^(1 + 7i/(N−1)), fixed.
+    `softmax`: actions drawn by their values at temperatures, in the reward's unit, from start to end over environments.
+    """
+
+    schedule: Literal["linear", "apex", "softmax"] = "linear"
+    start: NonNegative = 1.0
+    end: NonNegative = 0.05
+    fraction: Share = 0.3
+
+
+class Optimiser(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Adam. The rate rises over the first `ramp` updates, holds for the share `hold` of the training, then falls.
+
+    It falls along half a cosine, from `rate` to `rate · end`.
+    """
+
+    rate: Positive = 1e-3
+    end: Share = 0.02
+    hold: Share = 0.2
+    ramp: Annotated[int, msgspec.Meta(ge=0)] = 0
+    clip: Positive = 10.0
+
+
+class DeviceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """On which device of torch an agent learns; `auto` is settled by measurement when it is built.
+
+    `compiled` lets the backend compile the pure functions first, where it can.
+    """
+
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    compiled: bool = False
+
+
+# The actor-critic family as data: A2C, A3C, PPO and V-trace are switches of one agent.
 
 
 class Entropy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -87,5 +154,119 @@ NAMED: dict[str, ActorCritic] = {
     # the critic shares the core: its squared errors, of returns in hundredths, would be all that the core learns from
     "recurrent_ppo": msgspec.structs.replace(PPO, recurrent=32, value_weight=0.005),
     "vtrace": msgspec.structs.replace(A2C, estimator="vtrace", trace=1.0, normalise=False),
+}
+"""The members of the family by the names that requests use."""
+
+
+# The value-based family as data: DQN with its switches, and tabular Q-learning.
+
+
+class Memory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`warm_up` transitions are gathered before the first update.
+
+    `alpha` and `beta` are those of prioritised replay (Schaul et al., 2016); β grows linearly from `beta` to 1 over the
+    training's budget.
+    """
+
+    capacity: Count = 65_536
+    warm_up: Count = 8_192
+    prioritised: bool = False
+    alpha: Share = 0.6
+    beta: Share = 0.4
+
+
+class Imitation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Learning from demonstrations first, and beside one's own experience later (Hester et al., DQfD, 2018).
+
+    `margin`, in the unit of the reward: by how much the expert's action has to be ahead; `weight` of that loss beside
+    the usual one; `updates` on demonstrations alone before the learner acts; later, `share` of every batch is drawn
+    from them, and they are never overwritten (the first `capacity` transitions are kept).
+    """
+
+    margin: NonNegative = 0.05
+    weight: NonNegative = 1.0
+    updates: Annotated[int, msgspec.Meta(ge=0)] = 500
+    share: Share = 0.25
+    capacity: Count = 16_384
+
+
+class DQN(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="dqn"):
+    """The value-based agent; its switches are the family's members.
+
+    `target_share` of the online network enters the target every `target_every` updates (1 is a hard copy).
+    `quantiles`, if not 0, of the return of each action are learned in place of its mean, which is what is exported.
+    `average` is the per-update weight of the running average of the parameters that is exported, kept over the last
+    `average_from` share of the training; 0 exports the last parameters.
+    `centred` takes the level that all values share out of the rewards: for problems that never end (see `centring`).
+    """
+
+    network: Network = Network()
+    exploration: Exploration = Exploration()
+    memory: Memory = Memory()
+    optimiser: Optimiser = Optimiser()
+    double: bool = False
+    quantiles: Annotated[int, msgspec.Meta(ge=0, le=200)] = 0
+    n_step: Count = 1
+    gamma: Share = 1.0
+    huber: Positive = 1.0
+    batch: Count = 1_024
+    updates_per_slab: Count = 1
+    slabs_per_update: Count = 1
+    target_share: Annotated[float, msgspec.Meta(gt=0.0, le=1.0)] = 0.01
+    target_every: Count = 1
+    average: Share = 0.005
+    average_from: Share = 0.5
+    centred: bool = False
+    imitation: Imitation | None = None
+    place: DeviceConfig = DeviceConfig()
+
+
+class QTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="q_table"):
+    """Tabular Q-learning on a discretised observation.
+
+    `entries` of the observation are cut into at most `bins` equal parts each, between the extremes of the first
+    `warm_up` observations; without `entries`, those `at_most` that vary most. The rate of a cell falls with its visits,
+    from 1 down to `rate`. `centred` is as in `DQN`.
+    """
+
+    entries: tuple[Annotated[int, msgspec.Meta(ge=0)], ...] = ()
+    at_most: Count = 4
+    bins: Count = 9
+    warm_up: Count = 8_192
+    rate: Positive = 0.02
+    gamma: Share = 1.0
+    centred: bool = False
+    exploration: Exploration = Exploration()
+
+
+SERVED = DQN(
+    exploration=Exploration(schedule="softmax", start=0.1, end=0.005),
+    optimiser=Optimiser(rate=3e-3, ramp=300),
+    updates_per_slab=2,
+    target_share=0.05,
+)
+"""The hyper-parameters that resource problems are learned with; the family's members differ by switches only."""
+
+DUELING = Network(dueling=True)
+
+VALUE_NAMED: dict[str, DQN | QTable] = {
+    "tabular_q": QTable(exploration=Exploration(start=0.3, end=0.02, fraction=0.7)),
+    "dqn": SERVED,
+    "double_dqn": msgspec.structs.replace(SERVED, double=True),
+    "dueling_dqn": msgspec.structs.replace(SERVED, network=DUELING),
+    "dueling_double_dqn": msgspec.structs.replace(SERVED, double=True, network=DUELING),
+    "n_step_dqn": msgspec.structs.replace(SERVED, double=True, network=DUELING, n_step=2),
+    "prioritised_dqn": msgspec.structs.replace(
+        SERVED, double=True, network=DUELING, memory=msgspec.structs.replace(SERVED.memory, prioritised=True)
+    ),
+    "quantile_dqn": msgspec.structs.replace(SERVED, double=True, network=DUELING, quantiles=16),
+    "apex_dqn": msgspec.structs.replace(
+        SERVED,
+        double=True,
+        network=DUELING,
+        n_step=3,
+        memory=msgspec.structs.replace(SERVED.memory, prioritised=True),
+        exploration=Exploration(schedule="apex", start=0.4),
+    ),
 }
 """The members of the family by the names that requests use."""

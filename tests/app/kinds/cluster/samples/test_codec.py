@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal, assert_equal
 
+from app.kinds.cluster.example import SAMPLES
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.live.report import decode
-from app.kinds.cluster.samples.check import MOST_NAMES
-from app.kinds.cluster.samples.codec import CSV, JSON, NDJSON, ClusterSamples
+from app.kinds.cluster.sample_content import MOST_NAMES, steps
 from app.kinds.cluster.samples.content import (
     BATCH,
     BESIDE,
@@ -32,11 +32,9 @@ from app.kinds.cluster.samples.content import (
     packed,
     unpacked,
 )
-from app.kinds.cluster.samples.example import SAMPLES
-from app.kinds.cluster.samples.run import steps
+from app.kinds.cluster.samples.schemas import CSV, JSON, NDJSON, ClusterSamples
 from app.kinds.cluster.spec import ClusterSpec
-from app.kinds.contract.inputs import InvalidInput
-from app.kinds.contract.reading import Refused, Sample
+from app.kinds.contract.inputs import InvalidInput, Refused, Sample
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 STEPS = "application,gpus,batch,seconds\nresnet,4,256,0.5\nbert,8,64,1.25\n"

@@ -10,8 +10,8 @@ import numpy as np
 
 from app.kinds.contract.engine import Snapshot
 from app.kinds.contract.policy import Choice, Situation
+from app.kinds.iterative.decide import Answer
 from app.kinds.iterative.decisions.compiled import Compiled
-from app.kinds.iterative.decisions.decide import Answer
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.policies.artifact import experience_of

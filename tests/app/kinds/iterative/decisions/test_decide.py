@@ -9,19 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.kinds.contract.decision import ADDED
-from app.kinds.contract.engine import Pending
+from app.kinds.contract.engine import ADDED, Pending
+from app.kinds.iterative import decide as decider
 from app.kinds.iterative.chance import chances
-from app.kinds.iterative.decisions import decide as decider
+from app.kinds.iterative.decide import Subject, begin_with, decide
 from app.kinds.iterative.decisions.compiled import Compiled
-from app.kinds.iterative.decisions.decide import Subject, begin_with, decide
 from app.kinds.iterative.decisions.engine import IterativeEngine
 from app.kinds.iterative.decisions.notices import with_codes, without_codes
-from app.kinds.iterative.decisions.schemas import Decision
-from app.kinds.iterative.decisions.start import IterationRunStart
 from app.kinds.iterative.heuristics import first_allocation
 from app.kinds.iterative.observation import view
 from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.report import Decision, IterationRunStart
 from app.kinds.iterative.state import State, begin, pack
 from tests.app.kinds.iterative.decisions.deciding import NOW, Scripted, compiled, plain, reported, seconds
 from tests.planted import planted_spec

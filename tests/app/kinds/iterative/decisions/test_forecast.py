@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.kinds.iterative.decisions.forecast import forecast
 from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.reasons import forecast
 from app.kinds.iterative.state import advance, begin
 from tests.app.kinds.iterative.decisions.deciding import compiled, reported, seconds
 

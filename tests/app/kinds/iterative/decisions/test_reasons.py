@@ -8,15 +8,7 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from app.kinds.iterative.decisions.reasons import (
-    AllocationText,
-    DecisionContext,
-    Reason,
-    explain,
-    first,
-    percent,
-    wording,
-)
+from app.kinds.iterative.reasons import AllocationText, DecisionContext, Reason, explain, first, percent, wording
 from app.kinds.iterative.spec import Spec
 from tests.batched import SPEC as EXAMPLE
 

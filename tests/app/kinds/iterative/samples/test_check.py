@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.kinds.contract.inputs import InvalidInput
-from app.kinds.contract.text import name_issue, plain
+from app.kinds.contract.inputs import InvalidInput, name_issue, plain
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.samples.check import Checker, table
+from app.kinds.iterative.samples import Checker, table
 from app.kinds.iterative.spec import Spec
 
 LAYOUT = Layout(

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.workflow.formats.reading import Reading
 from app.kinds.workflow.formats.swf import read_swf
-from app.kinds.workflow.formats.swf_writing import swf_omits, write_swf
 from app.kinds.workflow.formats.wfformat import read_wfformat
-from app.kinds.workflow.formats.wfformat_writing import wfformat_omits, write_wfformat
+from app.kinds.workflow.formats.writing import swf_omits, wfformat_omits, write_swf, write_wfformat
 from app.kinds.workflow.trace import Trace
 from tests.app.kinds.workflow.formats.test_swf import job
 from tests.app.kinds.workflow.formats.test_wfformat import FLAT, SPLIT

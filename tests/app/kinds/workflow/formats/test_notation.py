@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.kinds.workflow.formats.notation import nodes_written
+from app.kinds.workflow.formats.reading import nodes_written
 
 
 def test_nodes_are_read_with_and_without_speed_and_price() -> None:

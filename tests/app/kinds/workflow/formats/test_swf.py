@@ -12,8 +12,8 @@ from hypothesis import settings as hypothesis_settings
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.workflow.formats.reading import Reading
 from app.kinds.workflow.formats.swf import read_swf
-from app.kinds.workflow.formats.swf_writing import swf_omits, write_swf
 from app.kinds.workflow.formats.wfformat import read_wfformat
+from app.kinds.workflow.formats.writing import swf_omits, write_swf
 from app.kinds.workflow.trace import Trace
 from tests.app.kinds.workflow.traces import logs, same
 
@@ -279,5 +279,5 @@ def test_jobs_that_lost_their_preceding_job_are_left_out_too() -> None:
 def test_a_log_of_bad_lines_is_refused_whatever_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     assert refused("1 2 3", skip_bad=True)[0][1] == "holds no job with a run time and processors"
     assert refused(job(2), job(1, submit=5), skip_bad=True)[0][1].startswith("submit times must ascend")
-    monkeypatch.setattr("app.kinds.workflow.formats.skipping.MOST_SKIPPED", 2)
+    monkeypatch.setattr("app.kinds.workflow.formats.reading.MOST_SKIPPED", 2)
     assert "is this a log in this format?" in refused(job(1), *["1 2"] * 3, skip_bad=True)[0][1]

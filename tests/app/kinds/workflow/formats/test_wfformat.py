@@ -17,7 +17,7 @@ from hypothesis import settings as hypothesis_settings
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.workflow.formats.reading import Reading
 from app.kinds.workflow.formats.wfformat import read_wfformat
-from app.kinds.workflow.formats.wfformat_writing import critical_path, wfformat_omits, write_wfformat
+from app.kinds.workflow.formats.writing import critical_path, wfformat_omits, write_wfformat
 from app.kinds.workflow.trace import Trace
 from tests.app.kinds.workflow.traces import same, workflows
 

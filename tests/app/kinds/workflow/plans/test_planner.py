@@ -8,16 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.kinds.workflow.layout import Layout
-from app.kinds.workflow.plans.following import followed
-from app.kinds.workflow.plans.message import Found, Remaining, decoded, encoded
-from app.kinds.workflow.plans.plan import QueuePlan
-from app.kinds.workflow.plans.planner import Planned, planned
-from app.kinds.workflow.plans.remaining import MOST_TASKS, left_of
-from app.kinds.workflow.plans.search import SearchUnavailableError
+from app.kinds.workflow.decide import Planned, followed, planned
+from app.kinds.workflow.plan_search import MOST_TASKS, SearchUnavailableError, left_of
+from app.kinds.workflow.plans.message import Found, QueuePlan, Remaining, decoded, encoded
 from app.kinds.workflow.queue.advance import advance
-from app.kinds.workflow.queue.report import QueueReport
-from app.kinds.workflow.queue.state import State, pack, unpack
+from app.kinds.workflow.queue.state import Layout, QueueReport, State, pack, unpack
 from app.kinds.workflow.scheduling.situation import QueueSituation
 from tests.app.kinds.workflow.scheduling.test_decide import after, layout, named, placed, task
 

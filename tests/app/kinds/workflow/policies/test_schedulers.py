@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 
-from app.kinds.workflow.policies.artifact import SHIPPED, Scheduler, load, save
-from app.kinds.workflow.policies.base import Waiting
-from app.kinds.workflow.policies.schedulers import PriorityPolicy, StrategyPolicy
+from app.kinds.workflow.policies import SHIPPED, PriorityPolicy, Scheduler, StrategyPolicy, Waiting, load, save
 from app.kinds.workflow.scheduling.dispatch import CONSERVATIVE, EASY, NONE, RLS
-from app.kinds.workflow.scheduling.priority import AGEING, PREDICTION, SAF, WEIGHTS
+from app.kinds.workflow.scheduling.planning import AGEING, PREDICTION, SAF, WEIGHTS
 from app.policies.base import IncompatibleArtifact
 
 SMALLEST_AREA = np.array(SAF)

@@ -9,11 +9,21 @@ from typing import Any
 import pytest
 
 from app.kinds.contract.inputs import Contradiction, InvalidInput
-from app.kinds.workflow.layout import GIGA, Layout
 from app.kinds.workflow.queue import advance as module
 from app.kinds.workflow.queue.advance import advance
-from app.kinds.workflow.queue.report import QueueReport
-from app.kinds.workflow.queue.state import FAILED, MOST_USERS, STARTING, UP, WAITING, State, begin, pack
+from app.kinds.workflow.queue.state import (
+    FAILED,
+    GIGA,
+    MOST_USERS,
+    STARTING,
+    UP,
+    WAITING,
+    Layout,
+    QueueReport,
+    State,
+    begin,
+    pack,
+)
 from app.kinds.workflow.run_times import Finished
 from app.kinds.workflow.spec import Spec
 

@@ -11,8 +11,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from app.kinds.workflow.formats.swf import read_swf
-from app.kinds.workflow.samples.trace_bytes import compressed, packed, unpacked
-from app.kinds.workflow.trace import Trace, independent
+from app.kinds.workflow.trace import Trace, compressed, independent, packed, unpacked
 from tests.app.kinds.workflow.traces import logs, same, workflows
 
 

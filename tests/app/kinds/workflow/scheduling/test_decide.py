@@ -10,14 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.kinds.workflow.layout import Layout
 from app.kinds.workflow.queue.advance import advance
-from app.kinds.workflow.queue.report import QueueReport
-from app.kinds.workflow.queue.state import STARTING, UP, WAITING, State, begin
+from app.kinds.workflow.queue.state import STARTING, UP, WAITING, Layout, QueueReport, State, begin
 from app.kinds.workflow.scheduling.decide import Decided, by_strategy, decide, is_pool
 from app.kinds.workflow.scheduling.fleet import decide as on_fleet
-from app.kinds.workflow.scheduling.situation import QueueSituation
-from app.kinds.workflow.scheduling.strategies import RANKS
+from app.kinds.workflow.scheduling.situation import RANKS, QueueSituation
 from app.kinds.workflow.spec import STRATEGIES, Spec
 
 POOL = [{"name": "pool", "processors": 8, "minimum": 1, "maximum": 1}]

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.kinds.workflow.layout import nodes_of
+from app.kinds.workflow.queue.state import nodes_of
 from app.kinds.workflow.scheduling import planning
-from app.kinds.workflow.scheduling.placement import Fleet, Plan, planned
+from app.kinds.workflow.scheduling.placement import Fleet, Floats, Plan, graph, planned
 from app.kinds.workflow.scheduling.planning import STRATEGIES, Problem
-from app.kinds.workflow.scheduling.ranks import Floats, graph
 from app.kinds.workflow.spec import NodeType
 from app.kinds.workflow.trace import independent
 from tests.app.kinds.workflow.graphs import (

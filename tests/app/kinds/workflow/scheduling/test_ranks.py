@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from app.kinds.workflow.scheduling.ranks import critical, downward, first_ready, graph, levels, optimistic, upward
-from app.kinds.workflow.scheduling.strategies import following
+from app.kinds.workflow.scheduling.placement import critical, downward, first_ready, graph, levels, optimistic, upward
+from app.kinds.workflow.scheduling.situation import following
 from tests.app.kinds.workflow.graphs import ARABNEJAD, TOPCUOGLU
 
 

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from app.kinds.workflow.queue.advance import advance
-from app.kinds.workflow.queue.report import QueueReport
-from app.kinds.workflow.queue.state import State, pack, unpack
-from app.kinds.workflow.scheduling import reservations
+from app.kinds.workflow.queue.state import QueueReport, State, pack, unpack
+from app.kinds.workflow.scheduling import dispatch
 from app.kinds.workflow.scheduling.decide import Decided
 from tests.app.kinds.workflow.scheduling.test_decide import POOL, after, decided, layout, placed, task
 
@@ -73,9 +72,9 @@ def test_what_is_withdrawn_leaves_its_place_to_others() -> None:
 
 
 def test_no_more_than_so_many_hold_a_reservation() -> None:
-    many = [task(f"t{n}", 8, 10 + n) for n in range(reservations.MOST + 50)]
+    many = [task(f"t{n}", 8, 10 + n) for n in range(dispatch.MOST + 50)]
     found = reserving(after(ON, {"now": 0, "queued": many}))
-    assert len(found.state.reserved.starts) == reservations.MOST
+    assert len(found.state.reserved.starts) == dispatch.MOST
     assert "t100" in found.state.reserved.starts  # t0 starts
     assert "t101" not in found.state.reserved.starts
     state = went_on(found.state, now=10, running=[], finished=[{"id": "t0", "end": 10, "node": "pool-0", "start": 0}])
@@ -95,14 +94,14 @@ def test_what_leaves_the_machine_without_an_end_lets_others_move_forward(gone: d
 
 def test_those_first_in_the_order_take_the_places_that_others_leave() -> None:
     on = layout([{"name": "pool", "processors": 256, "minimum": 1, "maximum": 1}])
-    many = [task(f"t{n}", 1, 100) for n in range(reservations.MOST)]
+    many = [task(f"t{n}", 1, 100) for n in range(dispatch.MOST)]
     state = after(on, {"now": 0, "queued": [task("all", 256, 50)]})
     state = decided(on, state, "sjf", "conservative").state
     state = advance(
         on, state, QueueReport.model_validate({"now": 1, "delta": True, "running": [running("all", 0)], "queued": many})
     )
     state = decided(on, state, "sjf", "conservative").state
-    assert len(state.reserved.starts) == reservations.MOST
+    assert len(state.reserved.starts) == dispatch.MOST
     more = [task(f"s{n}", 1, 10) for n in range(5)]
     state = advance(on, state, QueueReport.model_validate({"now": 2, "delta": True, "queued": more}))
     state = decided(on, state, "sjf", "conservative").state
@@ -110,7 +109,7 @@ def test_those_first_in_the_order_take_the_places_that_others_leave() -> None:
         on, state, QueueReport.model_validate({"now": 50, "delta": True, "finished": [{"id": "all", "end": 50}]})
     )
     found = decided(on, state, "sjf", "conservative")
-    assert len(placed(on, state, found)) == reservations.MOST + 5
+    assert len(placed(on, state, found)) == dispatch.MOST + 5
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -10,31 +10,24 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from app.kinds.cluster.allocation.neighbours import slowdowns
-from app.kinds.cluster.beliefs import Beliefs
-from app.kinds.cluster.decisions.compiled import Compiled
-from app.kinds.cluster.interference import slowdown
+from app.kinds.cluster.decide import Compiled
+from app.kinds.cluster.example import SAMPLES, STEPS
 from app.kinds.cluster.jobs import Floats
 from app.kinds.cluster.layout import Layout
-from app.kinds.cluster.model import ClusterModel
-from app.kinds.cluster.prediction import PARAMETERS, predict
-from app.kinds.cluster.samples.codec import JSON, ClusterSamples
-from app.kinds.cluster.samples.example import SAMPLES, STEPS
+from app.kinds.cluster.model import PARAMETERS, ClusterModel, predict
+from app.kinds.cluster.outlook import Beliefs
+from app.kinds.cluster.placement import slowdowns
+from app.kinds.cluster.samples.schemas import JSON, ClusterSamples
 from app.kinds.cluster.spec import ClusterSpec
-from app.kinds.cluster.throughput import Place, seconds
+from app.kinds.cluster.throughput import Place, seconds, slowdown
 from app.kinds.contract.engine import Snapshot
-from app.kinds.contract.inputs import IncompatibleModel, InvalidInput
-from app.kinds.contract.reading import Sample
-from app.kinds.forecasting.answer import Coming
-from app.kinds.forecasting.forecaster import read
+from app.kinds.contract.inputs import IncompatibleModel, InvalidInput, Sample
+from app.kinds.forecasting.answer import Coming, read
 from tests.app.kinds.cluster.test_members import MEMBER
 from workers.estimators.base import TooLittleData
 from workers.inputs import Workload
-from workers.kinds.cluster.estimation.arrivals import fit_arrivals
-from workers.kinds.cluster.estimation.fit import fit
-from workers.kinds.cluster.estimation.forecasts import forecasts
-from workers.kinds.cluster.estimation.interference import Shared, fit_pairs
-from workers.kinds.cluster.estimation.learning_curves import Curve, classes, fit_class
+from workers.kinds.cluster.estimation.fit import Curve, classes, fit, fit_class
+from workers.kinds.cluster.estimation.throughput import Shared, fit_arrivals, fit_pairs, forecasts
 from workers.kinds.contract import Fitted
 
 MATRIX = np.array([[1.1, 1.5, 1.3], [1.05, 1.2, 1.9], [1.0, 1.4, 1.25]])

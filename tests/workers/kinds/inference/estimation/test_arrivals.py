@@ -8,26 +8,29 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.kinds.contract.rows import MICRO
-from app.kinds.inference.forecast import CAME, TYPICAL, WEIGHT, bounds, usual_rate
-from app.kinds.inference.model import DAY_SECONDS
-from app.kinds.inference.samples.content import Requests
+from app.kinds.contract.samples import MICRO
+from app.kinds.inference.model import CAME, DAY_SECONDS, TYPICAL, WEIGHT, bounds, usual_rate
+from app.kinds.inference.sample_content import Requests
 from tests.workers.kinds.inference.systems import layout, service, world
 from workers.estimators.base import Floats
 from workers.kinds.inference.estimation.arrivals import (
+    DATED,
+    MOST_INTERVALS,
     PARTS,
     Arrivals,
+    Counts,
     Series,
     back_test,
+    counted,
     dispersion,
     fit_arrivals,
+    latest,
     parts_of_variation,
     profile,
     series,
     smoothed,
     variation,
 )
-from workers.kinds.inference.estimation.counts import DATED, MOST_INTERVALS, Counts, counted, latest
 from workers.kinds.inference.simulator import kernels
 
 CONTROL = 60.0

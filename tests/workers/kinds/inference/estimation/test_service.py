@@ -8,10 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workers.estimators.base import Floats, Integers
-from workers.kinds.inference.estimation.held_out import held_out
-from workers.kinds.inference.estimation.laws import BATCH_LAWS, CORE_LAWS
-from workers.kinds.inference.estimation.measurements import MOST_ALIKE, Rows, cells, thinned
-from workers.kinds.inference.estimation.service import ServiceTime
+from workers.kinds.inference.estimation.fit import held_out
+from workers.kinds.inference.estimation.service import (
+    BATCH_LAWS,
+    CORE_LAWS,
+    MOST_ALIKE,
+    Rows,
+    ServiceTime,
+    cells,
+    thinned,
+)
 
 LEVELS = np.array([0.02, 0.08])
 

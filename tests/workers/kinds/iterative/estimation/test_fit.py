@@ -15,8 +15,8 @@ from workers.estimators.base import CriterionMissed, EstimationError, Inputs, To
 from workers.estimators.registry import FAMILIES
 from workers.estimators.selection import input_folds, select
 from workers.kinds.iterative.estimation import fit
-from workers.kinds.iterative.estimation.executions import Executions
 from workers.kinds.iterative.estimation.fit import check_judge, fit_domain_model
+from workers.kinds.iterative.estimation.grid import Executions
 
 GPUS = {"name": "gpus", "minimum": 1, "maximum": 16, "change_seconds": 5.0}
 

@@ -6,18 +6,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.kinds.iterative.heuristics import HEURISTICS
+from app.kinds.iterative.heuristics import HEURISTICS, HeuristicPolicy
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.policies.artifact import save
-from app.kinds.iterative.policies.heuristic import HeuristicPolicy
 from tests.planted import planted_spec, planted_table
-from workers.evaluation.equivalence import MARGIN
+from workers.evaluation.statistics import MARGIN
 from workers.inputs import Samples
-from workers.kinds.iterative.evaluation import cross_fit
-from workers.kinds.iterative.evaluation.cross_fit import CrossFit, Half, TooFewHalves, chosen_rule, halves
+from workers.kinds.iterative.evaluation import judge
+from workers.kinds.iterative.evaluation.judge import CrossFit, Half, TooFewHalves, chosen_rule, halves
 from workers.kinds.iterative.evaluation.optimum import Grid, solve
-from workers.kinds.iterative.training.problem import UNSEEN, IterativeTraining
+from workers.kinds.iterative.training import UNSEEN, IterativeTraining
 from workers.learning.training.problem import Planned
 
 SPEC = planted_spec(iterations=10, metrics=[{"name": "iteration_seconds", "target": 110.0, "scope": "run"}])
@@ -59,7 +58,7 @@ def test_a_belief_has_not_seen_the_executions_that_runs_follow() -> None:
 def test_a_plan_for_what_is_true_is_as_good_on_unseen_executions() -> None:
     report = CrossFit(SPEC, executions(planted, 18), seed=1).judged(planner())
     assert report["executions"] == 18
-    assert report["episodes"] == 2 * cross_fit.DEALS * cross_fit.MEMBERS * cross_fit.EPISODES
+    assert report["episodes"] == 2 * judge.DEALS * judge.MEMBERS * judge.EPISODES
     assert report["advantage"]["low"] > -0.02 * abs(report["return"]["mean"])
 
 
@@ -110,9 +109,9 @@ def test_no_deal_counts_twice_and_one_that_cannot_be_judged_is_dealt_again() -> 
 
 def test_everybody_plays_the_same_episodes() -> None:
     tables = Half(TABLE, replace(TABLE, log_mean=TABLE.log_mean + np.float32(0.2)))
-    arena = cross_fit._Arena(SPEC, tables, seed=5, episodes=64)
+    arena = judge._Arena(SPEC, tables, seed=5, episodes=64)
     np.testing.assert_array_equal(arena.returns(planner()), arena.returns(planner()))
-    slower = cross_fit._Arena(SPEC, Half(TABLE, TABLE), seed=5, episodes=64)
+    slower = judge._Arena(SPEC, Half(TABLE, TABLE), seed=5, episodes=64)
     assert slower.returns(planner()).mean() > arena.returns(planner()).mean()
 
 
@@ -128,11 +127,11 @@ def test_intervals_are_over_the_halves_that_runs_follow(monkeypatch: pytest.Monk
     alike = Half(TABLE, belief(TABLE, 0.0, 0.0)), Half(TABLE, belief(TABLE, 0.0, 0.0))
     width = {}
     for name, both in (("unlike", unlike), ("alike", alike)):
-        monkeypatch.setattr(cross_fit, "halves", lambda *_, both=both: both)
+        monkeypatch.setattr(judge, "halves", lambda *_, both=both: both)
         for episodes in (64, 256):
             arena = CrossFit(SPEC, executions(planted, 12), seed=1, episodes=episodes)
-            assert np.bincount(arena.models).tolist() == [episodes] * 4 * cross_fit.DEALS
-            assert np.bincount(arena.halves).tolist() == [2 * episodes] * 2 * cross_fit.DEALS
+            assert np.bincount(arena.models).tolist() == [episodes] * 4 * judge.DEALS
+            assert np.bincount(arena.halves).tolist() == [2 * episodes] * 2 * judge.DEALS
             gain = arena.judged(planner())["gain"]
             width[name, episodes] = gain["high"] - gain["low"]
     assert width["unlike", 256] > 3 * width["alike", 256]
@@ -143,7 +142,7 @@ def test_a_gain_that_the_whole_model_finds_needs_no_margin_on_unseen_executions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Of two returns that differ by half the margin, the higher is enough here, and the lower is not."""
-    monkeypatch.setattr(cross_fit, "halves", lambda *_: (Half(TABLE, TABLE), Half(TABLE, TABLE)))
+    monkeypatch.setattr(judge, "halves", lambda *_: (Half(TABLE, TABLE), Half(TABLE, TABLE)))
     arena = CrossFit(SPEC, executions(planted, 12), seed=1, episodes=32)
     best = max(float(returns.mean()) for returns in arena.rules.values())
     usual = arena.rules["model_predictive"]
@@ -162,7 +161,7 @@ def test_the_rule_that_is_better_on_unseen_executions_answers(monkeypatch: pytes
     hopeful = replace(TABLE, log_mean=steep[None, :, None, None])
     flat = replace(TABLE, log_mean=np.full_like(TABLE.log_mean, np.log(12.0)))
     both = Half(hopeful, belief(flat, -0.02, 0.0, 0.02)), Half(hopeful, belief(flat, -0.01, 0.0, 0.01))
-    monkeypatch.setattr(cross_fit, "halves", lambda *_: both)
+    monkeypatch.setattr(judge, "halves", lambda *_: both)
     table, answers = chosen_rule(SPEC, executions(planted, 12), TABLE, seed=1)
     assert answers["rule"] == table.rule != "model_predictive"
     assert answers["returns"][table.rule]["mean"] > answers["returns"]["model_predictive"]["mean"]
@@ -177,7 +176,7 @@ def test_the_rule_that_is_better_on_unseen_executions_answers(monkeypatch: pytes
 
 def test_model_predictive_control_answers_where_no_rule_is_better(monkeypatch: pytest.MonkeyPatch) -> None:
     same = belief(TABLE, -0.02, 0.0, 0.02)
-    monkeypatch.setattr(cross_fit, "halves", lambda *_: (Half(TABLE, same), Half(TABLE, same)))
+    monkeypatch.setattr(judge, "halves", lambda *_: (Half(TABLE, same), Half(TABLE, same)))
     table, answers = chosen_rule(SPEC, executions(planted, 12), TABLE, seed=1)
     assert (table.rule, answers["rule"]) == (None, "model_predictive")
     assert set(answers["returns"]) == {*HEURISTICS} - {"static_best"}

@@ -11,9 +11,9 @@ from app.kinds.iterative.heuristics import HEURISTICS
 from app.kinds.iterative.spec import Spec
 from tests.planted import planted_spec, planted_table
 from workers.evaluation.arena import play
-from workers.evaluation.levels import Level
 from workers.evaluation.problem import Problem
-from workers.kinds.iterative.evaluation.hindsight import hindsight
+from workers.evaluation.statistics import Level
+from workers.kinds.iterative.evaluation.optimum import hindsight
 from workers.kinds.iterative.evaluation.problem import IterativeProblem
 
 RESOURCES = [{"name": "executors", "minimum": 4, "maximum": 16, "step": 4, "max_steps": 1, "change_seconds": 2.0}]

@@ -4,14 +4,12 @@ import numpy as np
 import pytest
 
 from app.kinds.contract.policy import Choice, Situation
-from app.kinds.iterative.heuristics import HEURISTICS
+from app.kinds.iterative.heuristics import HEURISTICS, HeuristicPolicy
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.policies.artifact import experience_of, load, save
-from app.kinds.iterative.policies.guard import MODEL_NOISE
-from app.kinds.iterative.policies.heuristic import HeuristicPolicy
+from app.kinds.iterative.policies.artifact import MODEL_NOISE, experience_of, load, save
 from tests.planted import planted_spec, planted_table
 from workers.evaluation.arena import play
-from workers.evaluation.levels import Level
+from workers.evaluation.statistics import Level
 from workers.kinds.iterative.evaluation.judge import Evaluator, _largest_hysteresis, calibrated, judge
 from workers.kinds.iterative.evaluation.optimum import COARSER, Optimum, solve
 from workers.kinds.iterative.evaluation.problem import IterativeProblem

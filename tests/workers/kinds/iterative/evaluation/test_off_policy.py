@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from app.kinds.contract.policy import Situation
-from app.kinds.iterative.heuristics import HEURISTICS
+from app.kinds.iterative.heuristics import HEURISTICS, HeuristicPolicy
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.log import Log, from_reports
+from app.kinds.iterative.model import Log, from_reports
 from app.kinds.iterative.policies.artifact import load, save
-from app.kinds.iterative.policies.heuristic import HeuristicPolicy
 from app.kinds.iterative.projector import Projector
 from tests.planted import planted_spec, planted_table
 from workers.kinds.iterative.evaluation import off_policy

@@ -10,9 +10,9 @@ from app.kinds.iterative.heuristics import HEURISTICS
 from app.kinds.iterative.spec import Resource
 from tests.planted import planted_spec, planted_table
 from workers.evaluation.arena import play
-from workers.evaluation.levels import Level
+from workers.evaluation.statistics import Level
 from workers.kinds.iterative.evaluation.judge import Evaluator
-from workers.kinds.iterative.evaluation.outcomes import hours_of, outcomes_of
+from workers.kinds.iterative.evaluation.off_policy import hours_of, outcomes_of
 from workers.kinds.iterative.evaluation.problem import IterativeProblem
 
 LATE = {"name": "iteration_seconds", "unit": "s", "scope": "run"}

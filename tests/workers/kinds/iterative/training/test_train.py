@@ -11,8 +11,7 @@ from app.kinds.iterative.policies.artifact import check, load
 from tests.planted import planted_spec, planted_table
 from workers.inputs import Workload
 from workers.kinds.iterative import KIND
-from workers.kinds.iterative.training.problem import IterativeTraining
-from workers.kinds.iterative.training.train import training
+from workers.kinds.iterative.training import IterativeTraining, training
 from workers.learning.bracket import Bracket
 from workers.learning.execution import Executor
 from workers.learning.training.competition import Competition

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.kinds.workflow.predictor import Predictor
-from app.kinds.workflow.run_times import Finished
+from app.kinds.workflow.run_times import Finished, Predictor
 from app.kinds.workflow.trace import Trace, independent
 from workers.estimators.base import TooLittleData
 from workers.kinds.workflow.estimation.run_times import fit_run_times, predicted, refitted

@@ -7,15 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.kinds.workflow.policies.artifact import save
-from app.kinds.workflow.policies.schedulers import PriorityPolicy, StrategyPolicy
-from app.kinds.workflow.scheduling.priority import SAF
+from app.kinds.workflow.policies import PriorityPolicy, StrategyPolicy, save
+from app.kinds.workflow.scheduling.planning import SAF
 from app.policies.base import IncompatibleArtifact
 from tests.workers.kinds.workflow.evaluation.schedules import drawn
 from tests.workers.kinds.workflow.evaluation.test_protocol import spec
-from workers.kinds.workflow.evaluation.artifacts import AgentScheduler, scheduler_of
 from workers.kinds.workflow.evaluation.episodes import Episode
-from workers.kinds.workflow.evaluation.problem import WorkflowProblem
+from workers.kinds.workflow.evaluation.problem import AgentScheduler, WorkflowProblem, scheduler_of
 from workers.kinds.workflow.evaluation.schedulers import Ruled
 
 LAYOUT = WorkflowProblem(spec(backfill_order="sjf"), drawn(10, 1)).layout

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.kinds.workflow.layout import Nodes, nodes_of, pool
+from app.kinds.workflow.queue.state import Nodes, nodes_of, pool
 from app.kinds.workflow.spec import Limits, NodeType
 from app.kinds.workflow.trace import Trace
 from tests.workers.kinds.workflow.evaluation.schedules import drawn, in_turn, jobs
-from workers.kinds.workflow.evaluation.objective import durations, objective_return, reference, terms
+from workers.kinds.workflow.evaluation.episodes import durations, objective_return, reference, terms
 from workers.kinds.workflow.evaluation.optimum import MOST_TASKS, Optimum, solve, why_not
-from workers.kinds.workflow.simulator.schedule import Schedule, slowdowns
+from workers.kinds.workflow.simulator.request import Schedule, slowdowns
 
 SLOWDOWN = np.array([1.0, 0, 0, 0, 0, 0])
 MAKESPAN = np.array([0.0, 0, 1, 0, 0, 0])

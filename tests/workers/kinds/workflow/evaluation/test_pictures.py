@@ -8,13 +8,12 @@ import json
 import numpy as np
 import pytest
 
-from app.kinds.workflow.layout import nodes_of, pool
+from app.kinds.workflow.queue.state import nodes_of, pool
 from app.kinds.workflow.spec import NodeType
 from tests.workers.kinds.workflow.evaluation.schedules import drawn, in_turn, jobs
-from workers.kinds.workflow.evaluation import lanes
-from workers.kinds.workflow.evaluation.lanes import MOST_NODES, MOST_TASKS
-from workers.kinds.workflow.evaluation.pictures import BINS, distribution, over_time, picture
-from workers.kinds.workflow.simulator.schedule import Schedule, slowdowns
+from workers.kinds.workflow.evaluation import pictures
+from workers.kinds.workflow.evaluation.pictures import BINS, MOST_NODES, MOST_TASKS, distribution, over_time, picture
+from workers.kinds.workflow.simulator.request import Schedule, slowdowns
 
 
 def test_utilisation_and_queue_by_hand() -> None:
@@ -84,7 +83,7 @@ def test_of_tasks_in_many_pieces_as_many_are_shown_as_may_be(monkeypatch: pytest
     trace = drawn(50, 3, pause=40.0)
     schedule = in_turn(trace, 16)
     whole = picture("fcfs", trace, pool(16), schedule)["gantt"]
-    monkeypatch.setattr(lanes, "MOST_BARS", 20)
+    monkeypatch.setattr(pictures, "MOST_BARS", 20)
     found = picture("fcfs", trace, pool(16), schedule)["gantt"]
     assert (whole["whole"], found["whole"], found["to"]) == (True, False, whole["bars"][20]["start"])
     assert 0 < len(found["bars"]) <= 20

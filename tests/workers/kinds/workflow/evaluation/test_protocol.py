@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from app.kinds.iterative.heuristics import HeuristicPolicy
 from app.kinds.iterative.policies.artifact import save
-from app.kinds.iterative.policies.heuristic import HeuristicPolicy
-from app.kinds.workflow.predictor import Predictor
+from app.kinds.workflow.run_times import Predictor
 from app.kinds.workflow.spec import Spec
 from app.kinds.workflow.trace import Trace
 from app.policies.base import IncompatibleArtifact
@@ -19,17 +19,17 @@ from tests.planted import planted_spec, planted_table
 from tests.workers.evaluation.report.test_page import Seen
 from tests.workers.kinds.workflow.evaluation.schedules import drawn, jobs
 from workers.evaluation.candidate import Candidate, Settings
-from workers.evaluation.levels import Level
 from workers.evaluation.protocol import Evaluation, EvaluationRun, evaluate
 from workers.evaluation.report.page import page
+from workers.evaluation.statistics import Level
 from workers.inputs import HoldOut, Workload
 from workers.kinds.iterative.evaluation.problem import IterativeProblem
 from workers.kinds.workflow.evaluation.episodes import Episode, misjudged
-from workers.kinds.workflow.evaluation.policies import Always, Hindsight, SchedulerPolicy
 from workers.kinds.workflow.evaluation.problem import WorkflowProblem
 from workers.kinds.workflow.evaluation.schedulers import Ruled
+from workers.kinds.workflow.evaluation.world import Always, Hindsight, SchedulerPolicy
 from workers.kinds.workflow.kind import KIND
-from workers.kinds.workflow.simulator.schedule import Schedule, slowdowns
+from workers.kinds.workflow.simulator.request import Schedule, slowdowns
 
 RULES = ("fcfs", "fcfs+easy", "ljf+easy")
 FEW = (*RULES, "sjf+easy", "f4+easy")

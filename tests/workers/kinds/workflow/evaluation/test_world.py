@@ -10,15 +10,20 @@ import pytest
 from tests.workers.kinds.workflow.evaluation.schedules import drawn, jobs
 from tests.workers.kinds.workflow.evaluation.test_protocol import made, spec
 from workers.evaluation.arena import play
-from workers.evaluation.levels import Level
-from workers.evaluation.wrappers import WRAPPERS, applied, wrapped
-from workers.evaluation.wrappers.base import World, Wrapper
-from workers.evaluation.wrappers.capacity import Capacity
-from workers.evaluation.wrappers.failures import Failures
-from workers.evaluation.wrappers.held_out import HeldOut
-from workers.evaluation.wrappers.load import Load
-from workers.evaluation.wrappers.parameters import Parameters
-from workers.evaluation.wrappers.seeds import Seeds
+from workers.evaluation.statistics import Level
+from workers.evaluation.wrappers import (
+    WRAPPERS,
+    Capacity,
+    Failures,
+    HeldOut,
+    Load,
+    Parameters,
+    Seeds,
+    World,
+    Wrapper,
+    applied,
+    wrapped,
+)
 from workers.kinds.workflow.evaluation import episodes
 from workers.kinds.workflow.evaluation.episodes import TaskDisturbance, disturbed_episode
 from workers.kinds.workflow.evaluation.problem import WorkflowProblem

@@ -9,11 +9,9 @@ from hypothesis import strategies as st
 from app.kinds.workflow.plans.message import WORTHWHILE, Found, Remaining
 from app.kinds.workflow.scheduling.planning import STRATEGIES
 from tests.app.kinds.workflow.graphs import Edges, edges_of, layered
-from workers.kinds.workflow.plan_search import beginnings
+from workers.kinds.workflow.plan_search import search as beginnings
 from workers.kinds.workflow.plan_search.search import _begun, _free, base, by_rule, problem_of, searched
-from workers.kinds.workflow.simulator.annealing import DRAWS, annealed, course, timed
-from workers.kinds.workflow.simulator.planner import anneal
-from workers.kinds.workflow.simulator.search import SHORT, rest
+from workers.kinds.workflow.simulator.annealing import DRAWS, SHORT, anneal, annealed, course, rest, timed
 
 SEEDS = st.integers(0, 2**32 - 1)
 

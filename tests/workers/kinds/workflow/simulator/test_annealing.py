@@ -7,10 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.kinds.workflow.scheduling.placement import planned
-from app.kinds.workflow.scheduling.planning import STRATEGIES, Problem
-from app.kinds.workflow.scheduling.portfolio import length, money
-from app.kinds.workflow.scheduling.ranks import Indices
+from app.kinds.workflow.scheduling.placement import Indices, planned
+from app.kinds.workflow.scheduling.planning import STRATEGIES, Problem, length, money
 from tests.app.kinds.workflow.graphs import TOPCUOGLU, Edges, layered, problem_of
 from tests.app.kinds.workflow.scheduling.test_planning import drawn_problem, kept
 from workers.kinds.workflow.simulator.annealing import (

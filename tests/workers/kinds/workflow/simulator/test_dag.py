@@ -5,16 +5,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.kinds.workflow.layout import Nodes, nodes_of
+from app.kinds.workflow.queue.state import Nodes, nodes_of
 from app.kinds.workflow.scheduling.placement import planned
 from app.kinds.workflow.scheduling.planning import STRATEGIES, problem_of
 from app.kinds.workflow.spec import NodeType
 from app.kinds.workflow.trace import Trace
 from tests.app.kinds.workflow.graphs import Edges, edges_of, layered
-from workers.kinds.workflow.simulator.dag import dispatched, followed, simulated
-from workers.kinds.workflow.simulator.failures import Failures
-from workers.kinds.workflow.simulator.planner import plan, plan_by
-from workers.kinds.workflow.simulator.schedule import Schedule, figures, ready
+from workers.kinds.workflow.simulator.annealing import plan, plan_by
+from workers.kinds.workflow.simulator.dag import Failures, dispatched, followed, simulated
+from workers.kinds.workflow.simulator.request import Schedule, figures, ready
 from workers.kinds.workflow.simulator.world import NONE, Breakdowns
 
 MODES = {"planned": simulated, "dispatched": dispatched}

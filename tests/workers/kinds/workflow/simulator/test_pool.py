@@ -6,13 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from app.kinds.workflow.layout import pool
+from app.kinds.workflow.queue.state import pool
 from app.kinds.workflow.scheduling.dispatch import EASY, MECHANISMS, NONE, RLS, Head, decide
 from app.kinds.workflow.scheduling.rules import FCFS, RULES, SJF
 from app.kinds.workflow.spec import Limits
 from app.kinds.workflow.trace import Trace, independent
 from workers.kinds.workflow.simulator.batches import scheduled
-from workers.kinds.workflow.simulator.conservative import play_conservative
 from workers.kinds.workflow.simulator.pool import (
     ALIVE,
     HEAD,
@@ -24,6 +23,7 @@ from workers.kinds.workflow.simulator.pool import (
     next_event,
     opened,
     ordered,
+    play_conservative,
     play_rules,
     settle,
 )

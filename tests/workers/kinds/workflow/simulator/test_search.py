@@ -5,13 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.kinds.workflow.formats.notation import nodes_written
-from app.kinds.workflow.layout import nodes_of
+from app.kinds.workflow.formats.reading import nodes_written
+from app.kinds.workflow.queue.state import nodes_of
 from app.kinds.workflow.scheduling import planning
-from app.kinds.workflow.scheduling.placement import planned
-from app.kinds.workflow.scheduling.planning import STRATEGIES
-from app.kinds.workflow.scheduling.portfolio import LearnedRule, learned, length, money, rule_inputs, rules
-from app.kinds.workflow.scheduling.ranks import graph
+from app.kinds.workflow.scheduling.placement import graph, planned
+from app.kinds.workflow.scheduling.planning import STRATEGIES, LearnedRule, learned, length, money, rule_inputs, rules
 from tests.app.kinds.workflow.graphs import (
     ARABNEJAD,
     TOPCUOGLU,
@@ -25,26 +23,29 @@ from tests.app.kinds.workflow.graphs import (
 from tests.app.kinds.workflow.scheduling.test_planning import drawn_problem, kept
 from tests.workers.kinds.workflow.simulator.test_dag import drawn as drawn_trace
 from tests.workers.kinds.workflow.simulator.test_dag import trace_of
-from workers.kinds.workflow.simulator.annealing import DRAWS, SearchObjective, annealed, course
-from workers.kinds.workflow.simulator.dag import followed
-from workers.kinds.workflow.simulator.generated import generated
-from workers.kinds.workflow.simulator.planner import anneal, plan, plan_by
-from workers.kinds.workflow.simulator.schedule import figures
-from workers.kinds.workflow.simulator.search import (
+from workers.kinds.workflow.simulator.annealing import (
     ATTEMPT_WORK,
+    DRAWS,
     MOST_ATTEMPTS,
     SHORT,
     WORK,
+    SearchObjective,
     agent,
+    anneal,
+    annealed,
     attempts_for,
     bound,
+    course,
     order_of,
+    plan,
+    plan_by,
     rest,
     searched,
     value,
 )
-from workers.kinds.workflow.simulator.tuning import chosen, drawn, tuned
-from workers.kinds.workflow.simulator.workflows import agent_plan, scheduled
+from workers.kinds.workflow.simulator.batches import chosen, drawn, generated, tuned
+from workers.kinds.workflow.simulator.dag import agent_plan, followed, scheduled
+from workers.kinds.workflow.simulator.request import figures
 
 
 @settings(max_examples=20)

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.kinds.workflow.policies.artifact import Scheduler, save
+from app.kinds.workflow.policies import Scheduler, save
 from app.kinds.workflow.scheduling.dispatch import EASY, RLS
 from app.kinds.workflow.scheduling.rules import RULES
 from tests.workers.kinds.workflow.training.test_schedulers import MACHINE, SHIPPED_AGENT, SJF, sequences, spec, trace
 from workers.evaluation.report.plot import drawn
-from workers.kinds.workflow.simulator.agents import play_agent
-from workers.kinds.workflow.training.pictures import middle, pictures
+from workers.kinds.workflow.simulator.batches import play_agent
+from workers.kinds.workflow.training.judge import middle, pictures
 from workers.kinds.workflow.training.sequences import Sequence
 
 PRICED = {"name": "big", "processors": MACHINE, "minimum": 1, "maximum": 1, "price_per_hour": 2.0, "speed": 4.0}

@@ -8,18 +8,15 @@ import numpy as np
 import pytest
 from msgspec import json
 
-from app.kinds.workflow.decisions.choose import choose_by
+from app.kinds.workflow.decide import choose_by
 from app.kinds.workflow.formats.swf import read_swf
-from app.kinds.workflow.layout import Layout
-from app.kinds.workflow.policies.artifact import SHIPPED, Scheduler, load
-from app.kinds.workflow.policies.schedulers import PriorityPolicy, StrategyPolicy
-from app.kinds.workflow.predictor import UNKNOWN_SECONDS, Predictor
+from app.kinds.workflow.policies import SHIPPED, PriorityPolicy, Scheduler, StrategyPolicy, load
 from app.kinds.workflow.queue.advance import advance
-from app.kinds.workflow.queue.report import QueueReport
-from app.kinds.workflow.queue.state import begin, pack, unpack
+from app.kinds.workflow.queue.state import Layout, QueueReport, begin, pack, unpack
+from app.kinds.workflow.run_times import UNKNOWN_SECONDS, Predictor
 from app.kinds.workflow.scheduling.decide import decide
 from app.kinds.workflow.scheduling.dispatch import EASY, MECHANISMS, NONE, RLS
-from app.kinds.workflow.scheduling.priority import SAF, WEIGHTS
+from app.kinds.workflow.scheduling.planning import SAF, WEIGHTS
 from app.kinds.workflow.scheduling.rules import RULES
 from app.kinds.workflow.scheduling.situation import QueueSituation
 from app.kinds.workflow.spec import Spec
@@ -27,11 +24,18 @@ from app.kinds.workflow.trace import Seconds, Trace, independent
 from workers.inputs import Workload
 from workers.kinds.workflow.estimation.run_times import predicted
 from workers.kinds.workflow.kind import KIND
-from workers.kinds.workflow.simulator.agents import play_agent
-from workers.kinds.workflow.training.objective import charged, objective_weights
-from workers.kinds.workflow.training.search import Search
-from workers.kinds.workflow.training.sequences import Sequence, Source, drawn, measured, piece, pieces
-from workers.kinds.workflow.training.train import _ahead, training
+from workers.kinds.workflow.simulator.batches import play_agent
+from workers.kinds.workflow.training.sequences import (
+    Sequence,
+    Source,
+    charged,
+    drawn,
+    measured,
+    objective_weights,
+    piece,
+    pieces,
+)
+from workers.kinds.workflow.training.train import Search, _ahead, training
 from workers.learning.training.request import Request, Untrainable
 
 MACHINE = 16

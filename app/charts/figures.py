@@ -1,0 +1,346 @@
+"""Figures: axes, maps, rankings, responses and trainings."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from app.charts import text
+
+# What a chart is: a Vega-Lite definition with the same told in words and numbers.
+#
+# Definitions are plain dictionaries. They name no colours but roles (``style``), and no width: pages and pictures add
+# both. Names given by people are data in them, never field names or expressions, so that nothing they hold is obeyed.
+
+
+Json = dict[str, Any]
+Row = Mapping[str, Any]
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+HEIGHT = 200
+FEW = 4
+"""Counts up to which each has its tick."""
+
+
+class Figure(NamedTuple):
+    """A chart.
+
+    Attributes:
+        title: what it is of.
+        told: what its marks mean, in a sentence or two.
+        spec: its Vega-Lite definition, without width or colours.
+        columns, rows: the same as a table, for those who don't see it.
+    """
+
+    title: str
+    told: str
+    spec: Json
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+
+
+def layered(*layers: Json, height: int = HEIGHT, **more: Any) -> Json:
+    """Layers on one another, as a definition; empty ones are left out."""
+    return {"$schema": SCHEMA, "height": height, "layer": [layer for layer in layers if layer], **more}
+
+
+def layer(kind: str, role: str, rows: Sequence[Row], encoding: Json, **mark: Any) -> Json:
+    """Marks of one kind and role over rows; nothing where there are none."""
+    if not rows:
+        return {}
+    values = [dict(row) for row in rows]
+    return {"data": {"values": values}, "mark": {"type": kind, "style": role, **mark}, "encoding": encoding}
+
+
+def quantity(field: str, title: str | None, *, zero: bool = True, **more: Any) -> Json:
+    """A channel of numbers."""
+    scale = {"zero": zero, **more.pop("scale", {})}
+    return {"field": field, "type": "quantitative", "title": title, "scale": scale, **more}
+
+
+def counted(values: Iterable[float]) -> Json:
+    """The axis of whole numbers: a few are ticked one by one, for Vega's least step leaves halves between 0 and 1."""
+    most = max(values, default=0.0)
+    return {"values": [*range(int(most) + 1)], "format": "d"} if 0 < most <= FEW else {"tickMinStep": 1}
+
+
+def category(field: str, title: str | None, order: Sequence[str] | None = None, **more: Any) -> Json:
+    """A channel of names, in an order."""
+    return {"field": field, "type": "nominal", "title": title, "sort": None if order is None else list(order), **more}
+
+
+def coloured(field: str, order: Sequence[str], title: str | None = None) -> Json:
+    """A colour for each name; a legend where there are several."""
+    legend = {"orient": "top", "direction": "horizontal"} if len(order) > 1 else None
+    return category(field, title, order, scale={"domain": list(order)}, legend=legend)
+
+
+def span(field: str, title: str | None = "iteration", **more: Any) -> Json:
+    """The axis along which things go on: whole numbers, without rounding its ends."""
+    axis = {"tickMinStep": 1, "grid": False, **more.pop("axis", {})}
+    return quantity(field, title, zero=False, scale={"nice": False, **more.pop("scale", {})}, axis=axis, **more)
+
+
+# How a metric responds to a resource: what was measured, and what a model makes of it.
+
+
+class Fitted(NamedTuple):
+    """What a model expects at an amount of the resource: median, and bounds that hold with some probability."""
+
+    amount: float
+    median: float
+    low: float
+    high: float
+
+
+class Sample(NamedTuple):
+    """What was measured at an amount of the resource."""
+
+    amount: float
+    value: float
+
+
+def response(
+    title: str, resource: str, metric: str, fitted: Sequence[Fitted], samples: Sequence[Sample], told: str
+) -> Figure:
+    """A curve with its band over a resource, and the points it was made of."""
+    x = quantity("amount", resource, zero=False, axis={"grid": False})
+    curve = [one._asdict() for one in fitted]
+    band = {"x": x, "y": quantity("low", metric), "y2": {"field": "high"}}
+    tips = [
+        {"field": "amount", "type": "quantitative", "title": resource, "format": ".4~g"},
+        {"field": "median", "type": "quantitative", "title": metric, "format": ".4~g"},
+    ]
+    spec = layered(
+        layer("area", "expected", curve, band),
+        layer("point", "sample", [one._asdict() for one in samples], {"x": x, "y": quantity("value", metric)}),
+        layer("line", "fitted", curve, {"x": x, "y": quantity("median", metric), "tooltip": tips}),
+        height=240,
+    )
+    rows = [["expected", *one] for one in fitted] or [["measured", *one, None, None] for one in samples]
+    return Figure(title, told, spec, ["what", resource, metric, "from", "to"], rows)
+
+
+def responses(title: str, resource: str, metric: str, fitted: Mapping[str, Sequence[Fitted]], told: str) -> Figure:
+    """A curve with its band for each name."""
+    curves = [{"name": name, **one._asdict()} for name, curve in fitted.items() for one in curve]
+    x = quantity("amount", resource, zero=False, axis={"grid": False, "tickMinStep": 1})
+    colour = {"color": coloured("name", list(fitted))}
+    tips = [
+        {"field": "name", "type": "nominal", "title": "of"},
+        {"field": "amount", "type": "quantitative", "title": resource, "format": ".4~g"},
+        {"field": "median", "type": "quantitative", "title": metric, "format": ".4~g"},
+    ]
+    spec = layered(
+        layer("area", "bands", curves, {"x": x, "y": quantity("low", metric), "y2": {"field": "high"}, **colour}),
+        layer(
+            "line", "series", curves, {"x": x, "y": quantity("median", metric), **colour, "tooltip": tips}, point=True
+        ),
+        height=240,
+    )
+    rows = [list(row.values()) for row in curves]
+    return Figure(title, told, spec, ["of", resource, metric, "from", "to"], rows)
+
+
+def doubt(title: str, resource: str, points: Sequence[Sample], best: float | None, told: str) -> Figure:
+    """How unsure a model is over a resource, and where a sample would teach it most."""
+    x = quantity("amount", resource, zero=False, axis={"grid": False})
+    rows = [one._asdict() for one in points]
+    spec = layered(
+        layer("area", "expected", rows, {"x": x, "y": quantity("value", "spread", axis={"format": "%"})}),
+        {} if best is None else layer("rule", "reference", [{"amount": best}], {"x": x}),
+        height=110,
+    )
+    return Figure(title, told, spec, [resource, "spread"], [list(one) for one in points])
+
+
+# How charts look: roles of marks, and their colours on light and dark ground.
+
+
+LIGHT_COLOURS = ("#0b7285", "#e8590c", "#6741d9", "#2b8a3e", "#d6336c", "#997404", "#1c7ed6", "#495057", "#9c36b5")
+DARK_COLOURS = ("#3bc9db", "#ffa94d", "#b197fc", "#69db7c", "#faa2c1", "#ffe066", "#4dabf7", "#ced4da", "#e599f7")
+DIVERGING_LIGHT = ("#0b4f8a", "#74b3e0", "#eceff1", "#f0a58f", "#a11a24")
+DIVERGING_DARK = ("#74c0fc", "#31699b", "#343a40", "#a04a41", "#ff8787")
+"""From less to more, by way of the ground: what is far from the middle stands out on either."""
+ROLES_LIGHT = ("#868e96", "#c92a2a", "#ffffff", "#e9ecef")
+ROLES_DARK = ("#868e96", "#ff8787", "#13171f", "#343a40")
+"""Of what stands back, of what is not to be passed, the ground, and lines on it."""
+TEXT_LIGHT = ("#343a40", "#495057", "#e9ecef")
+TEXT_DARK = ("#ced4da", "#adb5bd", "#343a40")
+"""Of titles, of labels and notes, and of the lines behind them."""
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Noto Sans', 'Liberation Sans', sans-serif"
+
+
+def config(*, dark: bool = False) -> dict[str, Any]:
+    """The configuration of Vega-Lite for one theme."""
+    colours = DARK_COLOURS if dark else LIGHT_COLOURS
+    text, quiet, line = TEXT_DARK if dark else TEXT_LIGHT
+    named = {"labelColor": quiet, "titleColor": quiet, "labelFont": FONT, "titleFont": FONT, "labelLimit": 260}
+    return {
+        "background": None,
+        "font": FONT,
+        "view": {"stroke": None},
+        "axis": {**named, "titleFontWeight": "normal", "gridColor": line, "domainColor": line, "tickColor": line},
+        "legend": {**named, "titleFontWeight": "normal", "symbolStrokeWidth": 2},
+        "title": {"anchor": "start", "fontSize": 13, "font": FONT, "color": text},
+        "range": {"category": list(colours), "diverging": list(DIVERGING_DARK if dark else DIVERGING_LIGHT)},
+        "style": roles(dark=dark),
+    }
+
+
+def roles(*, dark: bool) -> dict[str, dict[str, Any]]:
+    """How marks look, by what they are in a chart."""
+    own, other, _, good, *_ = DARK_COLOURS if dark else LIGHT_COLOURS
+    quiet, alarm, paper, line = ROLES_DARK if dark else ROLES_LIGHT
+    note = (TEXT_DARK if dark else TEXT_LIGHT)[1]
+    return {
+        "measured": {"color": own, "stroke": own, "strokeWidth": 2},
+        "sample": {"color": own, "fill": own, "opacity": 0.45, "size": 28},
+        "expected": {"color": own, "fill": own, "opacity": 0.2, "strokeOpacity": 0},
+        "awaited": {"color": other, "fill": other, "opacity": 0.2, "strokeOpacity": 0},
+        "bands": {"opacity": 0.15, "strokeOpacity": 0},
+        "fitted": {"color": own, "stroke": own, "strokeWidth": 2},
+        "decided": {"color": other, "stroke": other, "strokeWidth": 2},
+        "target": {"color": alarm, "stroke": alarm, "strokeDash": [6, 4], "strokeWidth": 1.5},
+        "reference": {"color": good, "stroke": good, "strokeDash": [2, 3], "strokeWidth": 1.5},
+        "series": {"strokeWidth": 2},
+        "block": {"stroke": paper, "strokeWidth": 0.5},
+        "bar": {"color": own, "fill": own},
+        "other": {"color": quiet, "fill": quiet, "stroke": quiet},
+        "interval": {"color": quiet, "stroke": quiet, "strokeWidth": 1.5},
+        "stress": {"color": "#fab005", "fill": "#fab005", "opacity": 0.15, "strokeOpacity": 0},
+        "ground": {"color": line, "fill": line, "opacity": 0.6},
+        "cell": {},
+        "note": {"color": note, "fill": note, "fontSize": 10},
+    }
+
+
+# Situations as a plane, with what is done in each as its colour.
+
+
+class Cell(NamedTuple):
+    """What is changed at an iteration, from an amount."""
+
+    iteration: int
+    amount: float
+    change: float
+
+
+def steps_map(title: str, resource: str, cells: Sequence[Cell], told: str) -> Figure:
+    """Iterations across, amounts up; warm colours add, cool ones give back."""
+    moving = [cell._asdict() for cell in cells if cell.change]
+    every = [cell._asdict() for cell in cells]
+    most = max((abs(cell.change) for cell in cells), default=1.0) or 1.0
+    x = {"field": "iteration", "type": "ordinal", "title": "iteration", "axis": {"labelOverlap": True, "labelAngle": 0}}
+    y = {"field": "amount", "type": "ordinal", "title": resource, "sort": "descending", "axis": {"labelOverlap": True}}
+    colour = {
+        "field": "change",
+        "type": "quantitative",
+        "title": "change",
+        "scale": {"domain": [-most, most], "domainMid": 0},
+    }
+    tips = [
+        {"field": name, "type": "quantitative", "title": title, "format": ".4~g"}
+        for name, title in (("iteration", "iteration"), ("amount", resource), ("change", "change"))
+    ]
+    spec = layered(
+        layer("rect", "ground", every, {"x": x, "y": y}),
+        layer("rect", "cell", moving, {"x": x, "y": y, "color": colour, "tooltip": tips}),
+        height=220,
+    )
+    return Figure(title, told, spec, ["iteration", resource, "change"], [list(cell) for cell in cells if cell.change])
+
+
+# Things side by side by one number: errors of models, returns of policies.
+
+
+ROW = 24
+DECIDED = "decided"
+
+
+class Ranked(NamedTuple):
+    """One of those that are compared; ``low`` and ``high`` are the ends of its interval, if it has one."""
+
+    name: str
+    value: float
+    chosen: bool = False
+    low: float | None = None
+    high: float | None = None
+
+
+def beside_decided(title: str, axis: str, values: Mapping[str, float], told: str) -> Figure:
+    """Bars from the largest down, by name; what was decided stands out, where it is among them."""
+    largest_first = sorted(values.items(), key=lambda item: -item[1])
+    ranked = [Ranked(name, value, chosen=name == DECIDED) for name, value in largest_first]
+    return ranking(title, axis, ranked, f"{told} Coloured: {DECIDED}." if DECIDED in values else told)
+
+
+def ranking(title: str, axis: str, ranked: Sequence[Ranked], told: str, number: str = ".3~g") -> Figure:
+    """Bars in the given order, with intervals and numbers; the chosen one stands out."""
+    rows = [{**one._asdict(), "label": f"{one.name}\u2002{_told(one.value, number)}"} for one in ranked]
+    y = category("label", None, [row["label"] for row in rows], axis={"labelLimit": 240})
+    x = quantity("value", axis, axis={"format": number, "tickCount": 5})
+    spec = layered(
+        layer("bar", "bar", [row for row in rows if row["chosen"]], {"x": x, "y": y}, height={"band": 0.6}),
+        layer("bar", "other", [row for row in rows if not row["chosen"]], {"x": x, "y": y}, height={"band": 0.6}),
+        layer(
+            "rule",
+            "interval",
+            [row for row in rows if row["low"] is not None],
+            {"x": quantity("low", axis), "x2": {"field": "high"}, "y": y},
+        ),
+        height=ROW * max(len(rows), 1),
+    )
+    table = [[one.name, one.value, one.low, one.high] for one in ranked]
+    return Figure(title, told, spec, ["name", axis, "from", "to"], table)
+
+
+def _told(value: float, number: str) -> str:
+    """A bar's number, which stands with its name: wherever it stood in the picture, some bar would reach it."""
+    if number.endswith("%"):
+        return f"{text.number(100 * value)} %"
+    return text.number(value)
+
+
+# How a training gets on: training returns over its steps, beside what others reach in the same terms.
+
+
+WIDE = 20
+DASHES = [6, 4]
+
+
+class Learnt(NamedTuple):
+    """A training's mean training return at some number of environment steps."""
+
+    name: str
+    steps: int
+    value: float
+
+
+def learning(learnt: Sequence[Learnt], marks: Mapping[str, float], told: str, plans: Collection[str] = ()) -> Figure:
+    """A line for each training, and rules at what is known of others; ``plans``: those that are planned."""
+    names = list(dict.fromkeys(one.name for one in learnt))
+    x = span("steps", "environment steps", axis={"format": "~s"})
+    scale = _scale([*(one.value for one in learnt), *marks.values()])
+    y = quantity("value", "training return", zero=False, scale=scale)
+    rules = [{"name": name, "value": value} for name, value in marks.items()]
+    colour = {"color": coloured("name", names)} if len(names) > 1 else {}
+    role = "series" if len(names) > 1 else "measured"
+    rows = [one._asdict() for one in learnt]
+    text = {"y": y, "x": {"value": 4}, "text": {"field": "name"}}
+    spec = layered(
+        layer("line", role, rows, {"x": x, "y": y, **colour}, point={"size": 20}),
+        layer("rule", "other", [rule for rule in rules if rule["name"] not in plans], {"y": y}, strokeDash=DASHES),
+        layer("rule", "reference", [rule for rule in rules if rule["name"] in plans], {"y": y}),
+        layer("text", "note", rules, text, align="left", dy=-6),
+        height=240,
+    )
+    table = [[one.name, one.steps, one.value] for one in learnt] + [[name, None, v] for name, v in marks.items()]
+    return Figure("Training return", told, spec, ["of", "steps", "training return"], table)
+
+
+def _scale(values: Sequence[float]) -> dict[str, Any]:
+    """Logarithmic away from 0 where the first returns are many times the last ones, as they often are."""
+    sizes = [abs(value) for value in values if value]
+    if not sizes or max(sizes) < WIDE * min(sizes):
+        return {}
+    return {"type": "symlog", "constant": min(sizes)}

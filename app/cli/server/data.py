@@ -1,0 +1,352 @@
+"""Commands on the data folder and the database: lock, migrations, backups, pruning, audit."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import logging
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import IO
+
+import psutil
+import typer
+from rich.console import Console
+
+from app import startup
+from app.audit.service import AuditRead
+from app.cli.nouns.contract import Column
+from app.cli.remote.nouns.perform import table
+from app.cli.remote.train import progress
+from app.database.backups import postgresql, sqlite
+from app.database.backups.sqlite import BackupError, Contents, partial
+from app.database.engine import Database, normalised_url
+from app.processes import child_command
+from app.retention.service import plan
+from app.settings import Settings
+from app.startup import EXIT_STATUS, StartupError, first_line, without_password
+
+# One `steward serve` with workers for a data folder: a lock that the kernel lifts when its process ends.
+
+
+NAME = "serve.lock"
+ENDING_SECONDS, LOOK_SECONDS = 15.0, 0.2
+"""A service that was told to stop has handed its jobs back, or is killed by whoever told it, within that time."""
+
+
+@contextmanager
+def exclusive(
+    folder: Path, say: Callable[[str], None] = print, patience_seconds: float = ENDING_SECONDS
+) -> Iterator[None]:
+    """Hold the folder, once who held it has ended; its file tells others the id of this process.
+
+    Args:
+        folder: of the service's data.
+        say: hears that another process holds it.
+        patience_seconds: for which that one is waited for.
+
+    Raises:
+        StartupError: another process goes on holding it, or files can't be locked there.
+    """
+    with (folder / NAME).open("a+") as file:
+        if not _locked(file):
+            say(f"waits up to {patience_seconds:g} s for process {holder(folder)}, which serves {folder}, to end")
+            _wait(file, folder, time.monotonic() + patience_seconds)
+        file.truncate(0)
+        file.write(f"{os.getpid()}\n")
+        file.flush()
+        yield
+
+
+def _wait(file: IO[str], folder: Path, until: float) -> None:
+    while not _locked(file):
+        if time.monotonic() > until:
+            raise StartupError(
+                f"STEWARD_DATA_DIR={str(folder)!r}: process {holder(folder)} serves it already; stop that one, "
+                "choose another folder (--data), or start one more API beside it: "
+                "steward serve --workers 0 --port …"
+            )
+        time.sleep(LOOK_SECONDS)
+
+
+def _locked(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        raise StartupError(
+            f"STEWARD_DATA_DIR: {file.name!r} can't be locked ({error.strerror}); choose a folder on a local disk"
+        ) from error
+    return True
+
+
+def holder(folder: Path) -> str | None:
+    """Id of the process that holds the folder; None where none does, or none can."""
+    try:
+        with (folder / NAME).open() as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return file.read().strip() or "another"
+    except OSError:  # there is no such file, or files can't be locked there
+        return None
+    return None
+
+
+# The database's tables are changed in a process of its own: the API needs no Alembic in its memory.
+
+
+def migrate(settings: Settings) -> None:
+    """Bring the database's tables to this version.
+
+    Raises:
+        StartupError: it failed.
+    """
+    linux = sys.platform == "linux"
+    start: type[BaseProcess] = multiprocessing.context.ForkProcess if linux else multiprocessing.context.SpawnProcess
+    context = multiprocessing.get_context()
+    problems = context.SimpleQueue()
+    process = start(target=_change, args=(settings.database_url, problems), name="migrations")
+    process.start()
+    process.join()
+    if process.exitcode != 0:
+        problem = f"ended with status {process.exitcode}" if problems.empty() else problems.get()
+        said = f"STEWARD_DATABASE_URL={without_password(settings.database_url)!r}"
+        raise StartupError(f"{said}: the tables can't be brought to this version: {problem}")
+
+
+def _change(url: str, problems: multiprocessing.SimpleQueue[str]) -> None:
+    """The whole process. Ctrl-C reaches it too, and would cut a migration in two."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    from alembic.util import CommandError
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from migrations.runner import upgrade
+
+    try:
+        upgrade(url)
+    except RuntimeError as error:  # rows would refer to nothing
+        problems.put(first_line(error))
+        sys.exit(EXIT_STATUS)
+    except (SQLAlchemyError, OSError) as error:
+        problems.put(f"{first_line(getattr(error, 'orig', None) or error)}; is there space, and may it be written to?")
+        sys.exit(EXIT_STATUS)
+    except CommandError as error:
+        problems.put(f"{first_line(error)}; another version of Steward made it: run that one, or name another")
+        sys.exit(EXIT_STATUS)
+
+
+# How far a file is that somebody else writes, as a bar.
+
+
+GROWTH_LOOK_SECONDS = 0.5
+
+
+@contextmanager
+def growing(
+    title: str,
+    files: Sequence[Path],
+    expected: int | None,
+    notes: Console | None = None,
+    look: float = GROWTH_LOOK_SECONDS,
+) -> Iterator[None]:
+    """Draw a bar until what is inside has ended; nothing is drawn on pipes where that takes less than a look.
+
+    Args:
+        files: what grows, all together; they need not be there yet.
+        expected: bytes of the whole, where that is known.
+    """
+    ended = threading.Event()
+    with progress(notes or Console(stderr=True), title) as bar:
+
+        def watch() -> None:
+            while not ended.wait(look):
+                size = sum(map(_size, files))
+                done = min(size / expected, 1.0) if expected else 0.0
+                bar.update(done, ", ".join(filter(None, (f"{size / 1e6:,.1f} MB", bar.left(done)))))
+
+        thread = threading.Thread(target=watch)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+
+def _size(file: Path) -> int:
+    with suppress(OSError):
+        return file.stat().st_size
+    return 0
+
+
+# `steward db backup` and `steward db restore`.
+
+
+def backup(data: Path | None, file: Path, *, force: bool, as_json: bool) -> None:
+    """Write all that the database holds to a file.
+
+    Raises:
+        StartupError: it was not done; why, and what helps.
+    """
+    settings = startup.load_settings(data_dir=data)
+    startup.check_database(settings, creates=False)
+    url = normalised_url(settings.database_url)
+    try:
+        embedded = url.get_backend_name() == "sqlite"
+        with growing("backup", [partial(file)], Path(url.database or "").stat().st_size if embedded else None):
+            if embedded:
+                found = sqlite.backup(Path(url.database or ""), file, force=force)
+            else:
+                found = postgresql.backup(url, file, force=force)
+    except BackupError as error:
+        raise StartupError(f"no backup was made: {error}") from error
+    size = file.stat().st_size
+    if as_json:
+        document = {"file": str(file), "bytes": size, "revision": found.revision, "rows": dict(found.rows)}
+        typer.echo(json.dumps(document))
+        return
+    typer.echo(f"{file}: {size:,} bytes, revision {found.revision}{_counted(found)}")
+
+
+def _counted(found: Contents) -> str:
+    return "".join(f"\n  {table:18}{rows:>12,} rows" for table, rows in found.rows.items() if rows)
+
+
+def restore(data: Path | None, file: Path, *, force: bool, as_json: bool) -> None:
+    """Put what a file holds into the database, and bring it to this version.
+
+    Raises:
+        StartupError: it was not done; why, and what helps.
+    """
+    settings = startup.load_settings(data_dir=data)
+    startup.check_folder(settings.data_dir)
+    serving = holder(settings.data_dir)
+    if serving is not None:
+        raise StartupError(f"nothing was restored: process {serving} serves {settings.data_dir}; stop it first")
+    try:
+        _restore(settings, file, force)
+    except BackupError as error:
+        raise StartupError(f"nothing was restored: {error}") from error
+    migrate(settings)
+    if as_json:
+        typer.echo(json.dumps({"file": str(file)}))
+    else:
+        typer.echo(f"{file} is restored; `steward serve` goes on from it")
+
+
+def _restore(settings: Settings, file: Path, force: bool) -> None:
+    url = normalised_url(settings.database_url)
+    embedded = url.get_backend_name() == "sqlite"
+    if embedded is not _is_of_sqlite(file):
+        ours, its = ("SQLite", "PostgreSQL") if embedded else ("PostgreSQL", "SQLite")
+        raise BackupError(f"{file} is a backup of {its}, and STEWARD_DATABASE_URL names {ours}")
+    _check_revision(file, sqlite.check(file) if embedded else postgresql.check(file))
+    filled = sqlite.is_filled(Path(url.database or "")) if embedded else postgresql.is_filled(url)
+    if filled and not force:
+        raise BackupError("the database is not empty; name another, or replace all that it holds with --force")
+    if embedded:
+        database = Path(url.database or "")
+        _check_unused(database)
+        with growing("restore", [database, database.with_name(f"{database.name}-wal")], file.stat().st_size):
+            sqlite.restore(file, database)
+    else:
+        others = postgresql.users(url)
+        if others:
+            raise BackupError(f"{others} connections use the database: stop all API processes and workers first")
+        with growing("restore", [], None):
+            postgresql.restore(file, url, clean=filled)
+
+
+def _check_unused(database: Path) -> None:
+    """What others have in memory would not be what is stored any more."""
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):  # it has ended, or is another user's
+            if process.pid != os.getpid() and any(Path(one.path) == database for one in process.open_files()):
+                raise BackupError(f"process {process.pid} uses {database}; stop it first")
+
+
+def _is_of_sqlite(file: Path) -> bool:
+    try:
+        with file.open("rb") as handle:
+            begin = handle.read(len(sqlite.MAGIC))
+    except OSError as error:
+        raise BackupError(f"{file}: {error.strerror}") from error
+    if begin != sqlite.MAGIC and not begin.startswith(postgresql.MAGIC):
+        raise BackupError(f"{file} is no backup of Steward's")
+    return begin == sqlite.MAGIC
+
+
+def _check_revision(file: Path, found: Contents) -> None:
+    from migrations.runner import is_known
+
+    if not is_known(found.revision):
+        raise BackupError(
+            f"{file} was made by another version of Steward (revision {found.revision}), which this one does not "
+            "know: restore it with that version"
+        )
+
+
+# `steward db prune`: what would go as a table, or a process of its own that archives and deletes it.
+
+
+COLUMNS = (Column("workload", "workload"), Column("what", "noun"), Column("rows", "rows"))
+
+
+def say(data: Path | None, *, as_json: bool) -> int:
+    """Print what would be deleted now."""
+    settings = startup.load_settings(data_dir=data)
+    startup.check_database(settings, creates=False)
+    database = Database(settings.database_url, settings)
+    try:
+        found = plan(database, settings)
+    finally:
+        database.dispose()
+    if as_json:
+        for one in found:
+            typer.echo(json.dumps(one._asdict()))
+    elif found:
+        Console().print(table(COLUMNS, [one._asdict() for one in found]))
+    else:
+        typer.echo("nothing would be deleted")
+    return 0
+
+
+def go(data: Path | None) -> int:
+    """Archive and delete; the exit status."""
+    settings = startup.load_settings(data_dir=data)
+    startup.check_database(settings, creates=False)
+    folder = {"STEWARD_DATA_DIR": str(settings.data_dir)}
+    return subprocess.run(child_command("workers.prune"), check=False, env={**os.environ, **folder}).returncode
+
+
+# ``steward audit``: who changed what, as a table.
+
+
+AUDIT_COLUMNS = (
+    Column("age", "at", "age", whole=True),
+    Column("tenant", "tenant"),
+    Column("by", "actor"),
+    Column("action", "action"),
+    Column("target", "target"),
+)
+
+
+def show(entries: Sequence[AuditRead], most: int) -> None:
+    """Print a line for each; of so many there may be more."""
+    console = Console()
+    console.print(table(AUDIT_COLUMNS, [entry.model_dump(mode="json") for entry in entries]) if entries else "none")
+    if len(entries) == most:
+        console.print(f"the first {most:,}; --limit says of how many", highlight=False)

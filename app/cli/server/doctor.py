@@ -1,0 +1,529 @@
+"""`steward doctor`: findings about configuration, storage and work."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import platform
+import shutil
+import ssl
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from sqlalchemy import inspect, text
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Session
+
+from app import startup
+from app.cli.server import data as lock
+from app.cli.server import serve as probe
+from app.cli.server.serve import bind, check_address, is_loopback
+from app.database import leases as seen
+from app.database.base import utc_now
+from app.database.engine import LEAST_FREE_BYTES, Database
+from app.database.leases import database_time
+from app.database.tables import Key
+from app.jobs import repository as listing
+from app.keys import ring as keys
+from app.settings import Settings
+from app.startup import StartupError, check_traces
+
+# What one check has found, and what is never to be shown of it.
+
+
+Status = Literal["ok", "warn", "fail"]
+SHORTEST_SECRET = 4
+HIDDEN = "***"
+
+
+class Finding(NamedTuple):
+    """What a check has found.
+
+    Attributes:
+        check: what was looked at, in a word.
+        status: `fail`: Steward can't do its work; `warn`: it will not for long, or not all of it.
+        detail: what was found.
+        remedy: what to do about it; empty where all is well.
+    """
+
+    check: str
+    status: Status
+    detail: str
+    remedy: str = ""
+
+
+def refused(check: str, error: startup.StartupError) -> Finding:
+    """A start that is refused, whose line ends with the remedy."""
+    detail, _, remedy = str(error).rpartition("; ")
+    return Finding(check, "fail", detail or remedy, remedy if detail else "")
+
+
+def hiding(settings: Settings) -> Callable[[str], str]:
+    """Hides the passwords of these settings and the caller's key, wherever an error's text has them."""
+    secrets = {os.environ.get("STEWARD_API_KEY", "")}
+    for url in (settings.database_url, settings.broker_url):
+        password = _password(url)
+        secrets |= {password, unquote(password)}
+    known = sorted((one for one in secrets if len(one) >= SHORTEST_SECRET), key=len, reverse=True)
+
+    def hide(text: str) -> str:
+        for secret in known:
+            text = text.replace(secret, HIDDEN)
+        return startup.without_password(text)
+
+    return hide
+
+
+def _password(url: str) -> str:
+    try:
+        return urlsplit(url).password or ""
+    except ValueError:  # no URL: it is refused elsewhere
+        return ""
+
+
+def shown(found: Iterable[Finding], settings: Settings) -> Iterator[Finding]:
+    """The findings as they may be shown."""
+    hide = hiding(settings)
+    for one in found:
+        yield one._replace(detail=hide(one.detail), remedy=hide(one.remedy))
+
+
+# The database, its tables, its clock; and room on the disk.
+
+
+MEBIBYTE, GIBIBYTE = 1 << 20, 1 << 30
+LITTLE_FREE_BYTES, LITTLE_FREE_SHARE = GIBIBYTE, 0.05
+MANY_CONNECTIONS = 0.8
+CLOCK_WARNS, CLOCK_FAILS = 1.0, 30.0
+"""Seconds between two clocks; leases are by the database's alone, what people read is not."""
+
+
+def size(number: float) -> str:
+    """Bytes, for people."""
+    return f"{number / GIBIBYTE:.1f} GiB" if number >= GIBIBYTE else f"{number / MEBIBYTE:.1f} MiB"
+
+
+def of_database(database: Database) -> Iterator[Finding]:
+    """The database that answers, the version of its tables, and its clock."""
+    for name, check in (("database", _server), ("tables", _tables), ("clock", _clock)):
+        yield guarded(name, database, check)
+
+
+def guarded(name: str, database: Database, check: Callable[[Session], Finding]) -> Finding:
+    """A check with a session; one that the database does not answer has failed."""
+    try:
+        with database.reading() as session:
+            return check(session)
+    except SQLAlchemyError as error:
+        said = startup.first_line(getattr(error, "orig", None) or error)
+        return Finding(name, "fail", said, "see what is said of the database and its tables")
+
+
+def _server(session: Session) -> Finding:
+    """Which one it is, how large, and whether it takes writes."""
+    connection = session.connection()
+    url, version = connection.engine.url, ".".join(map(str, connection.dialect.server_version_info or ()))
+    if connection.dialect.name == "sqlite":
+        return _file(Path(url.database or ""), version)
+    many, most, stored, standby = session.execute(
+        text(
+            "SELECT (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'), "
+            "current_setting('max_connections')::int, pg_database_size(current_database()), pg_is_in_recovery()"
+        )
+    ).one()
+    place = f"{url.host or 'localhost'}:{url.port or 5432}/{url.database}"
+    detail = f"PostgreSQL {version} at {place}, {size(stored)}, {many} of {most} connections"
+    if standby:
+        return Finding("database", "fail", f"{detail}; it is a standby and takes no writes", "name the primary")
+    if many > MANY_CONNECTIONS * most:
+        remedy = "raise max_connections, or lower STEWARD_DATABASE_POOL_SIZE of every process"
+        return Finding("database", "warn", detail, remedy)
+    return Finding("database", "ok", detail)
+
+
+def _file(path: Path, version: str) -> Finding:
+    stored = sum(one.stat().st_size for one in (path, path.with_name(f"{path.name}-wal")) if one.is_file())
+    return Finding("database", "ok", f"SQLite {version}, {size(stored)}, {path}")
+
+
+def _tables(session: Session) -> Finding:
+    from migrations.runner import head, is_known
+
+    upgrade = "steward db upgrade (steward serve does it when it starts)"
+    if not inspect(session.connection()).has_table("alembic_version"):
+        return Finding("tables", "fail", "there are none yet", upgrade)
+    revision = session.scalar(text("SELECT version_num FROM alembic_version")) or "none"
+    if revision == head():
+        return Finding("tables", "ok", f"of this release ({revision})")
+    if is_known(revision):
+        return Finding("tables", "fail", f"of an earlier release ({revision}; this one's are {head()})", upgrade)
+    remedy = "end the upgrade: start the release that made them everywhere (docs/how-to/operate.md)"
+    return Finding("tables", "warn", f"of a later release ({revision}), unknown to this one", remedy)
+
+
+def _clock(session: Session) -> Finding:
+    before = utc_now()
+    theirs = database_time(session)
+    return apart(theirs, before, utc_now(), embedded=session.connection().dialect.name == "sqlite")
+
+
+def apart(theirs: datetime, before: datetime, after: datetime, *, embedded: bool) -> Finding:
+    """How far the database's clock is from this machine's, which was read before and after it."""
+    if embedded:
+        return Finding("clock", "ok", "the database's is this machine's")
+    seconds = (theirs - before - (after - before) / 2).total_seconds()
+    status: Status = "fail" if abs(seconds) > CLOCK_FAILS else "warn" if abs(seconds) > CLOCK_WARNS else "ok"
+    direction = "ahead of" if seconds > 0 else "behind"
+    detail = f"the database's is {abs(seconds):.3f} s {direction} this machine's"
+    return Finding("clock", status, detail, "" if status == "ok" else "have both keep time by NTP (chrony)")
+
+
+def disk(settings: Settings) -> Iterator[Finding]:
+    """Room where this host's files are: the data folder, and the archive elsewhere."""
+    folders = {"disk": settings.data_dir, "archive": settings.archive_folder}
+    seen = set[int]()
+    for name, folder in folders.items():
+        place = next(one for one in (folder, *folder.parents) if one.exists())
+        if place.stat().st_dev not in seen:
+            seen.add(place.stat().st_dev)
+            yield _room(name, place)
+
+
+def _room(name: str, place: Path) -> Finding:
+    total, _, free = shutil.disk_usage(place)
+    status: Status = "ok"
+    if free < LITTLE_FREE_BYTES or free < LITTLE_FREE_SHARE * total:
+        status = "fail" if free < 16 * LEAST_FREE_BYTES else "warn"
+    remedy = "" if status == "ok" else "free some space; steward db prune --dry-run tells what is too old"
+    return Finding(name, status, f"{size(free)} of {size(total)} free at {place}", remedy)
+
+
+# The broker, workers and the jobs that wait for them, keys, and the API itself.
+
+
+MOST_NAMED = 3
+LONG_SECONDS = 300.0
+"""For which a job may wait while workers live."""
+CLOCK_SET_BACK = timedelta(seconds=60)
+KEYS_END_SOON = timedelta(days=7)
+
+
+def work_of_database(settings: Settings, database: Database) -> Iterator[Finding]:
+    """Workers, jobs and keys, as the database has them."""
+    yield guarded("workers", database, partial(workers, settings=settings))
+    yield guarded("jobs", database, jobs)
+    yield guarded("keys", database, partial(of_keys, settings=settings))
+
+
+def broker(settings: Settings) -> Finding:
+    """Whether the broker answers."""
+    try:
+        startup.check_broker_url(settings)
+    except startup.StartupError as error:
+        return refused("broker", error)
+    problem = startup.broker_problem(settings)
+    if problem is not None:
+        return refused("broker", startup.StartupError(problem))
+    where = f"files in {settings.broker_dir}" if settings.files_as_broker else "answers"
+    return Finding("broker", "ok", where)
+
+
+def workers(session: Session, settings: Settings) -> Finding:
+    """Who of them has given a sign lately."""
+    now, known = database_time(session), seen.known(session)
+    alive = [one for one in known if now - one.seen_at < timedelta(seconds=settings.worker_seen_seconds)]
+    silent = [one for one in known if one not in alive]
+    told = f"{len(alive)} alive{_named([one.name for one in alive])}"
+    if any(one.seen_at > now + CLOCK_SET_BACK for one in known):
+        return Finding("workers", "warn", f"{told}; signs of life lie ahead of time", "set the database's clock right")
+    if not alive:
+        return Finding(
+            "workers",
+            "fail",
+            f"none seen in the last {settings.worker_seen_seconds:g} s",
+            "start one: steward worker, or steward serve, which brings one",
+        )
+    if silent:
+        detail = f"{told}; {len(silent)} silent without having signed off{_named([one.name for one in silent])}"
+        return Finding(
+            "workers", "warn", detail, "see their logs; their jobs are taken over, and they are forgotten in a day"
+        )
+    return Finding("workers", "ok", told)
+
+
+def _named(names: list[str]) -> str:
+    rest = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f" ({', '.join(names[:MOST_NAMED])}{rest})" if names else ""
+
+
+def jobs(session: Session) -> Finding:
+    """How many there are in each state, and how long the first in line has waited."""
+    counts: dict[str, int] = {}
+    for (_, state), number in listing.counts(session).items():
+        counts[state] = counts.get(state, 0) + number
+    detail = ", ".join(f"{number} {state}" for state, number in sorted(counts.items())) or "none"
+    seconds = listing.waiting_seconds(session)
+    if seconds > LONG_SECONDS:
+        detail += f"; the first in line has waited for {_long(seconds)}"
+        return Finding("jobs", "warn", detail, "start more workers (steward worker), or see what holds them: GET /jobs")
+    return Finding("jobs", "ok", detail)
+
+
+def _long(seconds: float) -> str:
+    return f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.0f} min"
+
+
+def of_keys(session: Session, settings: Settings) -> Finding:
+    """How many are valid, and which end soon."""
+    now = database_time(session)
+    valid = [key for key in keys.valid(session) if key.expires_at is None or key.expires_at > now]
+    if not valid:
+        asked = settings.authentication == "required" or keys.fingerprint(session).made > 0
+        if asked and not settings.oidc_issuer:
+            return Finding("keys", "fail", "keys are asked for, and none is valid", "steward key create --scopes admin")
+        return Finding("keys", "ok", "none is valid, and none is asked for by keys of its own")
+    soon = _ending(valid, now)
+    if soon:
+        return Finding(
+            "keys", "warn", f"{len(valid)} valid; {', '.join(soon)}", "make others before (steward key create)"
+        )
+    return Finding("keys", "ok", f"{len(valid)} valid")
+
+
+def _ending(valid: list[Key], now: datetime) -> list[str]:
+    soon = [key for key in valid if key.expires_at is not None and key.expires_at < now + KEYS_END_SOON]
+    return [f"{key.id} of {key.tenant} ends at {key.expires_at:%Y-%m-%d %H:%M} UTC" for key in soon[:MOST_NAMED]]
+
+
+def api(settings: Settings) -> Finding:
+    """Whether it answers here, and whether it is ready."""
+    address = probe.address(settings)
+    holder = lock.holder(settings.data_dir)
+    try:
+        answer = probe.get(settings, "/readyz")
+    except OSError as error:
+        if holder is not None:
+            detail = f"process {holder} serves {settings.data_dir}, and {address} does not answer ({error})"
+            return Finding(
+                "api", "warn", detail, "it may listen elsewhere (STEWARD_HOST, STEWARD_PORT); else see its log"
+            )
+        return _free(settings, Finding("api", "ok", f"does not run at {address}"))
+    return _readiness(address, answer.status, answer.body)
+
+
+def _free(settings: Settings, found: Finding) -> Finding:
+    """What was found, unless something that doesn't speak HTTP has the port."""
+    try:
+        for one in bind(settings):
+            one.close()
+    except startup.StartupError as error:
+        detail, _, remedy = str(error).partition("; ")
+        return Finding("api", "fail", detail, remedy)
+    except OSError as error:
+        return Finding("api", "fail", f"STEWARD_HOST={settings.host!r}: {error}", "name an address of this machine")
+    return found
+
+
+def issuer(settings: Settings) -> Finding:
+    """Whether the identity provider's keys can be had; there is one."""
+    from app.keys.provider import UNUSABLE, published
+
+    where = settings.oidc_keys_url or settings.oidc_issuer
+    try:
+        count = len(published(settings))
+    except UNUSABLE as error:
+        remedy = "see that STEWARD_OIDC_ISSUER and STEWARD_OIDC_KEYS_URL are right, and that it is reached from here"
+        return Finding("issuer", "fail", f"the keys of {where} can't be had: {error}", remedy)
+    return Finding("issuer", "ok", f"{where} publishes {count} {'key' if count == 1 else 'keys'}")
+
+
+def _readiness(address: str, status: int, body: bytes) -> Finding:
+    try:
+        told = json.loads(body)
+        wrong = [f"{name}: {value}" for name, value in told.items() if isinstance(value, str) and value != "ok"]
+    except (ValueError, AttributeError):
+        return Finding("api", "warn", f"{address} answers with {status}, not as Steward does", "choose another port")
+    if told.get("ready") is True:
+        return Finding("api", "ok", f"answers at {address}, and is ready")
+    return Finding("api", "warn", f"answers at {address}, and is not ready: {'; '.join(wrong)}", "see the lines above")
+
+
+# Settings that contradict one another, or what they are set on.
+
+
+CHECK = "settings"
+PREFIX = "STEWARD_"
+OTHERS = ("STEWARD_API_KEY", "STEWARD_URL", "STEWARD_DATA", "STEWARD_POSTGRES_PASSWORD")
+"""Variables of the command line, of `make` and of compose."""
+EXPIRES_SOON = timedelta(days=14)
+
+
+def findings(settings: Settings, environment: Mapping[str, str] = os.environ) -> Iterator[Finding]:
+    """What is wrong with the settings; one line that all is well where nothing is."""
+    found = [*unknown(environment), *_network(settings), *_traces(settings), *_storage(settings), *_times(settings)]
+    yield from found or [Finding(CHECK, "ok", "nothing contradicts")]
+
+
+def unknown(environment: Mapping[str, str]) -> Iterator[Finding]:
+    """Variables that look like settings and are none."""
+    known = [f"{PREFIX}{name.upper()}" for name in Settings.model_fields]
+    for name in sorted(environment):
+        if name.startswith(PREFIX) and name not in known and name not in OTHERS:
+            alike = difflib.get_close_matches(name, known, 1)
+            remedy = f"did you mean {alike[0]}?" if alike else "remove it; the list: docs/reference/settings.md"
+            yield Finding(CHECK, "warn", f"{name} is no setting, and has no effect", remedy)
+
+
+def _network(settings: Settings) -> Iterator[Finding]:
+    """Who reaches the API, and how."""
+    try:
+        check_address(settings)
+    except StartupError as error:
+        yield refused(CHECK, error)
+    if not (is_loopback(settings.host) or settings.tls_certificate or settings.trusted_proxies):
+        yield Finding(
+            CHECK,
+            "warn",
+            f"STEWARD_HOST={settings.host!r} without TLS: keys travel unencrypted",
+            "set STEWARD_TLS_CERTIFICATE and STEWARD_TLS_KEY, or name the proxy in STEWARD_TRUSTED_PROXIES",
+        )
+    if settings.tls_certificate is not None and settings.tls_key is not None:
+        yield from certificate(settings.tls_certificate, settings.tls_key, datetime.now(UTC))
+
+
+def _traces(settings: Settings) -> Iterator[Finding]:
+    try:
+        check_traces(settings)
+    except StartupError as error:
+        yield refused(CHECK, error)
+
+
+def certificate(chain: Path, key: Path, now: datetime) -> Iterator[Finding]:
+    """A certificate that can't be served with, or not for long."""
+    from cryptography import x509
+
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(chain, key)
+        ends = x509.load_pem_x509_certificate(chain.read_bytes()).not_valid_after_utc
+    except (OSError, ValueError) as error:  # an SSLError is an OSError
+        yield Finding(CHECK, "fail", f"STEWARD_TLS_CERTIFICATE={str(chain)!r}: {error}", "name a PEM file and its key")
+        return
+    if ends < now + EXPIRES_SOON:
+        status, verb = ("fail", "expired") if ends < now else ("warn", "expires")
+        detail = f"STEWARD_TLS_CERTIFICATE={str(chain)!r} {verb} at {ends:%Y-%m-%d %H:%M} UTC"
+        yield Finding(CHECK, status, detail, "renew it, then start the API again")  # type: ignore[arg-type]
+
+
+def _storage(settings: Settings) -> Iterator[Finding]:
+    """What several hosts can't share, and what can't be archived."""
+    embedded = settings.database_url.startswith("sqlite")
+    if embedded and not settings.files_as_broker:
+        yield Finding(
+            CHECK,
+            "warn",
+            "the database is a file of this host, while the broker may be reached by others",
+            "name a PostgreSQL in STEWARD_DATABASE_URL if workers run on other hosts, else leave the broker out",
+        )
+    if not embedded and settings.files_as_broker:
+        yield Finding(
+            CHECK,
+            "warn",
+            "jobs are announced in files of this host: workers of others find them by their sweeper, seconds later",
+            "name a Redis in STEWARD_BROKER_URL",
+        )
+    by_age = any(value is not None for name, value in settings if name.startswith("retention_"))
+    if by_age and settings.archive and find_spec("pyarrow") is None:
+        yield Finding(
+            CHECK,
+            "warn",
+            "what is too old is to be archived, and what writes the archive is not installed here: nothing is deleted",
+            "where workers run, pip install 'steward[archive]'; or set STEWARD_ARCHIVE=false",
+        )
+
+
+def _times(settings: Settings) -> Iterator[Finding]:
+    """Durations of which one must be longer than another."""
+    for longer, shorter, factor, why in (
+        ("lease_seconds", "heartbeat_seconds", 2, "jobs are taken from workers that live"),
+        ("worker_seen_seconds", "heartbeat_seconds", 2, "workers that live count as gone"),
+        ("idempotency_claim_seconds", "request_timeout_seconds", 1, "a POST may be done twice under one key"),
+        ("lease_seconds", "progress_seconds", 1, "jobs are taken from workers that live"),
+    ):
+        value, least = getattr(settings, longer), factor * getattr(settings, shorter)
+        if value < least:
+            name, other = f"{PREFIX}{longer.upper()}", f"{PREFIX}{shorter.upper()}"
+            times = f"{factor} × " if factor > 1 else ""
+            yield Finding(CHECK, "warn", f"{name}={value:g} is less than {times}{other}: {why}", f"{least:g} or more")
+
+
+# All checks in order: what others rest on first.
+
+
+def examine(settings: Settings) -> list[Finding]:
+    """What is found with these settings. Nothing is created, and no secret is told."""
+    return list(shown(_found(settings), settings))
+
+
+def _found(settings: Settings) -> Iterator[Finding]:
+    yield Finding("release", "ok", f"steward {version('steward')}, Python {platform.python_version()}")
+    yield from findings(settings)
+    yield from disk(settings)
+    yield from _database(settings)
+    yield broker(settings)
+    if settings.oidc_issuer:
+        yield issuer(settings)
+    yield api(settings)
+
+
+def _database(settings: Settings) -> Iterator[Finding]:
+    try:
+        startup.check_database(settings, creates=False)
+    except startup.StartupError as error:
+        yield refused("database", error)
+        return
+    database = Database(settings.database_url, settings)
+    try:
+        yield from of_database(database)
+        yield from work_of_database(settings, database)
+    finally:
+        database.dispose()
+
+
+# Findings for people, in 80 columns, and for programs.
+
+
+COLUMNS = 80
+ORDER: tuple[Status, ...] = ("ok", "warn", "fail")
+
+
+def worst(found: Iterable[Finding]) -> Status:
+    """The worst status of all."""
+    return max((one.status for one in found), key=ORDER.index, default="ok")
+
+
+def lines(found: Sequence[Finding]) -> Iterator[str]:
+    """One finding after another, each remedy under what it is for."""
+    wide = max(len(one.check) for one in found)
+    for one in found:
+        begin = f"{one.status:4}  {one.check:{wide}}  "
+        yield from _wrapped(begin, one.detail, " " * len(begin))
+        if one.remedy:
+            yield from _wrapped(f"{' ' * len(begin)}-> ", one.remedy, " " * (len(begin) + 3))
+
+
+def _wrapped(begin: str, told: str, indent: str) -> list[str]:
+    plain = " ".join(told.split())
+    return textwrap.wrap(plain, COLUMNS, initial_indent=begin, subsequent_indent=indent, break_on_hyphens=False)
+
+
+def document(found: Sequence[Finding]) -> str:
+    """All of it as JSON."""
+    return json.dumps({"status": worst(found), "checks": [one._asdict() for one in found]})

@@ -1,0 +1,256 @@
+"""Idempotency keys: a repeated POST is answered as the first one was."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Protocol, cast
+from uuid import uuid4
+
+from fastapi import Depends, Header, Request
+from fastapi.encoders import jsonable_encoder
+from fastapi.responses import JSONResponse
+from sqlalchemy import CursorResult, delete, update
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Session
+from starlette.responses import Response
+
+from app.database.engine import Database
+from app.database.leases import database_time, insert
+from app.database.tables import IdempotencyKey
+from app.errors import Conflict, FieldError, Invalid
+from app.settings import Settings
+
+# SQL of idempotency keys. A key without a status belongs to a request in flight.
+
+
+def claim(session: Session, tenant: str, key: str, token: str, digest: str, now: datetime) -> bool:
+    """Take a key that nobody holds."""
+    values = {"tenant": tenant, "key": key, "claim": token, "digest": digest, "created_at": now}
+    statement = insert(session, IdempotencyKey).values(**values).on_conflict_do_nothing()
+    return session.scalar(statement.returning(IdempotencyKey.key)) is not None
+
+
+def find(session: Session, tenant: str, key: str) -> IdempotencyKey | None:
+    """The row of a key."""
+    return session.get(IdempotencyKey, (tenant, key), populate_existing=True)
+
+
+def store(session: Session, tenant: str, key: str, token: str, answer: dict[str, Any]) -> bool:
+    """Keep the answer (`status`, `body`, `headers`); false when the key is no longer held under this token."""
+    statement = (
+        update(IdempotencyKey)
+        .where(IdempotencyKey.tenant == tenant, IdempotencyKey.key == key, IdempotencyKey.claim == token)
+        .values(**answer)
+    )
+    return cast("CursorResult[Any]", session.execute(statement)).rowcount == 1
+
+
+def release(session: Session, tenant: str, key: str, token: str) -> None:
+    """Give a key back whose request came to nothing."""
+    held = (IdempotencyKey.tenant == tenant, IdempotencyKey.key == key, IdempotencyKey.claim == token)
+    session.execute(delete(IdempotencyKey).where(*held, IdempotencyKey.status.is_(None)))
+
+
+def forget(session: Session, tenant: str, key: str, token: str) -> None:
+    """Drop what is kept under a key, unless another request has taken it since."""
+    held = (IdempotencyKey.tenant == tenant, IdempotencyKey.key == key, IdempotencyKey.claim == token)
+    session.execute(delete(IdempotencyKey).where(*held).execution_options(synchronize_session=False))
+
+
+def purge(session: Session, before: datetime) -> None:
+    """Forget keys older than that."""
+    session.execute(delete(IdempotencyKey).where(IdempotencyKey.created_at < before))
+
+
+# The dependency that makes a POST idempotent under the header `Idempotency-Key`.
+#
+# In an endpoint that creates something:
+#
+#     @router.post("/workloads/{name}/models", status_code=202)
+#     def fit(name: Slug, body: FitRequest, once: IdempotentPost, database: ...) -> Response:
+#         return once.run(lambda record: service.request_fit(database, name, body, record), status=202)
+#
+# and in its service, inside the unit of work that creates, as the last thing before its end:
+#
+#     def request_fit(database, name, body, record: Record = no_record) -> JobView:
+#         with database.session() as session:
+#             view = ...
+#             record(session, view)          # the answer is kept in the same transaction
+#         return view
+#
+# `record` also takes `status` and `headers` where they differ from those given to `run` (e.g. 200 for a workload that
+# was there before). Without the header all this costs nothing. With it: the same key and the same request again gives
+# the stored answer (with `Idempotent-Replayed: true`); the same key with another request is 422; while the first is in
+# flight it is 409. A request that fails leaves its key free.
+#
+# A streamed body cannot be hashed beforehand: use `IdempotentUpload` and pass `content=<sha256 of the body>` to `run`.
+
+
+logger = logging.getLogger(__name__)
+
+HEADER = "Idempotency-Key"
+POINTER = f"/header/{HEADER}"
+
+
+class Record(Protocol):
+    """Keeps the answer of a creating request, in the session that creates."""
+
+    def __call__(
+        self, session: Session, body: Any, *, status: int | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
+        """Keep it; a no-op without a key."""
+        ...
+
+
+def no_record(
+    session: Session, body: Any, *, status: int | None = None, headers: Mapping[str, str] | None = None
+) -> None:
+    """The default of services: nothing is kept."""
+
+
+class Once:
+    """One request under its key, or under none."""
+
+    def __init__(self, database: Database, settings: Settings, tenant: str, key: str | None, digest: str) -> None:
+        self.database = database
+        self.settings = settings
+        self.key = key
+        self.tenant = tenant
+        self.digest = digest
+        self.token = uuid4().hex
+        self.status = 200
+        self.headers: dict[str, str] = {}
+        self.kept = False
+        self.finish: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+
+    def run(
+        self,
+        work: Callable[[Record], Any],
+        *,
+        status: int = 201,
+        headers: Mapping[str, str] | None = None,
+        content: str = "",
+        finish: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+    ) -> Response:
+        """Do the work once and answer with what it returns (a Pydantic model or JSON).
+
+        ``finish`` adds what must not be kept, a secret, to every answer, be it the first or a repeated one.
+        """
+        self.finish = finish
+        self.status, self.headers = status, dict(headers or {})
+        if self.key is None:
+            return self._respond(work(self._record))
+        self.digest = hashlib.sha256(f"{self.digest} {content}".encode()).hexdigest()
+        stored = self._claim()
+        if stored is not None:
+            replayed = {**(stored.headers or {}), "Idempotent-Replayed": "true"}
+            return self._json((stored.body or {}).get("answer"), stored.status or 200, replayed)
+        try:
+            body = work(self._record)
+            if not self.kept:  # the work kept nothing itself; its own transactions are repeatable
+                with self.database.session() as session:
+                    self._record(session, body)
+        except BaseException:
+            self._release()
+            raise
+        return self._respond(body)
+
+    def _release(self) -> None:
+        """Leave the key free; where the database is away, it is so after `idempotency_claim_seconds`."""
+        try:
+            with self.database.session(in_time=False) as session:
+                release(session, self.tenant, self._named(), self.token)
+        except SQLAlchemyError as error:
+            logger.warning("%s %r stays in flight for a while: %s", HEADER, self.key, error)
+
+    def _named(self) -> str:
+        return self.key or ""
+
+    def _respond(self, body: Any) -> Response:
+        return self._json(jsonable_encoder(body), self.status, self.headers)
+
+    def _json(self, body: Any, status: int, headers: Mapping[str, str]) -> Response:
+        if self.finish is None:
+            return JSONResponse(body, status, headers)
+        return JSONResponse(self.finish(body), status, {**headers, "Cache-Control": "no-store"})
+
+    def _record(
+        self, session: Session, body: Any, *, status: int | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
+        self.status = status or self.status
+        self.headers = {**self.headers, **(headers or {})}
+        if self.key is None:
+            return
+        answer = {"status": self.status, "body": {"answer": jsonable_encoder(body)}, "headers": self.headers}
+        if not store(session, self.tenant, self.key, self.token, answer):
+            raise Conflict(f"{HEADER} {self.key!r} was taken over by a repeat of this request")
+        self.kept = True
+
+    def _claim(self) -> IdempotencyKey | None:
+        """Take the key; gives its stored answer where there is one."""
+        key = self._named()
+        with self.database.session() as session:
+            now = database_time(session)
+            if claim(session, self.tenant, key, self.token, self.digest, now):
+                return None
+            row = find(session, self.tenant, key)
+            if row is not None and not self._stale(row, now):
+                return self._answered(row)
+            if row is not None:
+                forget(session, self.tenant, key, row.claim)
+            if not claim(session, self.tenant, key, self.token, self.digest, now):
+                raise self._in_flight()
+            return None
+
+    def _stale(self, row: IdempotencyKey, now: datetime) -> bool:
+        settings = self.settings
+        patience = settings.idempotency_claim_seconds if row.status is None else settings.idempotency_seconds
+        return row.created_at < now - timedelta(seconds=patience)
+
+    def _in_flight(self) -> Conflict:
+        return Conflict(f"the first request under {HEADER} {self.key!r} is still in flight", retry_after=1)
+
+    def _answered(self, row: IdempotencyKey) -> IdempotencyKey:
+        if row.digest != self.digest:
+            message = "was used with another request"
+            raise Invalid(f"{HEADER} {self.key!r} {message}", errors=[FieldError(POINTER, message, self.key)])
+        if row.status is None:
+            raise self._in_flight()
+        return row
+
+
+Key = Annotated[
+    str | None,
+    Header(
+        alias=HEADER,
+        min_length=1,
+        max_length=255,
+        pattern=r"^[\x20-\x7e]+$",
+        description="Chosen by the client: a request repeated with the same key runs once and gets the same response.",
+    ),
+]
+
+
+def _once(request: Request, key: str | None, body: bytes) -> Once:
+    about = f"{request.method} {request.url.path}?{request.url.query} ".encode()
+    digest = hashlib.sha256(about + body).hexdigest() if key is not None else ""
+    tenant = request.scope["caller"].tenant
+    return Once(request.app.state.database, request.app.state.settings, tenant, key, digest)
+
+
+async def _post(request: Request, key: Key = None) -> Once:
+    return _once(request, key, await request.body())
+
+
+async def _upload(request: Request, key: Key = None) -> Once:
+    return _once(request, key, b"")
+
+
+IdempotentPost = Annotated[Once, Depends(_post)]
+"""Dependency of a creating POST whose body is read as a whole."""
+
+IdempotentUpload = Annotated[Once, Depends(_upload)]
+"""Dependency of a creating POST whose body is streamed; pass its hash to `run(content=…)`."""

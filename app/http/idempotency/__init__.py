@@ -1,1 +1,0 @@
-"""Idempotency keys: a POST that is repeated is answered as before."""

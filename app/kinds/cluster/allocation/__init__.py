@@ -1,1 +1,0 @@
-"""Who gets how many GPUs, and on which nodes: rules that the service and the simulator follow alike."""

@@ -1,0 +1,433 @@
+"""Deciding: the changes of a run's jobs, from its state and outlook."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.charts.text import number
+from app.kinds.cluster import jobs as table
+from app.kinds.cluster.arrivals import HOUR_SECONDS
+from app.kinds.cluster.experience import Expecting, converged, lowered, notes
+from app.kinds.cluster.jobs import NEVER, Floats, Integers
+from app.kinds.cluster.layout import ClusterState, Layout
+from app.kinds.cluster.live import counting, records, waiting
+from app.kinds.cluster.lookahead import Tolerance, limited
+from app.kinds.cluster.model import ClusterModel
+from app.kinds.cluster.outlook import Beliefs, BelievedOutlook
+from app.kinds.cluster.placement import Deadlines, Neighbours, Rule, Situation, place, slowdowns
+from app.kinds.cluster.policies import AHEAD, WEIGHED, WITH_MODEL
+from app.kinds.contract.engine import Member, Snapshot
+from app.policies.base import Published
+
+# Which job gave GPUs to which: node by node, what some leave is what others take.
+
+
+Counts = NDArray[np.signedinteger[Any]]
+
+
+def trades(before: Counts, after: Counts) -> list[dict[int, int]]:
+    """GPUs by the other job, for each of C jobs that change from ``before`` to ``after``, [C, N] each.
+
+    A job that has more in the end is told whom they come from, one that has fewer where they went; GPUs that were free,
+    or stay so, are nobody's. On a node those who leave give to those who come in the order of the jobs.
+    """
+    more = after - before
+    net = more.sum(axis=1)
+    given: list[dict[int, int]] = [defaultdict(int) for _ in range(len(more))]
+    for node in np.flatnonzero((more > 0).any(axis=0) & (more < 0).any(axis=0)).tolist():
+        column = more[:, node]
+        for giver, taker, gpus in _matched(column):
+            if net[taker] > 0:
+                given[taker][giver] += gpus
+            if net[giver] < 0:
+                given[giver][taker] += gpus
+    return [dict(one) for one in given]
+
+
+def _matched(column: Counts) -> list[tuple[int, int, int]]:
+    """Giver, taker and GPUs on one node, [C]."""
+    givers, takers = np.flatnonzero(column < 0), np.flatnonzero(column > 0)
+    left, wanted = (-column[givers]).tolist(), column[takers].tolist()
+    found, one, other = [], 0, 0
+    while one < len(left) and other < len(wanted):
+        gpus = min(left[one], wanted[other])
+        found.append((int(givers[one]), int(takers[other]), gpus))
+        left[one] -= gpus
+        wanted[other] -= gpus
+        one += left[one] == 0
+        other += wanted[other] == 0
+    return found
+
+
+# Who gets which GPUs after a report, and why: a reason in numbers for each job whose nodes change.
+
+
+SHOWN = 3
+SLOWER = 1.05
+"""Steps that neighbours make as many times as long are worth a word."""
+
+
+class Change(NamedTuple):
+    """What becomes of one job.
+
+    Attributes:
+        job: its name.
+        before: GPUs that it had.
+        nodes: GPUs by node from now on; empty: it waits.
+        code: `started`, `grown`, `shrunk`, `moved` or `preempted`.
+        text: the same in words and numbers.
+        trades: GPUs by the job that they come from, or go to.
+        left_before, left: seconds until it is finished on what it had and has; None where that isn't known.
+        wanted: seconds until it should be finished; None: it has no deadline.
+        ceiling: GPUs at most from now on, since it has little left to gain; None: no such limit is new.
+        between: seconds within which nine of ten jobs are finished of which ``left`` was said; None: too few were.
+        batch: samples of a step of the largest goodput on what it has; None: the job doesn't choose it.
+    """
+
+    job: str
+    before: int
+    nodes: dict[str, int]
+    code: str
+    text: str
+    trades: dict[str, int]
+    left_before: float | None
+    left: float | None
+    wanted: float | None = None
+    ceiling: int | None = None
+    between: tuple[float, float] | None = None
+    batch: int | None = None
+
+
+class Advice(NamedTuple):
+    """What a decision is made by.
+
+    Attributes:
+        rule: who gets how many GPUs.
+        outlook: what is expected of the jobs.
+        notes: words on jobs that something is particular with, by position.
+        ceilings: GPUs at most of jobs that have little left to gain, where that has changed, by position.
+        deadlines: of the jobs; None: none has any.
+        factor: of what each job's completion time is worth, [J]; None: 1.
+    """
+
+    rule: Rule
+    outlook: BelievedOutlook
+    notes: Mapping[int, str] = {}
+    ceilings: Mapping[int, int] = {}
+    deadlines: Deadlines | None = None
+    factor: Floats | None = None
+
+
+def decide(layout: Layout, state: ClusterState, advice: Advice) -> tuple[ClusterState, list[Change]]:
+    """The state with its jobs on the nodes that they are given, and what changes by that."""
+    if not state.names:
+        return state, []
+    situation = _situation(layout, state, advice)
+    held = place(situation, advice.rule(situation))
+    changed = np.flatnonzero((held != state.jobs.held).any(axis=1))
+    left = _left(situation, held, changed)
+    left[~advice.outlook.known[changed]] = np.inf
+    changes = _changes(layout, state, held, changed, left)
+    beside = advice.outlook.neighbours
+    notes = [advice.notes, {} if beside is None else _beside(state.names, beside, held, changed)]
+    wanted = None if advice.deadlines is None else advice.deadlines.at - state.now
+    has = held[changed].sum(axis=1)
+    said, bounds = np.isfinite(left[:, 1]) & (has > 0), counting.interval(state.off)
+    each = zip(changed.tolist(), changes, said.tolist(), left[:, 1].tolist(), strict=True)
+    changes = [
+        _noted(one, at, notes, wanted)._replace(
+            ceiling=advice.ceilings.get(at),
+            between=(bounds[0] * seconds, bounds[1] * seconds) if bounds is not None and ends else None,
+            batch=batch,
+        )
+        for (at, one, ends, seconds), batch in zip(each, advice.outlook.batches(changed, has), strict=True)
+    ]
+    jobs = table.move(state.jobs, held, situation.restart_seconds)
+    begun = np.asarray(held.any(axis=1) & ~state.jobs.held.any(axis=1))
+    after = waiting.begun(state._replace(jobs=jobs, records=records.started(state.records, begun, jobs)), begun)
+    return counting.predicted(after, changed[said], left[said, 1]), changes
+
+
+def kept(layout: Layout, state: ClusterState) -> tuple[ClusterState, list[Change]]:
+    """The state with its jobs on the nodes that they have, but for jobs on nodes that have lost GPUs: they wait."""
+    short = state.jobs.held.sum(axis=0) > state.capacity
+    lost = np.asarray((state.jobs.held[:, short] > 0).any(axis=1))
+    held = np.where(lost[:, None], 0, state.jobs.held)
+    at = np.flatnonzero(lost)
+    changes = _changes(layout, state, held, at, np.full((len(at), 2), np.inf)) if len(at) else []
+    return state._replace(jobs=table.move(state.jobs, held, layout.spec.restart_seconds)), changes
+
+
+def _situation(layout: Layout, state: ClusterState, advice: Advice) -> Situation:
+    return Situation(
+        state.now,
+        state.capacity,
+        state.jobs._replace(maximum=advice.outlook.maximum),
+        advice.outlook,
+        layout.spec.restart_seconds,
+        advice.deadlines,
+        advice.outlook.neighbours,
+        advice.factor,
+    )
+
+
+def _noted(change: Change, at: int, notes: Sequence[Mapping[int, str]], wanted: Floats | None) -> Change:
+    """With what is particular with the job at a position, and in how many seconds it should be finished, of [J]."""
+    said, due = [each[at] for each in notes if at in each], None if wanted is None else _finite(float(wanted[at]))
+    said += [] if due is None else [f"wanted in {number(due)} s" if due > 0 else "its deadline is over"]
+    return change._replace(text="; ".join([change.text, *said]), wanted=due)
+
+
+def _left(situation: Situation, held: Integers, changed: Integers) -> Floats:
+    """Seconds until the changed jobs are finished, on what they had and on what they have, [C, 2]."""
+    gpus = np.stack([situation.jobs.gpus, held.sum(axis=1)], axis=1)
+    seconds = situation.outlook.seconds_left(gpus)
+    if situation.neighbours is not None:
+        each = (situation.jobs.held, held)
+        seconds = seconds * np.stack([slowdowns(situation.neighbours, one) for one in each], axis=1)
+    seconds[:, 1] += situation.restart_seconds
+    return np.where(gpus > 0, seconds, np.inf)[changed]
+
+
+def _beside(names: Sequence[str], neighbours: Neighbours, held: Integers, changed: Integers) -> dict[int, str]:
+    """Words on the changed jobs that others on their nodes slow down."""
+    slower = slowdowns(neighbours, held)
+    found = {}
+    for at in changed[slower[changed] >= SLOWER].tolist():
+        shared = np.asarray((held[:, held[at] > 0] > 0).any(axis=1))
+        shared[at] = False
+        others = [names[other] for other in np.flatnonzero(shared).tolist()]
+        more = f" and {len(others) - SHOWN:,} others" if len(others) > SHOWN else ""
+        found[at] = f"beside {', '.join(others[:SHOWN])}{more} its steps take {number(float(slower[at]))} times as long"
+    return found
+
+
+def _changes(layout: Layout, state: ClusterState, held: Integers, changed: Integers, left: Floats) -> list[Change]:
+    given = held[changed].astype(np.int16)
+    had_before = state.jobs.held[changed].astype(np.int16)
+    gone = np.any(had_before > state.capacity, axis=1).tolist()
+    moves = trades(had_before, given)
+    before, after = state.jobs.gpus[changed].tolist(), given.sum(axis=1).tolist()
+    waited = (state.now - state.jobs.submitted - state.jobs.running)[changed].tolist()
+    rows, columns = np.nonzero(given)
+    nodes: list[dict[str, int]] = [{} for _ in before]
+    for row, column, gpus in zip(rows.tolist(), columns.tolist(), given[rows, columns].tolist(), strict=True):
+        nodes[row][layout.nodes[column]] = gpus
+    names = [state.names[at] for at in changed.tolist()]
+    times = [(_finite(old), _finite(new)) for old, new in left.tolist()]
+    found = []
+    for at, (name, had, has) in enumerate(zip(names, before, after, strict=True)):
+        traded = {names[other]: gpus for other, gpus in moves[at].items()}
+        said = words(Subject(had, has, traded, waited[at], *times[at], gone[at]))
+        found.append(Change(name, had, nodes[at], code_of(had, has), said, traded, *times[at]))
+    return found
+
+
+def _finite(seconds: float) -> float | None:
+    return round(seconds, 1) if np.isfinite(seconds) else None
+
+
+class Subject(NamedTuple):
+    """What is said of one job; see ``Change``. ``waited``: seconds for which it has had nothing, in all."""
+
+    had: int
+    has: int
+    trades: dict[str, int]
+    waited: float
+    left_before: float | None
+    left: float | None
+    lost: bool
+
+
+def code_of(had: int, has: int) -> str:
+    """What becomes of a job, in a word."""
+    if not had:
+        return "started"
+    if not has:
+        return "preempted"
+    return "grown" if has > had else "shrunk" if has < had else "moved"
+
+
+def words(one: Subject) -> str:
+    """What becomes of a job and why."""
+    had, has = one.had, one.has
+    said = {
+        "started": f"starts on {_gpus(has)} {_after(one.waited)}",
+        "preempted": f"gives up its {_gpus(had)}",
+        "grown": f"{_gpus(had)} become {has:,}",
+        "shrunk": f"{_gpus(had)} become {has:,}",
+        "moved": f"keeps {_gpus(has)} on other nodes",
+    }[code_of(had, has)]
+    return said + _expected(one) + _traded(one) + ("; a node that it had is lost" if one.lost else "")
+
+
+def _after(waited: float) -> str:
+    return f"after {number(waited)} s of waiting" if waited >= 1 else "at once"
+
+
+def _gpus(count: int) -> str:
+    return f"{count:,} GPU" if count == 1 else f"{count:,} GPUs"
+
+
+def _expected(one: Subject) -> str:
+    if one.left is None:
+        return "" if one.left_before is None else f", {number(one.left_before)} s before its end"
+    if one.left_before is None:
+        return f", to end in {number(one.left)} s"
+    return f", to end in {number(one.left)} s, not {number(one.left_before)} s"
+
+
+def _traded(one: Subject) -> str:
+    if not one.trades:
+        return ""
+    largest = sorted(one.trades.items(), key=lambda item: -item[1])
+    shown = ", ".join(f"{gpus:,} {'from' if one.has > one.had else 'to'} {name}" for name, gpus in largest[:SHOWN])
+    return f"; {shown}" + (f" and {len(largest) - SHOWN:,} others" if len(largest) > SHOWN else "")
+
+
+# Jobs of a live cluster that are runs of members: by when each should be finished.
+
+
+def deadlines(members: Mapping[str, Member], state: ClusterState, worth: float) -> Deadlines | None:
+    """Of a state's jobs; None: none has any.
+
+    A target for the whole run counts from the job's submission. Where each iteration has one, what is left of the job
+    should take no longer than so many of them.
+
+    Args:
+        members: by application.
+        state: of the run.
+        worth: of a target that is met, at weight 1.
+    """
+    records, names = state.records, state.records.application.tolist()
+    found = Deadlines(np.full(len(names), NEVER), np.zeros(len(names)), np.zeros(len(names)))
+    for at, one in ((at, members[name]) for at, name in enumerate(names) if name in members):
+        whole = records.iterations[at] if np.isfinite(records.iterations[at]) else one.iterations
+        left = max(whole - records.iteration[at], 1.0)
+        found.at[at] = min(state.jobs.submitted[at] + one.run_seconds, state.now + left * one.iteration_seconds)
+        found.spread[at], found.worth[at] = one.spread, worth * one.weight
+    return found if (found.at < NEVER).any() else None
+
+
+# What a workload's decisions rest on: its nodes and queues, what is expected of jobs, and who answers.
+
+
+DAY_SECONDS = 86_400.0
+
+
+class Answerer(NamedTuple):
+    """Who answers.
+
+    Attributes:
+        source: as decisions say it.
+        policy: that weighs jobs; None: the heuristic answers.
+        failure: what failed, where something did.
+    """
+
+    source: str
+    policy: Published | None = None
+    failure: str = ""
+
+
+class Compiled:
+    """A snapshot ready to decide with.
+
+    Attributes:
+        heuristic: name of the rule that answers where no agent does.
+        answerer: answers.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.layout: Layout = snapshot.layout
+        self._members = {name: one for name, one in snapshot.members.items() if one.known}
+        model = snapshot.model or ClusterModel.unfitted(self.layout)
+        self._beliefs = Beliefs(model, self._members)
+        self.heuristic = snapshot.rule or WITH_MODEL
+        self.answerer = self._answerer()
+
+    def _answerer(self) -> Answerer:
+        snapshot = self.snapshot
+        if snapshot.problem:
+            return Answerer("fallback", None, f"{snapshot.problem}; {self.heuristic} answers")
+        if snapshot.artifact is None or not self.modelled:
+            return Answerer("heuristic")
+        return Answerer("agent", snapshot.artifact.policy)
+
+    @property
+    def modelled(self) -> bool:
+        """Whether there is a domain model of the workload's or of a member's, by which agents were trained."""
+        return self.snapshot.model is not None or bool(self._members)
+
+    def policy_name(self, answerer: Answerer) -> str:
+        """What answers is called."""
+        return self.heuristic if answerer.policy is None else answerer.policy.name
+
+    def outlook(self, state: ClusterState) -> BelievedOutlook:
+        """What is expected of a state's jobs."""
+        return BelievedOutlook(
+            self._beliefs,
+            state.jobs,
+            state.records,
+            int(state.capacity.sum()),
+            shown=state.experience,
+        )
+
+    def rule(self, policy: Published | None, now: datetime) -> tuple[str, Rule]:
+        """By which a policy, or without one the heuristic, decides at a time; and its name.
+
+        Where nobody is expected to come the heuristic looks ahead: until those that are there have ended.
+        """
+        if policy is None or not self.modelled:
+            name = AHEAD if self._closed(now) and not self.snapshot.rule else self.heuristic
+            return name, self.layout.rules[name]
+        return WEIGHED, self.layout.weighing(policy, self.coming(self._beliefs, now.timestamp()))
+
+    def _closed(self, now: datetime) -> bool:
+        """Whether nobody is expected to come to those that are there, and none of them has a deadline."""
+        if self.snapshot.model is None or self._members:
+            return False
+        return self.coming(self._beliefs, now.timestamp()) <= 0
+
+    def coming(self, beliefs: Beliefs, now: float) -> float:
+        """GPUs that are expected to be asked for within an hour: by the forecast, where what came was counted lately.
+
+        Else by the hour of the day. ``now``: seconds since 1970.
+        """
+        told = [self.snapshot.coming.get(queue) for queue in self.layout.queues]
+        counts = [one.mean for one in told if one is not None and abs(now - one.known_until) <= HOUR_SECONDS]
+        if len(counts) < len(told):
+            return beliefs.coming(now % DAY_SECONDS)
+        return float(beliefs.mean_asked @ np.array(counts))
+
+    def judged(self, state: ClusterState) -> ClusterState:
+        """The state after jobs that have little left to gain were limited, if the spec says so."""
+        convergence = self.layout.spec.convergence
+        if convergence is None or self.snapshot.model is None:
+            return state
+        model, told = self._beliefs.model, state.records
+        classes = [model.curve_class(*key) for key in zip(told.application.tolist(), told.rises.tolist(), strict=True)]
+        expecting = Expecting(model.curves, np.array(classes, np.int64), told.iterations, self.layout.sizes)
+        tolerance = Tolerance(convergence.tolerance, convergence.doubt, convergence.window_seconds)
+        return state._replace(learning=converged(state.learning, expecting, state.jobs, state.now, tolerance))
+
+    def advice(self, rule: Rule, outlook: BelievedOutlook, state: ClusterState, before: ClusterState) -> Advice:
+        """A rule within the limits of a state, and what it goes by.
+
+        Args:
+            before: the state before its jobs were ``judged``.
+        """
+        wanted = deadlines(self._members, state, self.layout.spec.weights.deadlines) if self._members else None
+        power = self.layout.spec.data_power
+        factor = outlook.worth(power) if power else None
+        advice = Advice(rule, outlook, deadlines=wanted, factor=factor)
+        if self.layout.spec.convergence is None:
+            return advice
+        told, most = notes(before.learning, state.learning), lowered(before.learning, state.learning)
+        return advice._replace(rule=limited(rule, state.learning.converging), notes=told, ceilings=most)

@@ -1,1 +1,0 @@
-"""Reports into decisions, as the service answers them."""

@@ -1,0 +1,376 @@
+"""Pages of kind `cluster`: jobs, applications, shares, hindsight, and how runs ended."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from app.charts.figures import DECIDED, Figure, Fitted, beside_decided, responses
+from app.charts.text import number
+from app.charts.timeline import courses, shares
+from app.kinds.cluster import jobs as table
+from app.kinds.cluster.decide import Compiled, decide
+from app.kinds.cluster.jobs import Integers
+from app.kinds.cluster.layout import ClusterState, Layout, begin
+from app.kinds.cluster.live import records
+from app.kinds.cluster.live.advance import advance
+from app.kinds.cluster.live.report import decode
+from app.kinds.cluster.model import ClusterModel
+from app.kinds.cluster.outlook import BelievedOutlook
+from app.kinds.cluster.placement import slowdowns
+from app.kinds.cluster.throughput import Place, interval
+from app.kinds.contract.kind import Ended, Judgement, in_time
+from app.kinds.contract.samples import errors
+from app.kinds.contract.views import (
+    ASKED_THEN,
+    NOTHING_YET,
+    Alternative,
+    Fact,
+    Hindsight,
+    Learnt,
+    Shown,
+    Step,
+    Views,
+    evenly,
+    too_long,
+)
+
+# What a domain model makes of applications: how quickly each runs on more and more GPUs.
+
+
+MOST = 6
+"""Applications that one picture can tell apart."""
+
+
+def speeds(layout: Layout, model: ClusterModel) -> dict[str, list[Fitted]]:
+    """Samples a second by GPUs, of the applications that were measured, up to the GPUs of which that is so."""
+    table, found = model.throughput, dict[str, list[Fitted]]()
+    for one in range(min(model.measured, MOST)):
+        most = min(int(table.largest[one]), int(layout.capacity.sum()))
+        gpus = np.array([2**power for power in range(most.bit_length()) if 2**power <= most])
+        local = float(np.median(table.local[one]))
+        place = Place(gpus, -(-gpus // int(table.node[0])), np.full(len(gpus), local))
+        seconds = [np.asarray(part, np.float64) for part in interval(table, one, place)]
+        mean, low, high = (gpus * local / part for part in (seconds[0], seconds[2], seconds[1]))
+        curve = zip(gpus, mean, low, high, strict=True)
+        found[model.applications[one]] = [Fitted(*(float(part) for part in point)) for point in curve]
+    return found
+
+
+# What the other rules would have done over a run, each asked where the run stood then.
+
+
+POINTS = 20
+"""Decisions that are looked at, at most."""
+MOST_ASKED = 200
+"""Jobs at a time up to which it is told: somebody waits for it."""
+TOO_MANY = f"It is told of runs with up to {MOST_ASKED} jobs at a time."
+
+
+class Stood(NamedTuple):
+    """A run after one of its reports: before what was decided then, and the GPUs that were, [J, N]."""
+
+    reported: ClusterState
+    judged: ClusterState
+    held: Integers
+
+
+def hindsight(compiled: Compiled, shown: Shown) -> Hindsight:
+    """The run played anew from its reports and decisions, and every rule asked at some of these."""
+    if not shown.steps:
+        return Hindsight([], NOTHING_YET)
+    if len(shown.steps) < shown.iterations:
+        return Hindsight([], too_long(len(shown.steps)))
+    stood = [one for one in _replayed(compiled, shown) if one.judged.names]
+    if not stood or max(len(one.judged.names) for one in stood) > MOST_ASKED:
+        return Hindsight([], TOO_MANY if stood else "No job has been there yet.")
+    asked = evenly(stood, POINTS)
+    decided, others = [one.held for one in asked], _others(compiled, asked)
+    told = f"Of {len(asked):,} decisions of {shown.iterations:,}, where jobs were there."
+    same = {name: float(np.mean(list(map(_alike, decided, every)))) for name, every in others.items()}
+    run = {
+        name: float(np.mean([held.any(axis=1).sum() for held in every]))
+        for name, every in {DECIDED: decided, **others}.items()
+    }
+    figures = [
+        beside_decided("Jobs that would have had as many GPUs", "share of jobs", same, told),
+        beside_decided("Jobs that would have run at a time", "jobs, on average", run, told),
+    ]
+    return Hindsight(figures, ASKED_THEN)
+
+
+def _alike(decided: Integers, other: Integers) -> float:
+    return float((decided.sum(axis=1) == other.sum(axis=1)).mean())
+
+
+def _others(compiled: Compiled, asked: Sequence[Stood]) -> dict[str, list[Integers]]:
+    """GPUs by each rule, [J, N] at every decision."""
+    found: dict[str, list[Integers]] = {}
+    for one in asked:
+        outlook = compiled.outlook(one.judged)
+        for name, rule in compiled.layout.rules.items():
+            other, _ = decide(compiled.layout, one.judged, compiled.advice(rule, outlook, one.judged, one.reported))
+            found.setdefault(name.replace("_", " "), []).append(other.jobs.held)
+    return found
+
+
+def _replayed(compiled: Compiled, shown: Shown) -> Iterator[Stood]:
+    """Where the run stood, report by report, on the nodes that were decided for its jobs."""
+    layout = compiled.layout
+    state = begin(layout)
+    for step in shown.steps:
+        reported = advance(layout, state, decode(msgspec.json.encode(step.report)))
+        judged = compiled.judged(reported)
+        held = _held(compiled, judged, step.decision["changes"])
+        yield Stood(reported, judged, held)
+        jobs = table.move(judged.jobs, held, layout.spec.restart_seconds)
+        begun = np.asarray(held.any(axis=1) & ~judged.jobs.held.any(axis=1))
+        state = judged._replace(jobs=jobs, records=records.started(judged.records, begun, jobs))
+
+
+def _held(compiled: Compiled, state: ClusterState, changes: list[Mapping[str, Any]]) -> Integers:
+    """GPUs by job and node after changes as they are stored, [J, N]."""
+    held, row = state.jobs.held.copy(), {name: at for at, name in enumerate(state.names)}
+    for one in changes:
+        held[row[one["job"]]] = 0
+        for node, gpus in one["nodes"].items():
+            held[row[one["job"]], compiled.layout.node_index[node]] = gpus
+    return held
+
+
+# What reports and decisions tell of jobs over time: GPUs that they had, what they learnt, what they gave back.
+
+
+Json = Mapping[str, Any]
+Course = list[tuple[float, float]]
+MOST_JOBS = 8
+REST = "not told apart"
+
+
+def part(shown: Shown) -> str:
+    """Which reports are shown, where these are not all."""
+    return "" if shown.every == 1 else f" Over the whole run: every {shown.every:,}th report."
+
+
+def held(shown: Shown, whole: float) -> list[tuple[float, Mapping[str, float]]]:
+    """GPUs by job after decisions; where reports are left out between them, of jobs as they were changed last.
+
+    What is in use is known after each decision; what the jobs that are told of don't make up is told as one.
+    """
+    has: dict[str, float] = {}
+    last = _last(shown)
+    found: list[tuple[float, Mapping[str, float]]] = []
+    for at, step in enumerate(shown.steps):
+        there, gone = _told(step), {one["job"] for one in step.report.get("ended", ())}
+        if step.report.get("whole"):
+            gone |= has.keys() - there
+        has |= {change["job"]: float(change["gpus"]) for change in step.decision["changes"]}
+        has = {job: gpus for job, gpus in has.items() if job not in gone and (shown.every == 1 or last[job] >= at)}
+        found.append((step.report["at"], _within(has, whole - step.decision["free"])))
+    return found
+
+
+def _told(step: Step) -> set[str]:
+    """Jobs that a report tells of as being there."""
+    return {one["job"] for name in ("submitted", "progressed") for one in step.report.get(name, ())}
+
+
+def _last(shown: Shown) -> dict[str, int]:
+    """At which of the steps each job is told of last; those that are there now, at the end."""
+    found: dict[str, int] = {}
+    for at, step in enumerate(shown.steps):
+        found |= dict.fromkeys([*_told(step), *(one["job"] for one in step.decision["changes"])], at)
+    there = () if shown.state is None else shown.state.names
+    return found | dict.fromkeys(there, len(shown.steps))
+
+
+def _within(has: Mapping[str, float], used: float) -> dict[str, float]:
+    """What jobs have of so many that are in use, and what is left of these."""
+    found, left = dict[str, float](), used
+    for job, gpus in has.items():
+        found[job] = min(gpus, left)
+        left -= found[job]
+    return found | ({REST: left} if left > 0 else {})
+
+
+def learning(steps: Sequence[Step]) -> dict[str, Course]:
+    """What jobs have reported of themselves, of the first few."""
+    found: dict[str, Course] = {}
+    for step in steps:
+        for job in step.report.get("progressed", ()):
+            value = job.get("loss") if job.get("loss") is not None else job.get("metric")
+            if value is not None and (job["job"] in found or len(found) < MOST_JOBS):
+                found.setdefault(job["job"], []).append((step.report["at"], value))
+    return found
+
+
+def given_back(steps: Sequence[Step]) -> Course:
+    """GPUs that jobs which have little left to gain gave back, summed; empty where none did."""
+    total, found = 0.0, Course()
+    for step in steps:
+        limited = [one for one in step.decision["changes"] if one.get("ceiling") is not None]
+        total += sum(max(one["before"] - one["gpus"], 0) for one in limited)
+        found.append((step.report["at"], total))
+    return found if total else []
+
+
+# See ``app.kinds.contract.views.Views``: who had how many GPUs, who waited, what jobs learnt and gave back.
+
+
+"""Jobs up to which other rules are asked: a page waits for them."""
+
+
+def _free(compiled: Compiled, shown: Shown, free: int) -> Fact:
+    """GPUs that nobody has, of those that are there."""
+    whole = int(compiled.layout.capacity.sum())
+    there = whole if shown.state is None else int(shown.state.capacity.sum())
+    lost = f"{whole - there:,} more are reported lost" if there < whole else ""
+    return Fact("free", f"{free:,} of {there:,} GPUs", lost)
+
+
+class ClusterViews(Views):
+    """See ``app.kinds.contract.views.Views``."""
+
+    most = 1_000
+
+    def facts(self, compiled: Compiled, shown: Shown) -> Sequence[Fact]:
+        """See ``Views``."""
+        decision: Json = shown.steps[-1].decision if shown.steps else shown.first
+        found = [
+            Fact("reports", f"{shown.iterations:,}"),
+            Fact("time", f"{number(decision['at'])} s"),
+            Fact("jobs", f"{decision['running']} run, {decision['waiting']} wait"),
+            _free(compiled, shown, decision["free"]),
+            Fact("rule", str(decision["rule"]).replace("_", " ")),
+        ]
+        given = given_back(shown.steps) if shown.every == 1 else []
+        if given:
+            found.append(Fact("GPUs given back", f"{given[-1][1]:,.0f}", "by jobs that have little left to gain"))
+        return found
+
+    def run(self, compiled: Compiled, shown: Shown) -> Sequence[Figure]:
+        """See ``Views``."""
+        if not shown.steps:
+            return []
+        whole = float(compiled.layout.capacity.sum())
+        which = part(shown)
+        told = f"GPUs of each job, one on top of the other.{which} Dashed: all there are."
+        found = [shares("Who had how many GPUs", "GPUs", held(shown, whole), whole, told)]
+        waiting = [(step.report["at"], float(step.decision["waiting"])) for step in shown.steps]
+        found.append(courses("Jobs that wait", "jobs", {"waiting": waiting}, f"After decisions.{which}", steps=True))
+        curves = learning(shown.steps)
+        if curves:
+            found.append(courses("What jobs have learnt", "loss or metric", curves, f"As reported, by job.{which}"))
+        given = given_back(shown.steps)
+        if given:
+            told = f"By jobs that have little left to gain, summed; others have had them since.{which}"
+            found.append(courses("What convergence gave back", "GPUs", {"given": given}, told, steps=True))
+        return found
+
+    def workload(self, compiled: Compiled, learnt: Learnt) -> Sequence[Figure]:
+        """See ``Views``: how quickly applications run on more GPUs."""
+        model: ClusterModel | None = compiled.snapshot.model
+        curves = {} if model is None else speeds(compiled.layout, model)
+        told = "As many samples a GPU as usual, GPUs on as few nodes as can be. Band: 90 % of cases."
+        figure = responses("How quickly applications run", "GPUs", "samples a second", curves, told)
+        return [*([figure] if curves else []), *errors(learnt.report or {})]
+
+    def alternatives(self, compiled: Compiled, shown: Shown) -> Sequence[Alternative]:
+        """See ``Views``: by each rule, of what is there now."""
+        state = shown.state
+        if state is None or not state.names or len(state.names) > MOST_ASKED:
+            return []
+        outlook = compiled.outlook(state)
+        found = []
+        for name, rule in compiled.layout.rules.items():
+            other, changes = decide(compiled.layout, state, compiled.advice(rule, outlook, state, state))
+            gpus = zip(other.names, other.jobs.gpus.tolist(), strict=True)
+            words = ", ".join(f"{job}: {held}" for job, held in gpus if held) or "none has any"
+            found.append(Alternative(name.replace("_", " "), words, not changes))
+        return found
+
+    def hindsight(self, compiled: Compiled, shown: Shown) -> Hindsight:
+        """See ``Views``."""
+        return hindsight(compiled, shown)
+
+    def details(self, decision: Json) -> Sequence[str]:
+        """See ``Views``: each job that changes."""
+        return [f"{one['job']}: {one['before']} → {one['gpus']} GPUs; {one['text']}" for one in decision["changes"]]
+
+
+# What it means for a cluster to be at risk, and to have met its targets.
+#
+# Its targets are those that members have for a whole run: each counts from the submission of a job on. A target of each
+# iteration weighs in decisions alone. A cluster is also at risk while a job needs more GPUs than there are.
+
+
+def risk(compiled: Compiled, state: ClusterState, outlook: BelievedOutlook) -> str:
+    """Which jobs can't start on the GPUs that are there, and which will end after their deadlines; empty where there
+    are none.
+
+    Args:
+        compiled: the workload.
+        state: after a decision.
+        outlook: what is expected of the jobs.
+    """
+    jobs, there, found = state.jobs, int(state.capacity.sum()), list[str]()
+    stuck = np.flatnonzero((jobs.minimum > there) & ~jobs.held.any(axis=1)).tolist()
+    if stuck:
+        first = f"{state.names[stuck[0]]} waits for {jobs.minimum[stuck[0]]:,} GPUs of {there:,} that are there"
+        found.append(f"{first}{_more(stuck)}")
+    allowed = _allowed(compiled)
+    late = _late(state, outlook, allowed) if allowed and state.names else []
+    if late:
+        found.append(f"{late[0]} will end after its deadline{_more(late)}")
+    return "; ".join(found)
+
+
+def _late(state: ClusterState, outlook: BelievedOutlook, allowed: Mapping[str, float]) -> list[str]:
+    """Jobs whose deadline has passed, or comes before their end as expected on what they hold."""
+    jobs = state.jobs
+    seconds = [allowed.get(application, math.inf) for application in state.records.application.tolist()]
+    left = outlook.seconds_left(jobs.gpus[:, None])[:, 0]
+    if outlook.neighbours is not None:
+        left = left * slowdowns(outlook.neighbours, jobs.held)
+    left = np.where((jobs.gpus > 0) & outlook.known, left + jobs.restarting, 0.0)
+    return [state.names[at] for at in np.flatnonzero(state.now + left > jobs.submitted + np.array(seconds)).tolist()]
+
+
+def _allowed(compiled: Compiled) -> dict[str, float]:
+    """Seconds that a job may take from its submission on, by application: of members that have such a target."""
+    members = compiled.snapshot.members
+    return {name: one.run_seconds for name, one in members.items() if math.isfinite(one.run_seconds)}
+
+
+def _more(jobs: Sequence[object]) -> str:
+    return f", and {len(jobs) - 1:,} more" if len(jobs) > 1 else ""
+
+
+def judge(compiled: Compiled, run: Ended) -> Judgement:
+    """Every job of a member with a target for its whole run: it has to end within that from its submission on."""
+    allowed = _allowed(compiled)
+    if not allowed:
+        return in_time(0, 0, "job")
+    due: dict[str, float] = {}
+    late, met, now = 0, 0, 0.0
+    for report in run.reports:
+        now = report["at"]
+        named = {job["job"] for job in report.get("submitted", ())}
+        left = {one["job"]: one.get("state", "finished") for one in report.get("ended", ())}
+        if report.get("whole"):
+            left |= dict.fromkeys(due.keys() - named - left.keys(), "finished")
+        for job, state in left.items():
+            deadline = due.pop(job, None)
+            if deadline is not None:
+                good = state == "finished" and now <= deadline
+                late, met = late + (not good), met + good
+        for job in report.get("submitted", ()):
+            if job.get("application") in allowed and job["job"] not in due:
+                since = now if job.get("at") is None else job["at"]
+                due[job["job"]] = since + allowed[job["application"]]
+    late += sum(deadline < now for deadline in due.values())
+    return in_time(late, late + met, "job")

@@ -1,1 +1,0 @@
-"""What pages show of clusters."""

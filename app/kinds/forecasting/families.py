@@ -1,0 +1,284 @@
+"""Families of forecasters as they are served."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from msgspec import Struct
+
+from app.kinds.forecasting.series import (
+    DAY,
+    WEEK,
+    Floats,
+    Integers,
+    Series,
+    about,
+    calendar,
+    lately,
+    seasonal,
+    unscaled,
+)
+
+# ARIMA about a course over day and week: the recursion of its innovations, and forecasts from every moment.
+
+
+class Arima(Struct, frozen=True, eq=False, tag=True):
+    """A fitted model of p past values and q past innovations (Box and Jenkins, 1970); differences are in ``ar``.
+
+    Attributes:
+        horizons: in intervals.
+        seasons: of its calendar.
+        course: coefficients of the calendar, [K].
+        ar, ma: of past differences from the course and of past innovations, the newest first, [p] and [q].
+    """
+
+    horizons: tuple[int, ...]
+    seasons: tuple[int, ...]
+    course: Floats
+    ar: Floats
+    ma: Floats
+
+    def usual(self, series: Series, more: int = 0) -> Floats:
+        """The course over a series and so many intervals after it, [n + more]."""
+        times = series.start + series.seconds * np.arange(len(series.counts) + more)
+        return np.asarray(calendar(times, self.seasons) @ self.course)
+
+    def innovations(self, rest: Floats) -> Floats:
+        """What one step ahead of each value was not foreseen, [n]; before the first all is as usual."""
+        ma = self.ma.tolist()
+        told = np.convolve(rest, np.append(0.0, self.ar))[: len(rest)]
+        found: list[float] = [0.0] * len(ma)
+        for value in (rest - told).tolist():
+            found.append(value - sum(share * past for share, past in zip(ma, reversed(found), strict=False)))
+        return np.array(found[len(ma) :])
+
+    def medians(self, series: Series, origins: Integers) -> Floats:
+        """See ``Forecasting``."""
+        most, values = max(self.horizons), series.scaled
+        usual = self.usual(series, most)
+        rest = values - usual[: len(values)]
+        ahead = self._ahead(rest, self.innovations(rest), origins, most)
+        at = np.array(self.horizons)
+        return np.asarray(ahead[:, at - 1] + usual[origins[:, None] + at])
+
+    def _ahead(self, rest: Floats, innovations: Floats, origins: Integers, most: int) -> Floats:
+        past, shocks = _before(rest, origins, len(self.ar)), _before(innovations, origins, len(self.ma))
+        told = np.zeros((len(origins), most))
+        for step in range(most):
+            told[:, step] = past @ self.ar + shocks[:, : max(len(self.ma) - step, 0)] @ self.ma[step:]
+            past = np.concatenate([told[:, step : step + 1], past[:, :-1]], axis=1) if len(self.ar) else past
+        return told
+
+
+def _before(values: Floats, origins: Integers, count: int) -> Floats:
+    """The last ``count`` values at each origin, the newest first, [m, count]; 0 before the first."""
+    at = origins[:, None] - np.arange(count)
+    return np.where(at >= 0, values[np.maximum(at, 0)], 0.0)
+
+
+# A gated recurrent network over the last intervals (Cho et al., 2014): alone, or on what an ARIMA leaves.
+
+
+WINDOW = 48  # intervals that it reads before each forecast
+AT_ONCE = 2_000
+
+
+class Weights(NamedTuple):
+    """As torch names them: F inputs, N units, H horizons; the gates are reset, update and new, in this order.
+
+    Attributes:
+        weight_ih: [3N, F].
+        weight_hh: [3N, N].
+        bias_ih, bias_hh: [3N].
+        weight: of units and of the last inputs, [H, N + F].
+        bias: [H].
+    """
+
+    weight_ih: Floats
+    weight_hh: Floats
+    bias_ih: Floats
+    bias_hh: Floats
+    weight: Floats
+    bias: Floats
+
+    def ahead(self, windows: Floats) -> Floats:
+        """What comes after windows, [m, W, F] → [m, H]."""
+        state = np.zeros((len(windows), self.weight_hh.shape[1]))
+        for inputs in windows.swapaxes(0, 1):
+            given = np.split(inputs @ self.weight_ih.T + self.bias_ih, 3, axis=1)
+            kept = np.split(state @ self.weight_hh.T + self.bias_hh, 3, axis=1)
+            reset, update = (1 / (1 + np.exp(-(given[gate] + kept[gate]))) for gate in (0, 1))
+            state = (1 - update) * np.tanh(given[2] + reset * kept[2]) + update * state
+        return np.concatenate([state, windows[:, -1]], axis=1) @ self.weight.T + self.bias
+
+
+class Inputs(NamedTuple):
+    """What a network reads of each interval, standardised, and what it corrects: [n, F] and [n, H]."""
+
+    read: Floats
+    base: Floats
+
+
+class Gru(Struct, frozen=True, eq=False, tag=True):
+    """A fitted network.
+
+    Attributes:
+        horizons: in intervals.
+        seasons: in intervals.
+        middle, spread: of scaled counts, by which they are standardised.
+        members: networks whose mean answers.
+        arima: what they correct; None: they forecast alone.
+    """
+
+    horizons: tuple[int, ...]
+    seasons: tuple[int, ...]
+    middle: float
+    spread: float
+    members: tuple[Weights, ...]
+    arima: Arima | None
+
+    def medians(self, series: Series, origins: Integers) -> Floats:
+        """See ``Forecasting``."""
+        inputs = read(self, series, origins)
+        steps = np.arange(1 - WINDOW, 1)
+        told = [
+            np.mean([one.ahead(_windows(inputs.read, some[:, None] + steps)) for one in self.members], axis=0)
+            for some in _pieces(np.asarray(origins))
+        ]
+        return np.asarray(inputs.base + self.spread * np.concatenate(told))
+
+
+def read(gru: Gru, series: Series, origins: Integers) -> Inputs:
+    """Of every interval what is read, and at ``origins`` what is corrected."""
+    values, every = series.scaled, np.arange(len(series.counts))
+    dated = calendar(series.times, gru.seasons)[:, 1:]
+    columns = [values[:, None], *(about(values, every, ahead, gru.seasons) for ahead in gru.horizons)]
+    base = np.full((len(values), len(gru.horizons)), gru.middle)
+    standard = [(column - gru.middle) / gru.spread for column in columns]
+    if gru.arima is not None:
+        base = gru.arima.medians(series, every)
+        rest = values - gru.arima.usual(series)
+        standard += [gru.arima.innovations(rest)[:, None] / gru.spread, (base - gru.middle) / gru.spread]
+    return Inputs(np.concatenate([*standard, dated], axis=1), base[origins])
+
+
+def _windows(inputs: Floats, at: Integers) -> Floats:
+    """Inputs by window, [m, W, F]; 0 before the first."""
+    return np.where((at >= 0)[..., None], inputs[np.maximum(at, 0)], 0.0)
+
+
+def _pieces(origins: Integers) -> Iterator[Integers]:
+    for first in range(0, len(origins), AT_ONCE):
+        yield origins[first : first + AT_ONCE]
+
+
+# Gradient-boosted trees, one set for each horizon, on the last values, the same time before, and the calendar.
+
+
+LAGS, SPANS = 12, (3, 6, 12, 24, 72)
+LEAF = -1
+
+
+class Trees(NamedTuple):
+    """T trees of at most N nodes: the sum of what their leaves say.
+
+    Attributes:
+        start: what is said before any tree.
+        left, right: the node that comes next, ``LEAF`` where there is none, [T, N].
+        feature: whose value decides, [T, N].
+        threshold: up to which it goes left, [T, N].
+        value: of leaves, [T, N].
+    """
+
+    start: Floats
+    left: Integers
+    right: Integers
+    feature: Integers
+    threshold: Floats
+    value: Floats
+
+    def predict(self, features: Floats) -> Floats:
+        """[m, F] → [m]."""
+        rows, trees = np.arange(len(features))[:, None], np.arange(len(self.left))
+        node = np.zeros((len(features), len(self.left)), np.int64)
+        while (inner := self.left[trees, node] != LEAF).any():
+            low = features[rows, self.feature[trees, node]] <= self.threshold[trees, node]
+            node = np.where(inner, np.where(low, self.left[trees, node], self.right[trees, node]), node)
+        return np.asarray(self.start + self.value[trees, node].sum(axis=1))
+
+
+class Boosting(Struct, frozen=True, eq=False, tag=True):
+    """Fitted trees by horizon."""
+
+    horizons: tuple[int, ...]
+    seasons: tuple[int, ...]
+    trees: tuple[Trees, ...]
+
+    def medians(self, series: Series, origins: Integers) -> Floats:
+        """See ``Forecasting``."""
+        told = [
+            trees.predict(features(series, origins, ahead, self.seasons))
+            for ahead, trees in zip(self.horizons, self.trees, strict=True)
+        ]
+        return np.stack(told, axis=1)
+
+
+def features(series: Series, origins: Integers, ahead: int, seasons: tuple[int, ...]) -> Floats:
+    """What trees read, [m, F]; in single precision, as scikit-learn's do."""
+    values = series.scaled
+    then = series.start + series.seconds * (origins + ahead)
+    dated = np.stack([then % DAY / DAY, then % WEEK // DAY], axis=1)
+    columns = [lately(values, origins, LAGS, SPANS), about(values, origins, ahead, seasons), dated]
+    return np.concatenate(columns, axis=1).astype(np.float32).astype(np.float64)
+
+
+# What needs no fit: the last value, and the value at the same time a day or a week before.
+
+
+class Last(Struct, frozen=True, eq=False, tag=True):
+    """What came last goes on."""
+
+    horizons: tuple[int, ...]
+
+    def medians(self, series: Series, origins: Integers) -> Floats:
+        """See ``Forecasting``."""
+        return np.repeat(series.scaled[origins, None], len(self.horizons), axis=1)
+
+
+class Seasonal(Struct, frozen=True, eq=False, tag=True):
+    """What came a season before comes again; ``season`` in intervals."""
+
+    horizons: tuple[int, ...]
+    season: int
+
+    def medians(self, series: Series, origins: Integers) -> Floats:
+        """See ``Forecasting``."""
+        values = series.scaled
+        return np.stack([seasonal(values, origins, ahead, self.season) for ahead in self.horizons], axis=1)
+
+
+# Several families together: their counts, weighed (Wolpert, “Stacked generalization”, 1992).
+
+
+Family = Last | Seasonal | Arima | Gru | Boosting
+
+
+class Stacked(Struct, frozen=True, eq=False, tag=True):
+    """F fitted families, H horizons.
+
+    Attributes:
+        horizons: in intervals.
+        families: that are weighed.
+        weights: of each at each horizon, at least 0, 1 together where the stack answers, [H, F].
+    """
+
+    horizons: tuple[int, ...]
+    families: tuple[Family, ...]
+    weights: Floats
+
+    def medians(self, series: Series, origins: Integers) -> Floats:
+        """See ``Forecasting``."""
+        told = np.stack([unscaled(family.medians(series, origins), series.unit) for family in self.families])
+        return np.asarray(np.log1p(np.einsum("hf,fmh->mh", self.weights, told) / series.unit), np.float64)

@@ -1,0 +1,480 @@
+"""Reports of a live run, and the ledger that they are booked in."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterable, Sequence
+from math import exp
+from typing import Annotated, Literal, NamedTuple
+
+import msgspec
+import numpy as np
+from msgspec import Meta, Struct
+from pydantic import Field
+
+from app.kinds.contract.report_reading import decoded
+from app.kinds.fields import Strict
+from app.kinds.inference.dynamics import BATCHES, CONTROL, NONE, NOTHING_LOADED, PARTS, State, Transitions, part_of
+from app.kinds.inference.layout import Layout
+from app.kinds.inference.queue.state import Batch, Fleet, RunState, Server, Waiting
+from app.kinds.inference.sample_content import LARGEST, LATEST
+
+# A run while events and decisions change it. Who serves and who carries a policy keep the same book.
+
+
+IDLE, BUSY, STARTING = range(3)
+_NEVER = (0,) * (PARTS + 1)
+TOO_OLD, TOO_MANY = "too_old", "too_many"
+
+
+class Dropped(NamedTuple):
+    """A request that is given up: its user's position, its name, and ``TOO_OLD`` or ``TOO_MANY``."""
+
+    user: int
+    id: str
+    why: str
+
+
+class Row(NamedTuple):
+    """What is known at one decision, as ``states`` reads it: the numbers that are observed, and what is asked for."""
+
+    known: list[float]
+    asked: int
+    loaded: int
+
+
+Durations = Sequence[Sequence[Sequence[float]]]
+"""Seconds that batches are expected to take, [C][V][K]: plain lists, for they are read one by one."""
+
+
+class Ledger:
+    """See the module; made of a state, and made one again by ``state``.
+
+    Attributes:
+        now: seconds since the run's start.
+        dropped: requests that were given up since the ledger was made.
+        servers: those that are on, by their place in the fleet.
+        carried: whether the client decides by itself.
+        ended: batches that have ended since the ledger was made, each with its server's place.
+        worth, judged: sum of the response qualities of what was answered or dropped since then, and of how many
+            requests; by the weights of their users.
+        midnight, counted_from: as in ``RunState``.
+    """
+
+    def __init__(self, layout: Layout, fleet: Fleet, seconds: Durations | None, state: RunState) -> None:
+        self.layout, self.fleet = layout, fleet
+        self.now, self.control, self.requests = state.now, state.control, state.requests
+        self.dropped: list[Dropped] = []
+        self.servers: dict[int, Server] = dict(state.servers)
+        self._seconds, self.carried = seconds, state.carried
+        self._at = [deque(queue.at) for queue in state.queues]
+        self._ids = [deque(queue.ids) for queue in state.queues]
+        self._rate, self._answered, self._quality = list(state.rate), list(state.answered), list(state.quality)
+        self._zero_at = fleet.zero_at
+        self._ended = deque(state.ended, BATCHES)
+        self._arrived = [[*counts] for counts in state.arrived or [_NEVER] * len(state.queues)]
+        self._part = part_of(state.now, layout.spec.control_seconds)
+        self._counts = [[0] * len(layout.servers) for _ in range(3)]
+        self._soonest: float | None = None
+        self.ended: list[tuple[int, Batch]] = []
+        self.worth = self.judged = 0.0
+        self.midnight, self.counted_from = state.midnight, state.counted_from
+        self._arrivals = list(state.counts) or [0] * len(layout.users)
+        for place, server in self.servers.items():
+            self._counts[_status(server)][fleet.of[place]] += 1
+
+    def state(self) -> RunState:
+        """The run as it stands."""
+        queues = tuple([Waiting(tuple(at), tuple(ids)) for at, ids in zip(self._at, self._ids, strict=True)])
+        return RunState(
+            self.now,
+            self.control,
+            queues,
+            dict(self.servers),
+            tuple(self._rate),
+            tuple(self._answered),
+            tuple(self._quality),
+            self.requests,
+            self.carried,
+            self.midnight,
+            self.counted_from,
+            tuple(self._arrivals),
+            tuple(self._ended),
+            tuple([tuple(counts) for counts in self._arrived]),
+        )
+
+    def pass_time(self, now: float) -> None:
+        """Let time pass, up to ``now``."""
+        elapsed = now - self.now
+        if elapsed > 0:
+            spec = self.layout.spec
+            rate, known = exp(-elapsed / spec.control_seconds), exp(-elapsed / spec.episode_seconds)
+            self._rate = [value * rate for value in self._rate]
+            self._answered = [value * known for value in self._answered]
+            self._quality = [value * known for value in self._quality]
+            self.now = now
+            self._pass_parts(part_of(now, spec.control_seconds))
+
+    def _pass_parts(self, part: int) -> None:
+        new = min(part - self._part, PARTS + 1)
+        if new > 0:
+            self._arrived = [[*counts[new:], *_NEVER[:new]] for counts in self._arrived]
+            self._part = part
+
+    def arrive(self, user: int, at: float, name: str | None) -> None:
+        """A request came, at ``at``, which is not after ``now``; without a name it is given a number."""
+        self._at[user].append(at)
+        self._ids[user].append(f"#{self.requests}" if name is None else name)
+        self.requests += 1
+        self._arrivals[user] += 1
+        window = self.layout.spec.control_seconds
+        self._rate[user] += exp((at - self.now) / window) / window
+        ago = self._part - part_of(at, window)
+        if ago <= PARTS:
+            self._arrived[user][-1 - ago] += 1
+
+    def finish(self, place: int, at: float) -> None:
+        """A busy server's batch has ended."""
+        server = self.servers[place]
+        assert server.batch is not None  # noqa: S101 - who calls has made sure of it
+        user, variant, arrived = server.batch.user, server.batch.variant, server.batch.at
+        quality = self.layout.quality.total(user, variant, [at - one for one in arrived])
+        self._count(user, len(arrived), quality, at)
+        self.ended.append((place, server.batch))
+        self._note_pace(place, server.batch, at)
+        self._put(place, Server(up=True, loaded=server.loaded))
+
+    def _note_pace(self, place: int, batch: Batch, at: float) -> None:
+        """How long a batch took beside what was expected; nothing without a domain model."""
+        if self._seconds is None:
+            return
+        size = bisect_left(self.layout.spec.batches, len(batch.at))
+        position = self.fleet.of[place]
+        expected = self._seconds[position][batch.variant][size]
+        _, variants, sizes = self.layout.shape
+        which = (position * variants + batch.variant) * sizes + size
+        self._ended.append((which, (expected + at - batch.until) / expected))
+
+    def turn(self, place: int, status: str) -> None:
+        """A server is ``starting``, ``up`` or ``down``; requests of a batch on one that is down wait again."""
+        server = self.servers.get(place)
+        if status == "down":
+            if server is not None and server.batch is not None:
+                self._return(server.batch)
+            self._put(place, None)
+        elif server is None:
+            self._put(place, Server(up=status == "up"))
+        elif status == "up" and not server.up:
+            self._put(place, Server(up=True))
+
+    @property
+    def scalable(self) -> bool:
+        """Whether there is a class of which more or fewer servers may be on."""
+        return self.fleet.scalable
+
+    def turn_on(self, position: int) -> int:
+        """Turn on the first server of a class that is off; its place."""
+        place = next(place for place in self.fleet.members(position) if place not in self.servers)
+        self._put(place, Server(up=not self.layout.startup[position]))
+        return place
+
+    def turn_off(self, position: int) -> int:
+        """Turn off the last server of a class that is being started, else the last idle one; its place."""
+        free = [place for place in self.fleet.members(position) if place in self.servers and not self.busy(place)]
+        place = max(free, key=lambda place: (not self.servers[place].up, place))
+        self._put(place, None)
+        return place
+
+    def drop(self) -> None:
+        """Give up requests whose answer is worth nothing by now, and the oldest where more wait than may."""
+        limit = self.layout.spec.queue_limit
+        for user, (at, zero) in enumerate(zip(self._at, self._zero_at, strict=True)):
+            while at and at[0] + zero <= self.now:  # as `wake_at` has it, to the last digit
+                self._drop(user, TOO_OLD, at[0] + zero)
+            while len(at) > limit:
+                self._drop(user, TOO_MANY, self.now)
+
+    def start(self, place: int, user: int, variant: int, size: int) -> Batch:
+        """Start a batch of a user's oldest requests, at most ``size``, on an idle server."""
+        seconds = self.expected(place, self.servers[place].loaded, variant, size)
+        count = min(size, len(self._at[user]))
+        at = tuple([self._at[user].popleft() for _ in range(count)])
+        ids = tuple([self._ids[user].popleft() for _ in range(count)])
+        batch = Batch(user, variant, self.now, self.now + (seconds or 0.0), at, ids)
+        self._put(place, Server(up=True, loaded=variant, batch=batch))
+        return batch
+
+    def expected(self, place: int, loaded: int, variant: int, size: int) -> float | None:
+        """Seconds of a batch on a server that has loaded ``loaded``; None without a domain model."""
+        if self._seconds is None:
+            return None
+        position = self.fleet.of[place]
+        alone = self._seconds[position][variant][self.fleet.size_at[size]]
+        return alone if loaded in (NOTHING_LOADED, variant) else alone + self.fleet.switch[position]
+
+    def expected_of_each(self, place: int, loaded: int, size: int) -> list[float]:
+        """The same with each variant, [V]; empty without a domain model."""
+        if self._seconds is None:
+            return []
+        position, at = self.fleet.of[place], self.fleet.size_at[size]
+        switch = self.fleet.switch[position]
+        return [
+            sizes[at] if loaded in (NOTHING_LOADED, variant) else sizes[at] + switch
+            for variant, sizes in enumerate(self._seconds[position])
+        ]
+
+    def busy(self, place: int) -> bool:
+        """Whether a server works."""
+        return place in self.servers and self.servers[place].batch is not None
+
+    def idle(self) -> list[int]:
+        """The servers that wait for work: lowest class, then lowest number first."""
+        return sorted(place for place, server in self.servers.items() if server.up and server.batch is None)
+
+    def waiting(self) -> list[int]:
+        """How many requests of each user wait, [U]."""
+        return [len(at) for at in self._at]
+
+    @property
+    def anyone_waits(self) -> bool:
+        """Whether a request waits."""
+        return any(self._at)
+
+    def on(self) -> list[int]:
+        """How many servers of each class are on, [C]."""
+        idle, busy, starting = self._counts
+        return [a + b + c for a, b, c in zip(idle, busy, starting, strict=True)]
+
+    def qualities(self) -> list[float]:
+        """Mean response quality of each user; 1 before the first answer, [U]."""
+        return [q / n if n > 0 else 1.0 for q, n in zip(self._quality, self._answered, strict=True)]
+
+    def counted(self) -> tuple[float, list[int]]:
+        """Since when requests have been counted, and how many came of each user, [U]; the count begins anew."""
+        since, counts = self.counted_from, self._arrivals
+        self.counted_from, self._arrivals = self.now, [0] * len(counts)
+        return since, counts
+
+    def names(self) -> Iterable[str]:
+        """Of all requests that wait or are worked on."""
+        yield from (name for ids in self._ids for name in ids)
+        yield from (name for server in self.servers.values() if server.batch for name in server.batch.ids)
+
+    def next_look(self) -> float | None:
+        """When there is a decision on servers or a request to be given up next, whatever comes; None: never."""
+        moments = [at[0] + zero for at, zero in zip(self._at, self._zero_at, strict=True) if at]
+        return min([*moments, self.control] if self.scalable else moments, default=None)
+
+    def seen(self, place: int) -> Row:
+        """What is known at a decision on a server, or with ``CONTROL`` on the number of servers."""
+        now, control = self.now, place == CONTROL
+        asked = CONTROL if control else self.fleet.of[place]
+        loaded = NOTHING_LOADED if control else self.servers[place].loaded
+        oldest = [now - at[0] if at else 0.0 for at in self._at]
+        newest = [now - at[-1] if at else 0.0 for at in self._at]
+        idle, busy, starting = self._counts
+        of_users = [*map(len, self._at), *oldest, *newest, *self._rate, *self.qualities()]
+        return Row([*of_users, *idle, *busy, *starting, self._next_free()], asked, loaded)
+
+    def recent(self) -> Transitions:
+        """The last transitions; B is 1."""
+        known = min(self._part, PARTS)
+        batches, paces = np.full((1, BATCHES), NONE), np.ones((1, BATCHES))
+        for place, (batch, pace) in enumerate(self._ended, BATCHES - len(self._ended)):
+            batches[0, place], paces[0, place] = batch, pace
+        arrived = np.array([[counts[:PARTS] for counts in self._arrived]])
+        arrived[:, :, : PARTS - known] = NONE
+        return Transitions(batches, paces, arrived)
+
+    def _next_free(self) -> float:
+        if self._soonest is None:
+            ends = (server.batch.until for server in self.servers.values() if server.batch is not None)
+            self._soonest = min(ends, default=0.0)
+        return max(self._soonest - self.now, 0.0)
+
+    def _put(self, place: int, server: Server | None) -> None:
+        before, position = self.servers.pop(place, None), self.fleet.of[place]
+        if before is not None:
+            self._counts[_status(before)][position] -= 1
+        if server is not None:
+            self.servers[place] = server
+            self._counts[_status(server)][position] += 1
+        self._soonest = None
+
+    def _count(self, user: int, requests: int, quality: float, at: float) -> None:
+        """Requests that were answered or dropped at a moment, which is not after ``now``."""
+        weight = self.layout.spec.users[user].weight
+        self.worth, self.judged = self.worth + weight * quality, self.judged + weight * requests
+        known = exp((at - self.now) / self.layout.spec.episode_seconds)
+        self._answered[user] += requests * known
+        self._quality[user] += quality * known
+
+    def _drop(self, user: int, why: str, at: float) -> None:
+        self._at[user].popleft()
+        self.dropped.append(Dropped(user, self._ids[user].popleft(), why))
+        self._count(user, 1, 0.0, at)
+
+    def _return(self, batch: Batch) -> None:
+        """Requests wait again, each in its place."""
+        user = batch.user
+        waiting: Sequence[tuple[float, str]] = sorted(
+            [*zip(batch.at, batch.ids, strict=True), *zip(self._at[user], self._ids[user], strict=True)],
+            key=lambda request: request[0],
+        )
+        self._at[user] = deque(at for at, _ in waiting)
+        self._ids[user] = deque(name for _, name in waiting)
+
+
+def states(fleet: Fleet, rows: Sequence[Row]) -> State:
+    """What B decisions are asked with: views of one array, for many small arrays take long."""
+    known = np.array([row.known for row in rows])
+    whole, asked = known.astype(np.int64), np.array([row[1:] for row in rows])
+    waiting, oldest, newest, rate, quality, idle, busy, starting = fleet.places
+    return State(
+        whole[:, waiting],
+        known[:, oldest],
+        known[:, newest],
+        known[:, rate],
+        known[:, quality],
+        whole[:, idle],
+        whole[:, busy],
+        whole[:, starting],
+        known[:, -1],
+        asked[:, 0],
+        asked[:, 1],
+    )
+
+
+def _status(server: Server) -> int:
+    return STARTING if not server.up else IDLE if server.batch is None else BUSY
+
+
+# What a run of kind ``inference`` reports: a batch of events. Times are seconds since the run's start, never falling.
+#
+# Pydantic's models are the schema; their ``msgspec`` twins are read on the hot path, and equal reports are encoded to
+# equal bytes.
+
+
+LONGEST_ID = 63
+"""Characters of a request's name: a decision names every request that it starts or drops."""
+LARGEST_REPORT = 10_000
+Id = Annotated[str, Field(min_length=1, max_length=255)]
+RequestId = Annotated[str, Field(pattern=r"^[^#]", max_length=LONGEST_ID)]
+BatchSize = Annotated[int, Field(ge=1, le=1_024)]
+Moment = Annotated[float, Field(ge=0, le=LATEST, allow_inf_nan=False)]
+Took = Annotated[float, Field(gt=0, le=LARGEST, allow_inf_nan=False)]
+ServerState = Literal["starting", "up", "down"]
+
+
+class Arrived(Strict):
+    """A request that arrived."""
+
+    user: Id
+    at: Moment
+    id: RequestId | None = Field(default=None, description="null: a number is assigned; a name must not begin with `#`")
+
+
+class Finished(Strict):
+    """The end of a batch; its details are used for the run's samples, which are made from reports only."""
+
+    server: Id = Field(description="Class and index, starting at 0.", examples=["cpu-0"])
+    at: Moment
+    variant: Id | None = None
+    batch: BatchSize | None = None
+    seconds: Took | None = Field(default=None, description="measured duration of the batch")
+
+
+class ServerChange(Strict):
+    """A change of a server's state. If it goes down, the requests of its batch wait again."""
+
+    server: Id
+    state: ServerState
+    at: Moment | None = Field(default=None, description="null: the time of the report")
+
+
+class Started(Strict):
+    """A batch of the user's oldest requests that the client itself started; only in carried runs."""
+
+    server: Id
+    user: Id
+    variant: Id
+    batch: BatchSize
+    at: Moment
+
+
+class InferenceReport(Strict):
+    """Events since the last report, in order of time within each list."""
+
+    kind: Literal["inference"] = "inference"
+    at: Moment = Field(description="Time of the report, in seconds since the run's start.")
+    arrived: Annotated[tuple[Arrived, ...], Field(max_length=LARGEST_REPORT)] = ()
+    finished: Annotated[tuple[Finished, ...], Field(max_length=LARGEST_REPORT)] = ()
+    servers: Annotated[tuple[ServerChange, ...], Field(max_length=LARGEST_REPORT)] = ()
+    started: Annotated[tuple[Started, ...], Field(max_length=LARGEST_REPORT)] = ()
+
+
+Text = Annotated[str, Meta(min_length=1, max_length=255)]
+Given = Annotated[str, Meta(pattern="^[^#]", max_length=LONGEST_ID)]
+Size = Annotated[int, Meta(ge=1, le=1_024)]
+Time = Annotated[float, Meta(ge=0, le=LATEST)]
+TookNumber = Annotated[float, Meta(gt=0, le=LARGEST)]
+
+
+class EncodedArrived(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True, gc=False):
+    """`Arrived`."""
+
+    user: Text
+    at: Time
+    id: Given | None = None
+
+
+class EncodedFinished(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True, gc=False):
+    """`Finished`."""
+
+    server: Text
+    at: Time
+    variant: Text | None = None
+    batch: Size | None = None
+    seconds: TookNumber | None = None
+
+
+class EncodedChange(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True, gc=False):
+    """`ServerChange`."""
+
+    server: Text
+    state: ServerState
+    at: Time | None = None
+
+
+class EncodedStarted(Struct, forbid_unknown_fields=True, frozen=True, gc=False):
+    """`Started`."""
+
+    server: Text
+    user: Text
+    variant: Text
+    batch: Size
+    at: Time
+
+
+class EncodedReport(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
+    """`InferenceReport`."""
+
+    at: Time
+    kind: Literal["inference"] = "inference"
+    arrived: Annotated[tuple[EncodedArrived, ...], Meta(max_length=LARGEST_REPORT)] = ()
+    finished: Annotated[tuple[EncodedFinished, ...], Meta(max_length=LARGEST_REPORT)] = ()
+    servers: Annotated[tuple[EncodedChange, ...], Meta(max_length=LARGEST_REPORT)] = ()
+    started: Annotated[tuple[EncodedStarted, ...], Meta(max_length=LARGEST_REPORT)] = ()
+
+
+_decoder = msgspec.json.Decoder(EncodedReport)
+
+
+def decode(body: bytes) -> EncodedReport:
+    """The report.
+
+    Raises:
+        ValidationError, InvalidInput: it is none.
+    """
+    return decoded(body, _decoder, InferenceReport)

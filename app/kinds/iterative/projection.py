@@ -1,0 +1,458 @@
+"""Projection of a run to its end: what is left of each metric, by allocation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from app.kinds.contract.engine import Member
+from app.kinds.iterative.layout import AHEAD, Layout
+from app.kinds.iterative.model import ModelTable, Point, blended, locate, weighted
+
+# A domain model laid out for one workload: what the model expects of the rest of a run, by table look-up.
+
+
+LARGEST_SUFFIX = 2_000_000  # entries of one table of remaining sums; beyond it only every n-th iteration has a row
+LOG_LIMIT = 3.0
+TREND_DRIFT = 0.1  # of the noise: by how much a run effect drifts in an iteration where errors follow a trend
+Array = NDArray[Any]
+Indices = NDArray[np.integer]
+
+
+def over_columns(values: Array) -> Array:
+    """Sum over the few columns of ``values`` [B, R] → [B]: column by column, as NumPy is slow along short rows."""
+    total: Array = values[:, 0]
+    for column in range(1, values.shape[1]):
+        total = total + values[:, column]
+    return total
+
+
+class ProjectionTables:
+    """``table`` read by ``layout``: expected logs of the metrics, and their sums over the remaining iterations.
+
+    Attributes:
+        effect_variance, noise_variance, drift_variance: of the log metrics, [M]; drift_sd: the root of the last.
+        trend_variance: of the drift that a run itself shows, [M] (``state.drift_variance``).
+        change_seconds: [R].
+        minima, steps, largest: of the resources' grids, [R].
+        grid_levels: levels of every allocation of the grid, [A, R].
+        targeted: which metrics have a target, [T].
+        per_iteration, usual_worth: of those, iterations that their target is for, and 1/target of the spec, [T, 1].
+    """
+
+    hours_per_second = 1 / 3600
+
+    def __init__(self, layout: Layout, table: ModelTable, dtype: DTypeLike = np.float64) -> None:
+        self.layout, self.table = layout, table
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
+        self.effect_variance = self._cast(table.effect_sd**2)
+        self.noise_variance = self._cast(np.maximum(table.noise_sd, 1e-3) ** 2)
+        self.drift_variance = self._cast(table.drift_sd**2)
+        self.trend_variance = self._cast(TREND_DRIFT**2 * self.noise_variance)
+        self.drift_sd = np.sqrt(self.drift_variance)
+        self.effect_scale = np.sqrt(self.effect_variance + self.noise_variance)
+        self.change_seconds = self._cast(table.change_seconds)
+        self.minima = self._cast([r.minimum for r in layout.spec.resources])
+        self.steps = self._cast([r.step for r in layout.spec.resources])
+        self.bins, self.cells = table.log_mean.shape[3], table.cells
+        self._logs = self._cast(np.moveaxis(table.log_mean, 0, -1)).reshape(-1, len(layout.metrics))
+        self._bin = np.append(table.iteration_bin, table.iteration_bin[-1]).astype(np.intp)
+        self._noise = self._noise_by_iteration()
+        self.stride = -(-len(layout.allocations) * self.cells * (layout.iterations + 1) // LARGEST_SUFFIX)
+        self.rows = -(-layout.iterations // self.stride) + 1
+        axes = np.meshgrid(*[np.arange(n) for n in layout.levels], indexing="ij")
+        self.grid_levels = np.stack(axes, axis=-1).reshape(-1, len(axes)).astype(np.int32)
+        self.level_scale = self._cast(1 / np.maximum(np.array(layout.levels) - 1, 1))[:, None]
+        self.effect_worth = (1 / self.effect_scale)[:, None]
+        self.feature_low = self._cast([f.minimum for f in layout.spec.features])
+        self.feature_span = self._cast([f.maximum - f.minimum for f in layout.spec.features])
+        self._norms()
+        self.largest = self._cast(layout.allocations[-1])
+
+    @cached_property
+    def _sums(self) -> list[Array]:
+        return [self._suffix(m, logs=False) for m in range(len(self.layout.metrics))]
+
+    @cached_property
+    def _log_sums(self) -> list[Array]:
+        return [self._suffix(m, logs=True) for m in range(len(self.layout.metrics))]
+
+    @cached_property
+    def _whole_run(self) -> Array:
+        whole = self._sums[self.layout.seconds].reshape(len(self.layout.allocations), self.cells, self.rows)
+        return np.ascontiguousarray(whole[-1, :, 0])
+
+    def _noise_by_iteration(self) -> Array:
+        """Variance of the log metrics in each iteration, [iterations + 1, M]; one row where it is always the same."""
+        if self.table.noise_by_bin is None:
+            return self.noise_variance[None]
+        return self._cast(np.maximum(self.table.noise_by_bin, 1e-3).T[self._bin] ** 2)
+
+    def noise(self, iteration: Indices) -> Array:
+        """Variance of the log metrics in ``iteration`` [B], [B, M], or [1, M] where it is always the same."""
+        return self._noise if len(self._noise) == 1 else self._noise.take(iteration, axis=0, mode="clip")
+
+    @cached_property
+    def _rest_noise(self) -> Array:
+        """Relative variance that noise gives to the sum over the rest of a run, [iterations + 1, M].
+
+        Iterations count by their length, at the grid's and the cells' average: it hardly depends on the allocation.
+        """
+        size = np.exp(self.table.log_mean.astype(np.float64)).mean(axis=(1, 2)).T[self._bin]  # [iterations + 1, M]
+        size[-1] = 0
+        squares, whole = (part[::-1].cumsum(axis=0)[::-1] for part in (size**2 * self._noise, size))
+        return self._cast(squares / np.maximum(whole, 1e-12) ** 2)
+
+    def rest_noise(self, metric: int, iteration: Indices) -> Array:
+        """Relative variance that noise gives to the sum of ``metric`` from ``iteration`` [B] to the end, [B]."""
+        return self._rest_noise[:, metric].take(iteration, mode="clip")
+
+    def _norms(self) -> None:
+        layout = self.layout
+        self.targeted = [i for i, metric in enumerate(layout.spec.metrics) if metric.target is not None]
+        spans = [layout.iterations if layout.spec.metrics[i].scope == "run" else 1 for i in self.targeted]
+        self.per_iteration = self._cast(spans)[:, None]
+        self.usual_worth = self._cast(1 / layout.targets[self.targeted])[:, None]
+
+    @cached_property
+    def _lengths(self) -> Array:
+        """How long each iteration is, and how many times longer at the smallest allocation, as logs, [2, C, I]."""
+        logs = self.table.log_mean[self.layout.seconds].astype(np.float64)  # [A, C, I]
+        return np.stack([logs.mean(axis=0), logs[0] - logs[-1]])
+
+    @cached_property
+    def _average_length(self) -> Array:
+        """Log of the average iteration's length, [C]."""
+        average: Array = np.log(np.exp(self._lengths[0][:, self._bin]).mean(axis=1))
+        return average
+
+    @cached_property
+    def _coming(self) -> Array:
+        """[2 · ``AHEAD``, C · (iterations + 1)], or one column where every iteration is alike."""
+        length, scaling = self._lengths
+        lengths = np.clip(np.stack([length - self._average_length[:, None], scaling]), -LOG_LIMIT, LOG_LIMIT)
+        ahead = np.arange(self.layout.iterations + 1) + np.arange(AHEAD)[:, None]
+        if self.bins == 1:
+            ahead = ahead[:, :1] * 0
+        table = lengths[:, :, self._bin[np.minimum(ahead, self.layout.iterations)]]  # [2, C, AHEAD, K]
+        table[:, :, ahead >= self.layout.iterations] = 0
+        return self._cast(np.moveaxis(table, 1, 2).reshape(2 * AHEAD, -1))
+
+    def coming(self, point: Point, iteration: Indices) -> Array:
+        """What the next iterations are like, [2 · ``AHEAD``, B]: how long each is against the average one, and how many
+        times longer at the smallest allocation than at the largest, as logs; 0 past the end.
+        """
+        if self.bins == 1 and self.cells == 1:
+            return self._coming
+        columns = point.cells if self.bins == 1 else point.cells * (self.layout.iterations + 1) + iteration
+        return blended([self._coming.take(column, axis=1) for column in columns], point.weights, logs=True)
+
+    def average_length(self, point: Point) -> Array:
+        """Log of how long the average iteration is, [B]."""
+        return blended([self._average_length[cell] for cell in point.cells], point.weights, logs=True)
+
+    def coming_at(self, point: Point, iterations: Indices, average: Array) -> Array:
+        """What ``coming`` says of ``iterations`` [B, U] under features at ``point`` [J, B, U], [2, U, B].
+
+        ``average`` [B] is what ``average_length`` gave.
+        """
+        bins = self._bin[np.minimum(iterations, self.layout.iterations)]
+        length, scaling = blended([self._lengths[:, cell, bins] for cell in point.cells], point.weights, logs=True)
+        lengths = np.stack([length - average[:, None], scaling])
+        return self._cast(np.moveaxis(np.clip(lengths, -LOG_LIMIT, LOG_LIMIT), 1, 2))
+
+    def _cast(self, values: object) -> Array:
+        return np.ascontiguousarray(np.asarray(values, self.dtype))
+
+    def _suffix(self, metric: int, *, logs: bool) -> Array:
+        """Σ over the iterations from row·stride on, [A·C·rows], of the expected value (or of its log)."""
+        table = self.table.log_mean[metric].reshape(-1, self.bins).astype(np.float64)  # [A·C, I]
+        return self._summed(table if logs else np.exp(table + self._noise_in_bins(metric) / 2))
+
+    def _noise_in_bins(self, metric: int) -> Array:
+        """Variance of the log metric in each iteration bin, [I], or the one that all share, [1]."""
+        if self.table.noise_by_bin is None:
+            return self.noise_variance[metric, None].astype(np.float64)
+        return np.maximum(self.table.noise_by_bin[metric], 1e-3) ** 2
+
+    @cached_property
+    def _variance_sums(self) -> dict[int, Array]:
+        """Of each metric that is summed over the run against a target, as ``_suffix``."""
+        return {m: self._variances(m) for m in self.targeted if self.layout.spec.metrics[m].scope == "run"}
+
+    def _variances(self, metric: int) -> Array:
+        """Σ over the iterations from row·stride on, [A·C·rows], of the variance that noise gives to each."""
+        logs = self.table.log_mean[metric].reshape(-1, self.bins).astype(np.float64)  # [A·C, I]
+        noise = self._noise_in_bins(metric)
+        return self._summed(np.exp(2 * logs + noise) * np.expm1(noise))
+
+    def _summed(self, values: Array) -> Array:
+        """Σ of the bins' ``values`` [A·C, I] over the iterations from row·stride on, [A·C·rows]."""
+        sums = np.zeros((len(values), self.rows))
+        for row in range(self.rows - 2, -1, -1):
+            first, last = row * self.stride, min((row + 1) * self.stride, self.layout.iterations)
+            counts = np.bincount(self._bin[first:last], minlength=self.bins)
+            sums[:, row] = sums[:, row + 1] + values @ counts
+        return self._cast(sums.reshape(-1))
+
+    def units(self, levels: Indices) -> Array:
+        """``levels`` [B, R] in physical units."""
+        return self.minima + self.steps * levels
+
+    @cached_property
+    def spans(self) -> tuple[Array, Array]:
+        """Squares of the offsets of an interval's ends within a run, and by how much those between runs are larger,
+        [2, 1, M] each: below, above.
+        """
+        table = self.table
+        residual = np.array([table.residual_low, table.residual_high])[:, None] ** 2
+        marginal = np.array([table.marginal_low, table.marginal_high])[:, None] ** 2
+        return residual, np.maximum(marginal - residual, 0)
+
+    @cached_property
+    def open_variance(self) -> Array:
+        """Of the log run effect before any report, [M]; more than 0."""
+        return np.maximum(self.effect_variance, 1e-12)
+
+    @cached_property
+    def far(self) -> NDArray[np.bool_]:
+        """Allocations of the grid that are more than a step from those of the samples, in any resource, [A]."""
+        units, margin = self.units(self.grid_levels), self.steps * 1.5
+        beyond = (units < self.table.seen_low - margin) | (units > self.table.seen_high + margin)
+        return np.asarray(beyond.any(axis=1), np.bool_)
+
+    def share_moved(self, steps: Array) -> Array:
+        """``steps`` taken over the most that could be taken in a run."""
+        return steps / self.dtype.type(self.layout.largest_action * self.layout.iterations)
+
+    def point(self, features: Array) -> Point:
+        """Where ``features`` [B, F] stand among the feature cells."""
+        if self.cells == 1:
+            return Point(np.zeros((1, len(features)), np.intp))
+        found = self.table.point(features)
+        return Point(found.cells, None if found.weights is None else found.weights.astype(self.dtype, copy=False))
+
+    def whole_run(self, point: Point) -> Array:
+        """Expected seconds of a whole run at the largest allocation under features at ``point`` → [B]."""
+        return blended([self._whole_run[cell] for cell in point.cells], point.weights, logs=False)
+
+    def row(self, allocation: Indices, cell: Indices, count: int) -> Indices:
+        """First of the ``count`` entries that a table over grid and feature cells has for each ``allocation``."""
+        if self.cells > 1:
+            allocation = allocation * self.cells + cell
+        return allocation * count if count > 1 else allocation
+
+    def log_mean(self, allocation: Indices, point: Point, iteration: Indices) -> Array:
+        """Expected log of every metric, [B, M], at rows ``allocation`` [B] of the grid in ``iteration`` [B]."""
+        return self.look_up(self._logs, allocation, point, iteration)
+
+    def metric_logs(self, metric: int, allocation: Indices, cell: Indices, iteration: Indices) -> Array:
+        """Expected log of one metric; rows of the grid, feature cells and iterations of shapes that fit each other."""
+        row = self.row(allocation, cell, self.bins)
+        if self.bins > 1:
+            row = row + self._bin[np.minimum(iteration, self.layout.iterations)]
+        return self._logs[row, metric]
+
+    def look_up(self, table: Array, allocation: Indices, point: Point, iteration: Indices) -> Array:
+        """Rows of ``table`` [A · C · I, ...], interpolated between the corners of ``point``, [B, ...]."""
+        rows = [self.row(allocation, cell, self.bins) for cell in point.cells]
+        if self.bins > 1:
+            bins = self._bin[np.minimum(iteration, self.layout.iterations)]
+            rows = [row + bins for row in rows]
+        if point.weights is None:
+            return table.take(rows[0], axis=0)
+        return weighted([table.take(row, axis=0).T for row in rows], point.weights).T
+
+    def remaining(self, metric: int, allocation: Indices, point: Point, iteration: Indices) -> Array:
+        """Σ of the expected ``metric`` from ``iteration`` [B] to the end, if ``allocation`` [K, B] is held → [K, B]."""
+        read = [self._sum(self._sums[metric], allocation, cell, iteration) for cell in point.cells]
+        return blended(read, point.weights, logs=False)
+
+    def remaining_log(self, metric: int, allocation: Indices, point: Point, iteration: Indices) -> Array:
+        """The same sum of the expected log: over the number of iterations left it is their geometric mean."""
+        read = [self._sum(self._log_sums[metric], allocation, cell, iteration) for cell in point.cells]
+        return blended(read, point.weights, logs=True)
+
+    def remaining_variance(self, metric: int, allocation: Indices, point: Point, iteration: Indices) -> Array:
+        """Variance that noise gives to ``remaining``, at a run effect of 1; ``metric`` has a target of the run."""
+        read = [self._sum(self._variance_sums[metric], allocation, cell, iteration) for cell in point.cells]
+        return blended(read, point.weights, logs=False)
+
+    def _sum(self, table: Array, allocation: Indices, cell: Indices, iteration: Indices) -> Array:
+        row, part = iteration, None
+        if self.stride > 1:
+            row, part = np.divmod(iteration, self.stride)
+        index = self.row(allocation, cell, self.rows) + row
+        below: Array = np.take(table, index)
+        if part is None:
+            return below
+        above = np.take(table, index + (row < self.rows - 1))
+        return below + (above - below) * (part / self.stride).astype(self.dtype)
+
+
+# What a table expects of iterations whose features nobody knows: the samples' course of them is averaged over.
+
+
+LARGEST = 4_000_000  # entries of one array; where it would be larger, iterations that share a bin share a course
+PROBES = 3  # allocations, and cells of the other features, at which the spread over courses is computed
+
+
+def foreseen(table: ModelTable) -> ModelTable:
+    """``table`` with the features that vary within executions averaged over; itself where none do.
+
+    Logs are averaged. What the average leaves out, the variance of the logs over executions, is added to the noise: it
+    makes an expected sum larger and a band wider, as not knowing should.
+    """
+    if table.courses is None or table.cells == 1:
+        return table
+    varying = [bool(np.isfinite(course).all()) for course in np.moveaxis(table.courses, 2, 0)]
+    parts = _parts(table, table.courses)
+    course = _located(table, table.courses, varying, parts)
+    stage = np.zeros(parts.bins.max() + 1, np.intp)
+    stage[parts.bins] = parts.stages
+    weights = _weights(course, parts)
+    logs = _by_varying(table, table.log_mean, varying)
+    unknown = _spread(logs, course, parts)
+    noise = np.repeat(table.noise_sd[:, None], logs.shape[4], axis=1)
+    noise = (noise if table.noise_by_bin is None else table.noise_by_bin)[:, stage]
+    nodes = [known[:1] if varies else known for known, varies in zip(table.feature_nodes, varying, strict=True)]
+    members = None
+    if table.members is not None:
+        members = np.stack([_averaged(_by_varying(table, one, varying), weights, stage) for one in table.members])
+    return replace(
+        table,
+        log_mean=_averaged(logs, weights, stage),
+        iteration_bin=np.repeat(parts.bins, parts.lengths).astype(np.int32),
+        feature_nodes=tuple(nodes),
+        noise_sd=np.sqrt(table.noise_sd**2 + unknown.mean(axis=1)),
+        noise_by_bin=np.sqrt(noise**2 + unknown),
+        members=members,
+        courses=None,
+    )
+
+
+def course_places(iterations: int, resolution: int) -> NDArray[np.intp]:
+    """Where in a course of ``resolution`` entries each iteration is, [iterations]."""
+    return np.arange(iterations) * resolution // iterations
+
+
+class _Parts(NamedTuple):
+    """Runs of iterations that are alike, [S] each: how many, their bins before and after, their place in a course."""
+
+    lengths: NDArray[np.intp]
+    stages: NDArray[np.intp]
+    bins: NDArray[np.intp]
+    places: NDArray[np.intp]
+
+
+def _parts(table: ModelTable, courses: Array) -> _Parts:
+    """A new bin begins where the table's or the course's does, as long as that fits."""
+    places = course_places(len(table.iteration_bin), courses.shape[1])
+    anew = np.diff(table.iteration_bin, prepend=-1) != 0
+    first = np.flatnonzero(anew | (np.diff(places, prepend=-1) != 0))
+    members = 1 if table.members is None else len(table.members)
+    fits = len(first) * table.log_mean[..., 0].size * members <= LARGEST
+    bins = np.arange(len(first)) if fits else np.cumsum(anew)[first] - 1
+    lengths = np.diff(first, append=len(places))
+    return _Parts(lengths, table.iteration_bin[first].astype(np.intp), bins, places[first])
+
+
+def _located(table: ModelTable, courses: Array, varying: list[bool], parts: _Parts) -> Point:
+    """The varying features of every execution in every part among their own cells, [J, X, S]."""
+    nodes = [known for known, varies in zip(table.feature_nodes, varying, strict=True) if varies]
+    features = courses[:, parts.places][:, :, varying].astype(np.float64)
+    cells, weights = locate(nodes, features.reshape(-1, len(nodes)))
+    shape = (len(cells), *features.shape[:2])
+    return Point(cells.reshape(shape), np.ones(shape) if weights is None else weights.reshape(shape))
+
+
+def _weights(course: Point, parts: _Parts) -> Array:
+    """Share of each cell of the varying features in each bin, over executions and iterations, [bins, V]."""
+    width = int(course.cells.max()) + 1
+    rows = (parts.bins * width + course.cells).reshape(-1)
+    share = 1.0 if course.weights is None else course.weights
+    total = np.bincount(rows, (share * parts.lengths).reshape(-1), (parts.bins.max() + 1) * width)
+    found = total.reshape(-1, width)
+    return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+
+def _by_varying(table: ModelTable, logs: Array, varying: list[bool]) -> Array:
+    """``logs`` [M, A, C, I] with the cells of the varying features apart, [M, A, P, V, I]."""
+    apart = logs.reshape(*logs.shape[:2], *(len(known) for known in table.feature_nodes), -1)
+    order = sorted(range(len(varying)), key=lambda axis: varying[axis])
+    width = int(np.prod([len(known) for known, varies in zip(table.feature_nodes, varying, strict=True) if varies]))
+    apart = apart.transpose(0, 1, *(2 + axis for axis in order), apart.ndim - 1)
+    return apart.reshape(*logs.shape[:2], -1, width, logs.shape[3])
+
+
+def _averaged(logs: Array, weights: Array, stage: NDArray[np.intp]) -> NDArray[np.float32]:
+    """``logs`` [M, A, P, V, I] averaged with ``weights`` [bins, V], each bin in its ``stage``, [M, A, P, bins]."""
+    width = weights.shape[1]
+    columns = [logs[:, :, :, :width, known] @ one for known, one in zip(stage, weights, strict=True)]
+    return np.stack(columns, axis=-1).astype(np.float32)
+
+
+def _spread(logs: Array, course: Point, parts: _Parts) -> Array:
+    """Variance of ``logs`` [M, A, P, V, I] over executions and the iterations of a bin, [M, bins]."""
+    probes = [np.unique(np.linspace(0, size - 1, PROBES).astype(int)) for size in logs.shape[1:3]]
+    probed = logs[:, probes[0]][:, :, probes[1]].astype(np.float64)
+    read = [probed[:, :, :, cell, parts.stages] for cell in course.cells]  # [M, a, p, X, S]
+    found = read[0] if course.weights is None else weighted(read, course.weights)
+    count = np.bincount(parts.bins, parts.lengths)
+    first, second = (_by_bin(values.mean(axis=3) * parts.lengths, parts.bins) / count for values in (found, found**2))
+    return np.asarray(np.maximum(second - first**2, 0).mean(axis=(1, 2)))
+
+
+def _by_bin(values: Array, bins: NDArray[np.intp]) -> Array:
+    """Sums of ``values`` [..., S] by bin, [..., bins]."""
+    starts = np.flatnonzero(np.diff(bins, prepend=-1))
+    return np.add.reduceat(values, starts, axis=-1)
+
+
+# A workload of kind ``iterative`` as one of the jobs of another's: seconds of its iterations, and its targets.
+
+
+SHARED = "gpus"
+WHOLE = 1e-9
+
+
+def member(layout: Layout, table: ModelTable | None) -> Member | None:
+    """What shares its resource: the only one, or that which is called ``gpus``; None where it has no whole amounts."""
+    names = layout.resources
+    if len(names) > 1 and SHARED not in names:
+        return None
+    column = names.index(SHARED) if SHARED in names else 0
+    amounts = np.unique(layout.allocations[:, column])
+    if (np.abs(amounts - np.rint(amounts)) > WHOLE).any():
+        return None
+    amounts = amounts[amounts > 0]
+    seconds = np.full(len(amounts), np.nan) if table is None else _seconds(layout, table, column, amounts)
+    spread = 0.0 if table is None else float(np.hypot(*(x[layout.seconds] for x in (table.effect_sd, table.noise_sd))))
+    own = layout.spec.metrics[layout.seconds]
+    wanted = own.target if own.target is not None and own.goal == "at_most" else np.inf
+    whole = own.scope == "run"
+    return Member(
+        amounts=np.rint(amounts).astype(np.int64),
+        seconds=seconds,
+        spread=spread,
+        iterations=layout.iterations,
+        run_seconds=wanted if whole else np.inf,
+        iteration_seconds=np.inf if whole else wanted,
+        weight=own.weight,
+    )
+
+
+def _seconds(layout: Layout, table: ModelTable, column: int, amounts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mean over a run of the medians of its iterations, [A]: at usual features, with the most of other resources."""
+    usual = foreseen(table)
+    logs = usual.log_mean[layout.seconds]
+    point = usual.point((usual.feature_low + usual.feature_high)[None] / 2)
+    corners = [logs[:, cell].swapaxes(1, 2) for cell in point.cells]  # [A, I, 1] each
+    known = corners[0] if point.weights is None else weighted(corners, point.weights)
+    each = np.exp(known[:, :, 0].astype(np.float64))[:, usual.iteration_bin].mean(axis=1)
+    held = layout.allocations[:, column]
+    return np.array([each[np.flatnonzero(held == amount)[-1]] for amount in amounts])

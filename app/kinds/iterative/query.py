@@ -1,0 +1,237 @@
+"""States that are given in full in a query."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.contract.engine import Query
+from app.kinds.contract.inputs import (
+    LARGEST_ITERATION,
+    LARGEST_NUMBER,
+    SMALLEST_NUMBER,
+    InvalidInput,
+    invalid,
+    of_query,
+    pairs,
+    whole_number,
+)
+from app.kinds.contract.kind import Parameter
+from app.kinds.iterative.announced import encode_upcoming
+from app.kinds.iterative.decisions.compiled import Compiled
+from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.report import UpcomingIteration
+from app.kinds.iterative.state import State, advance, begin
+
+# A state that is given in full with the request, instead of being kept from report to report.
+
+
+Array = NDArray[np.floating]
+
+
+class GivenState(NamedTuple):
+    """The last iteration of some run, in the layout's order.
+
+    Attributes:
+        iteration: its number, from 0.
+        levels, metrics, features: what it used and measured, [R], [M], [F].
+        totals: sums over the run including it, [M]; not a number where they are not known.
+        targets: [M]; not a number where the workload's hold.
+        probabilities: with which they are to be met, [M]; not a number where none is asked for.
+    """
+
+    iteration: int
+    levels: list[int]
+    metrics: list[float]
+    features: list[float]
+    totals: list[float]
+    targets: list[float]
+    probabilities: list[float]
+
+
+def states(compiled: Compiled, given: Sequence[GivenState]) -> State:
+    """The runs of which ``given`` are the last iterations, [B].
+
+    Only one iteration is known of each, so the run effect is what that one tells; what the run has used up before is
+    taken from ``totals``, or else from the model under that run effect and the present allocation.
+    """
+    layout, projector = compiled.layout, compiled.projector
+    columns = zip(*given, strict=True)
+    iteration, levels, metrics, features, totals, targets, probabilities = (np.array(column) for column in columns)
+    features = features.reshape(len(given), len(layout.features))
+    before = compiled.fresh(len(given))._replace(
+        iteration=iteration.astype(np.int32),
+        levels=levels.astype(np.int16),
+        targets=np.where(np.isnan(targets), layout.targets, targets),
+        probabilities=probabilities,
+        features=features,
+    )
+    after = advance(projector, before, levels, metrics, features)
+    used = _used(projector, after, iteration)
+    elapsed = np.where(np.isnan(totals), used + metrics, totals)
+    rate = (projector.minima + projector.steps * levels) * after.prices
+    cost = rate.sum(axis=1) * elapsed[:, layout.seconds] * projector.hours_per_second
+    return after._replace(elapsed=elapsed, cost=cost)
+
+
+def _used(projector: Projector, after: State, iteration: NDArray[np.integer]) -> Array:
+    """Sums of the metrics before ``iteration`` [B] as the model expects them, [B, M]."""
+    projector = projector.ahead
+    here, point = projector.layout.index(after.levels)[None], projector.point(after.features)
+    start = np.zeros_like(iteration)
+    sums = [
+        projector.remaining(m, here, point, start)[0] - projector.remaining(m, here, point, iteration)[0]
+        for m in range(len(projector.layout.metrics))
+    ]
+    result: Array = np.stack(sums, axis=1) * np.exp(after.effect + after.variance / 2)
+    return result
+
+
+# A state that a query gives in full, or the beginning of a run; targets and features by name.
+
+
+_PAIRS: dict[str, Any] = {"type": "array", "items": {"type": "string", "pattern": "^.+:.+$"}}
+_NUMBER: dict[str, Any] = {"type": "integer", "minimum": 0, "maximum": LARGEST_ITERATION}
+PARAMETERS = (
+    Parameter("iteration", "The reported iteration.", _NUMBER, 11),
+    Parameter("allocation", "Allocation used by that iteration: `name:value`.", _PAIRS, ["gpus:4"]),
+    Parameter("metric", "Metrics it measured: `name:value`.", _PAIRS, ["iteration_seconds:31.5"]),
+    Parameter("feature", "Features of that iteration: `name:value`.", _PAIRS, ["batch:128"]),
+    Parameter("total", "Totals over the run so far: `name:value`.", _PAIRS, ["iteration_seconds:380"]),
+    Parameter("target", "Targets that override the workload's.", _PAIRS, ["iteration_seconds:1500"]),
+    Parameter("probability", "Required probabilities of meeting targets.", _PAIRS, ["iteration_seconds:0.95"]),
+)
+
+QUERIED = ("/query/target", "/query/probability")
+PARTS = {"allocation": "allocation", "metrics": "metric", "features": "feature"}
+
+
+def parse_state(compiled: Compiled, query: Query) -> GivenState | State:
+    """The state that a query gives; without an iteration, that of a run that has not begun.
+
+    Raises:
+        InvalidInput: a part is missing, unknown, twice there, or no number; or the state doesn't fit the workload.
+    """
+    if "iteration" in query:
+        return state_of_query(compiled, query)
+    parts = [name for name in ("allocation", "metric", "total") if name in query]
+    if parts:
+        raise invalid("/query/iteration", f"is required with {', '.join(parts)}", None)
+    targets, features = pairs(query, "target"), pairs(query, "feature")
+    return beginning(compiled, targets, features or None, pairs(query, "probability"), QUERIED)
+
+
+def beginning(
+    compiled: Compiled,
+    targets: Mapping[str, float],
+    features: Mapping[str, float] | None,
+    probabilities: Mapping[str, float | None],
+    pointers: tuple[str, str] = ("/targets", "/probabilities"),
+    upcoming: Sequence[UpcomingIteration] = (),
+    first: int = 0,
+) -> State:
+    """A run that has reported nothing (B = 1), under its own targets, probabilities and features.
+
+    ``first`` is its first iteration, ``features`` are of that one, ``upcoming`` of those after it.
+
+    Raises:
+        InvalidInput: the workload hasn't such an iteration, such targets or features, or those of the first are left
+            out; ``pointers`` say where targets and probabilities were given.
+    """
+    layout = compiled.layout
+    if first >= layout.iterations:
+        accepted = f"must be less than {layout.iterations}, the workload's number of iterations"
+        raise invalid("/first_iteration", accepted, first)
+    state = begin(
+        compiled.projector,
+        layout.start_levels[None],
+        targets=check_targets(compiled, targets, pointers[0], layout.targets.tolist()),
+        probabilities=check_probabilities(compiled, probabilities, pointers[1]),
+        features=None if features is None else [layout.encode_features(features)],
+    )._replace(iteration=np.array([first], np.int32))
+    if features is None and upcoming:
+        raise invalid("/features", "is required with upcoming: the first iteration's features", None)
+    if not layout.features or features is None:
+        return state
+    announced = encode_upcoming(layout, [one.features for one in upcoming], first + 1, "/upcoming")
+    return state._replace(upcoming=np.concatenate([state.features, announced])[None])
+
+
+def state_of_query(compiled: Compiled, query: Query) -> GivenState:
+    """The state that a query gives: ``iteration=11&allocation=gpus:4&metric=iteration_seconds:31.5&feature=batch:128``,
+    and optionally ``total=iteration_seconds:380`` (sums over the run so far), ``target=iteration_seconds:1500`` and
+    ``probability=iteration_seconds:0.95``."""
+    iteration = _iteration(query["iteration"], compiled.layout.iterations)
+    given = [pairs(query, part) for part in ("allocation", "metric", "feature")]
+    try:
+        levels, metrics, features = compiled.encode(*given)
+    except InvalidInput as refused:
+        raise of_query(refused, PARTS) from refused
+    totals = _by_metric(compiled, query, "total") if "total" in query else compiled.unknown
+    targets = _by_metric(compiled, query, "target") if "target" in query else compiled.unknown
+    probabilities = compiled.layout.probabilities.tolist()
+    if "probability" in query:
+        probabilities = check_probabilities(compiled, pairs(query, "probability"), QUERIED[1])
+    return GivenState(iteration, levels, metrics, features, totals, targets, probabilities)
+
+
+def check_targets(compiled: Compiled, targets: Mapping[str, float], pointer: str, rest: list[float]) -> list[float]:
+    """Targets in the layout's order, ``rest`` where none is given.
+
+    Raises:
+        InvalidInput: a metric that has no target in the workload's spec, or a value that can be none.
+    """
+    known = [metric.name for metric in compiled.layout.spec.metrics if metric.target is not None]
+    for name, value in targets.items():
+        if name not in known:
+            raise invalid(f"{pointer}/{name}", f"no metric with a target; known: {', '.join(known) or 'none'}", value)
+        if not SMALLEST_NUMBER <= value <= LARGEST_NUMBER:
+            raise invalid(f"{pointer}/{name}", f"must be {SMALLEST_NUMBER:g} to {LARGEST_NUMBER:g}", value)
+    return [targets.get(name, other) for name, other in zip(compiled.layout.metrics, rest, strict=True)]
+
+
+def check_probabilities(
+    compiled: Compiled, given: Mapping[str, float | None], pointer: str = "/probabilities"
+) -> list[float]:
+    """Probabilities with which targets are to be met in the layout's order, the workload's where none is given; not a
+    number where none is asked for.
+
+    Raises:
+        InvalidInput: a metric whose target can have none in the workload's spec, or a value that is no probability.
+    """
+    known = {metric.name: metric.uncertain for metric in compiled.layout.spec.metrics}
+    for name, value in given.items():
+        if name not in known:
+            raise invalid(f"{pointer}/{name}", f"unknown name; known: {', '.join(known)}", value)
+        problem = known[name]
+        if problem and value is not None:
+            raise invalid(f"{pointer}/{name}", problem, value)
+        if value is not None and not 0 < value < 1:
+            raise invalid(f"{pointer}/{name}", "must be greater than 0 and less than 1", value)
+    asked = zip(compiled.layout.metrics, compiled.layout.probabilities.tolist(), strict=True)
+    values = [given.get(name, default) for name, default in asked]
+    return [math.nan if value is None else value for value in values]
+
+
+def _by_metric(compiled: Compiled, query: Query, part: str) -> list[float]:
+    given = pairs(query, part)
+    if part == "target":
+        return check_targets(compiled, given, "/query/target", compiled.unknown)
+    for name, value in given.items():
+        if name not in compiled.layout.metrics:
+            known = ", ".join(compiled.layout.metrics)
+            raise invalid(f"/query/total/{name}", f"unknown name; known: {known}", value)
+        if not (math.isfinite(value) and value >= 0):
+            raise invalid(f"/query/total/{name}", "must be a finite number, 0 or greater", value)
+    return [given.get(name, np.nan) for name in compiled.layout.metrics]
+
+
+def _iteration(values: list[str], iterations: int) -> int:
+    number = whole_number(values, "iteration")
+    if number >= iterations:
+        raise invalid("/query/iteration", f"must be less than {iterations}, the number of iterations", number)
+    return number

@@ -1,0 +1,466 @@
+"""Forecasts of a run at an allocation, and the reason of a decision in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from statistics import NormalDist
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from app.charts.text import amount, money, number
+from app.kinds.iterative.announced import Announced, Remaining, announced, remaining
+from app.kinds.iterative.chance import chances_of
+from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.model import Point
+from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.spec import SECONDS, Metric
+from app.kinds.iterative.state import State, drift_variance, member_weights, own_scale
+
+# Reasons in words that a person accepts, with the numbers: what is projected, against what, how sure it is, what the
+# step leads to if it is held, and at what cost.
+#
+# Codes, by who answers:
+#
+# ===================  ==================================================================================
+# ``initial``          the run's first allocation
+# ``deadline_at_risk``  a target of the whole run is projected to be missed, or is less sure than is asked for
+# ``target_at_risk``   the same of a target of each iteration
+# ``out_of_reach``     no allocation meets a target as surely as is asked for, so the weights decide
+# ``margin``           the target is met, but the step makes that surer
+# ``slack_to_save_cost``  the target is met with room to spare, which the step turns into money
+# ``trade_off``        a miss is accepted, because meeting the target isn't worth its price
+# ``phase``            the next iteration gains more, or less, from an allocation than those after it
+# ``on_track``         nothing needs to change
+# ``complete``         every iteration is reported: what the run took against its targets, and its cost
+# ``within_noise``, …  a guard replaced the policy's step
+# ``no_model``, ``no_agent``  a heuristic answers for want of samples, or of a promoted agent
+# ``fallback``         something failed, and a heuristic answers instead
+# ===================  ==================================================================================
+
+
+Array = NDArray[np.floating]
+_BOUNDS = {"at_most": "a target of", "at_least": "a target of at least", "track": "a set point of"}
+TOLERANCE = 0.001  # a relative miss below it is none that a person would see
+
+
+class AllocationText(NamedTuple):
+    """An allocation as it is answered: encoded, in words, and where it is outside of what was measured, if it is."""
+
+    encoded: msgspec.Raw
+    words: str
+    beyond: str = ""
+
+
+class DecisionContext(msgspec.Struct, frozen=True):
+    """One decision in plain numbers; pairs are (keep the present allocation, take the decided one), either held to the
+    end or followed by ``then``.
+
+    Attributes:
+        metric: position of the metric that is nearest to missing its target, or furthest beyond it; -1 without target.
+        probability: with which that is to be met; not a number where none is asked for.
+        projected, excess, chance, rest, cost: of ``Forecast``, the first three for that metric.
+        present, decided: allocations.
+        attainable: whether any allocation meets all targets as surely as is asked for.
+        then: the allocation to go on with after the next iteration; None: the decided one is held.
+    """
+
+    metric: int
+    target: float
+    probability: float
+    projected: Sequence[float]
+    excess: Sequence[float]
+    chance: Sequence[float]
+    rest: Sequence[float]
+    cost: Sequence[float]
+    moved: bool
+    present: AllocationText
+    decided: AllocationText
+    attainable: bool = True
+    then: AllocationText | None = None
+
+    @property
+    def passing(self) -> str:
+        """The allocation that follows the decided one after a single iteration, in words; empty if that is held."""
+        return "" if self.then is None or self.then.words == self.decided.words else self.then.words
+
+    def missed(self, option: int) -> bool:
+        """Whether the target is projected to be missed, or is less sure than is asked for."""
+        if math.isnan(self.probability):
+            return self.excess[option] > TOLERANCE
+        return self.chance[option] < self.probability
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """Why: a stable code, and the same for people."""
+
+    code: str
+    text: str
+
+
+class Wording(NamedTuple):
+    """What sentences about a metric have in common: “latency projected at”, “a target of”, “ ms”, “ in the next
+    iteration”, and the code of a target at risk.
+    """
+
+    subject: str
+    bound: str
+    unit: str
+    when: str
+    risk: str
+
+
+def wording(metric: Metric) -> Wording:
+    """How a metric is spoken of."""
+    whole = metric.scope == "run"
+    return Wording(
+        "projected" if metric.name == SECONDS and whole else f"{metric.name} projected at",
+        _BOUNDS[metric.goal],
+        f" {metric.unit}" if metric.unit else "",
+        "" if whole else " in the next iteration",
+        "deadline_at_risk" if whole else "target_at_risk",
+    )
+
+
+def explain(words: Sequence[Wording], context: DecisionContext) -> Reason:
+    """The reason of a policy's own step, in each metric's ``words``."""
+    if context.metric < 0:
+        return _untargeted(context)
+    own = words[context.metric]
+    opening = against(own, context, 0)
+    if not context.attainable:
+        opening += "; no allocation is as sure as is asked for, so the weights decide"
+    if not context.moved:
+        return Reason(_code(own, context), f"{opening}; {_stay(context)}")
+    reached = f"{number(context.projected[1])}{own.unit}{_sure(own, context.chance[1])}"
+    if context.passing:
+        step = f"{context.decided.words} for the next iteration, then {context.passing} at best: {reached}"
+        return Reason("phase", f"{opening}; {step}; {_price(context)}")
+    text = f"{opening}; {context.decided.words} bring it to {reached} if held; {_price(context)}"
+    return Reason(_code(own, context), text)
+
+
+def _code(own: Wording, context: DecisionContext) -> str:
+    if not context.attainable:
+        return "out_of_reach"
+    if context.missed(0):
+        surer = context.chance[1] > context.chance[0] or context.excess[1] < context.excess[0]
+        return own.risk if surer or not context.moved else "trade_off"
+    if not context.moved:
+        return "on_track"
+    if context.cost[1] < context.cost[0]:
+        return "trade_off" if context.missed(1) else "slack_to_save_cost"
+    return "margin"
+
+
+def _untargeted(context: DecisionContext) -> Reason:
+    if not context.moved:
+        return Reason("on_track", f"no metric has a target; {_stay(context)}")
+    code = "slack_to_save_cost" if context.cost[1] < context.cost[0] else "trade_off"
+    return Reason(code, f"no metric has a target; {context.decided.words} if held: {_price(context)}")
+
+
+def against(own: Wording, context: DecisionContext, option: int) -> str:
+    """“projected 1,912 s against a target of 1,800 s (12 % sure, 95 % asked for)”."""
+    asked = "" if math.isnan(context.probability) else f", {100 * context.probability:g} % asked for"
+    sure = _sure(own, context.chance[option], asked)
+    projected, target = number(context.projected[option]), _target(context.target)
+    return f"{own.subject} {projected}{own.unit} against {own.bound} {target}{own.unit}{sure}"
+
+
+_target = lru_cache(maxsize=1024)(number)
+"""Targets recur from report to report."""
+
+
+def _sure(own: Wording, chance: float, asked: str = "") -> str:
+    return "" if math.isnan(chance) else f" ({percent(chance)} sure{own.when}{asked})"
+
+
+def percent(share: float) -> str:
+    """“94 %”, rounded down: a chance is never told greater than it is."""
+    return f"{math.floor(100 * share + 1e-9)} %" if share >= 0.01 or share == 0 else "under 1 %"
+
+
+def _stay(context: DecisionContext) -> str:
+    left = f", and what is left costs {money(context.cost[0])}" if context.cost[0] > 0 else ""
+    passing = f" for the next iteration, then {context.passing} at best" if context.passing else ""
+    return f"{context.present.words} stay{passing}{left}"
+
+
+def _price(context: DecisionContext) -> str:
+    """What the step does to the rest of the run: its cost, and how long it takes."""
+    before, after = context.cost
+    cost = f"costs {money(after)} instead of {money(before)} and " if max(before, after) > 0 else ""
+    return f"what is left {cost}takes {_longer(*context.rest)}"
+
+
+def _longer(before: float, after: float) -> str:
+    change = round(100 * (after / before - 1)) if before > 0 else 0
+    if change == 0:
+        return "as long"
+    return f"{change} % longer" if change > 0 else f"{-change} % less time"
+
+
+def first(words: Sequence[Wording], context: DecisionContext) -> Reason:
+    """The reason of a run's initial allocation, chosen by the model, in each metric's ``words``."""
+    decided, cost = context.decided.words, f"the run costs {money(context.cost[1])}"
+    if context.metric < 0:
+        return Reason("initial", f"{decided} to start with; no metric has a target, and {cost}")
+    projection = f"{against(words[context.metric], context, 1)}; {cost}"
+    if not context.attainable:
+        return Reason(
+            "initial", f"no allocation is as sure as is asked for, so the weights decide on {decided}: {projection}"
+        )
+    sure = "" if math.isnan(context.probability) else " of what is sure enough"
+    return Reason("initial", f"{decided} to start with, worth most by the weights{sure}: {projection}")
+
+
+def first_without_model(context: DecisionContext, problem: str = "") -> Reason:
+    """The reason of a run's initial allocation before any domain model, or with one that can't be used."""
+    why = problem or "no domain model yet"
+    return Reason("no_model", f"{context.decided.words} as the workload's initial allocation; {why}")
+
+
+def complete(layout: Layout, totals: Array, targets: Array, cost: float) -> Reason:
+    """The reason of the decision after the last iteration: each metric whose target is for the whole run beside that
+    target, then the run's cost if its resources have prices.
+
+    Args:
+        totals, targets: of each metric, summed over the run, [M]; a target that is not a number is none.
+    """
+    parts = []
+    for metric, total, target in zip(layout.spec.metrics, totals.tolist(), targets.tolist(), strict=True):
+        if metric.scope != "run" or math.isnan(target):
+            continue
+        own, subject = wording(metric), "took" if metric.name == SECONDS else f"{metric.name} came to"
+        verdict = "" if metric.goal == "track" else " (met)" if metric.is_met(total, target) else " (missed)"
+        reached, wanted = amount(total, metric.unit), amount(target, metric.unit)
+        parts.append(f"{subject} {reached} against {own.bound} {wanted}{verdict}")
+    if cost > 0:
+        parts.append(f"cost {money(cost)}")
+    done = f"all {layout.iterations:,} iterations are reported"
+    return Reason("complete", f"{done}: the run {'; '.join(parts)}" if parts else done)
+
+
+def within_noise(own: Reason, intended: str, gain: float, required: float) -> Reason:
+    """The reason why ``intended`` is not taken: it promises too little more return than staying does."""
+    promised = (
+        f"only {number(gain, 2)} more return, and a change must promise over {number(required, 2)}"
+        if gain > 0
+        else "no more return"
+    )
+    return Reason("within_noise", f"{own.text}; {intended} promise {promised}")
+
+
+_OUTSIDE = {
+    "allocation": "the allocation is beyond those of the samples",
+    "features": "the features are beyond those of the samples",
+    "run_effect": "the run is further from the model than any sample",
+    "targets": "the targets are beyond those that the agent was trained for",
+    "weights": "the weights are beyond those that the agent was trained for",
+    "prices": "the prices are beyond those that the agent was trained for",
+    "probabilities": "no agent is trained for targets with a probability",
+}
+
+
+@lru_cache(maxsize=1024)
+def outside_experience(causes: tuple[str, ...], heuristic: str) -> str:
+    """Why ``heuristic`` answers for a state outside of the policy's experience, by ``causes``."""
+    return f"{', '.join(_OUTSIDE.get(cause, cause) for cause in causes)}, so {heuristic} answers"
+
+
+def in_words(allocation: dict[str, float]) -> str:
+    """An allocation as “6 gpus, 4 cpus”."""
+    return ", ".join(f"{value:g} {name}" for name, value in allocation.items())
+
+
+# What a decision promises: the next iteration's metrics with intervals, and where the run goes with and without it.
+
+
+Indices = NDArray[np.integer]
+SIGNS = {"at_most": 1.0, "at_least": -1.0, "track": 1.0}
+
+
+class Forecast(NamedTuple):
+    """B decisions, M metrics; the first axis of pairs is (keep the present allocation, take the decided one).
+
+    Attributes:
+        mean, low, high: of each metric in the next iteration at the decided allocation, [B, M].
+        projected: each metric at the end of the run, [2, B, M]: a run's target is held against its sum, an iteration's
+            against its typical value over what is left.
+        excess: relative miss of the target, negative when it is met with room to spare, [2, B, M]; −∞ without target.
+        chance: how likely the target is to be met, [2, B, M]; not a number where that can't be told.
+        rest: seconds of the rest of the run, [2, B].
+        cost: money for it, [2, B].
+    """
+
+    mean: Array
+    low: Array
+    high: Array
+    projected: Array
+    excess: Array
+    chance: Array
+    rest: Array
+    cost: Array
+
+
+def forecast(
+    projector: Projector, state: State, hold: Indices, chosen: Indices, pause: Array, then: Indices | None = None
+) -> Forecast:
+    """Forecast for moving from row ``hold`` [B] of the grid to ``chosen`` [B], which takes ``pause`` [B] seconds.
+
+    Where ``then`` [B] is a row of the grid, it follows either after the next iteration; where it is −1 or not given,
+    either is held to the end.
+    """
+    layout, pair = projector.layout, np.array([hold, chosen])
+    after = None if then is None or (then < 0).all() else np.where(then >= 0, then, pair)
+    told, pauses = announced(projector, state), np.array([0 * pause, pause])
+    if after is not None:
+        returning = projector.grid_levels[pair] != projector.grid_levels[after]  # [2, B, R]
+        pauses = pauses + returning @ projector.change_seconds
+    left, apart = remaining(projector, state, pair, told, after)
+    projected, rest = _expected(projector, state, left, apart)
+    rest += pauses
+    if layout.spec.metrics[layout.seconds].scope == "run":
+        projected[:, :, layout.seconds] += pauses
+    rates = (layout.allocations[pair] * state.prices).sum(axis=2) * projector.hours_per_second
+    mean, low, high = next_iteration(projector, state, chosen, told, pause)
+    excess = _excess(projector, state, projected)
+    if projector.table.informed:
+        chance = chances_of(projector, state, left, apart, pauses).transpose(1, 2, 0)
+    else:
+        chance = np.full(projected.shape, np.nan)
+    cost = rates * rest
+    if after is not None:
+        _, later = _expected(projector, state, left.taken_over(), apart)
+        taking_over = (layout.allocations[after] * state.prices).sum(axis=2) * projector.hours_per_second
+        cost += later * (taking_over - rates)
+    return Forecast(mean, low, high, projected, excess, chance, rest, cost)
+
+
+def _expected(projector: Projector, state: State, left: Remaining, apart: State) -> tuple[Array, Array]:
+    """What ``_projected`` and, for seconds, ``_rest`` give, over all members of the belief."""
+    projected, rest = _projected(left, apart), _rest(left, apart, projector.layout.seconds)
+    if apart is state:
+        return projected, rest
+    count, weights = projector.members, member_weights(state)
+    by_run = projected.reshape(2, -1, count, projected.shape[2]), rest.reshape(2, -1, count)
+    return np.einsum("pbkm,bk->pbm", by_run[0], weights), np.einsum("pbk,bk->pb", by_run[1], weights)
+
+
+def _rest(left: Remaining, state: State, metric: int) -> Array:
+    """Σ of a metric over what is left of the run, [2, B], under the run effect's posterior."""
+    factor = np.exp(state.effect[:, metric] + state.variance[:, metric] / 2)
+    return left.rest(metric) * factor
+
+
+def _projected(left: Remaining, state: State) -> Array:
+    layout = left.ahead.layout
+    count = np.maximum(layout.iterations - state.iteration, 1)
+    out = np.full((2, len(count), len(layout.metrics)), np.nan)
+    for index, metric in enumerate(layout.spec.metrics):
+        if metric.scope == "run":
+            out[:, :, index] = state.elapsed[:, index] + _rest(left, state, index)
+        elif metric.target is not None:
+            logs = left.sums(index, logs=True) / count
+            out[:, :, index] = np.exp(logs + state.effect[:, index])
+    return out
+
+
+def _excess(projector: Projector, state: State, projected: Array) -> Array:
+    signs, tracked = _goals(tuple(metric.goal for metric in projector.layout.spec.metrics))
+    relative = signs * (projected / state.targets - 1)
+    if tracked is not None:
+        relative = np.where(tracked, np.abs(relative), relative)
+    relative[np.isnan(relative)] = -np.inf
+    return relative
+
+
+@lru_cache
+def _goals(goals: tuple[str, ...]) -> tuple[Array, NDArray[np.bool_] | None]:
+    """The sign of a miss, and which metrics are to be tracked, by metric, [M] each; None where none is."""
+    tracked = np.array([goal == "track" for goal in goals])
+    return np.array([SIGNS[goal] for goal in goals]), tracked if tracked.any() else None
+
+
+class Following(NamedTuple):
+    """What the model expects of the next iteration but for the run effect.
+
+    Attributes:
+        logs: of the metrics, [B, M].
+        offsets: of each member's against them, [B, K, M]; None where there is one model.
+        unknown: variance of the logs for want of knowing the features, [B, M].
+        noise: variance of the log metrics, that included, [B, M].
+    """
+
+    logs: Array
+    offsets: Array | None
+    unknown: Array
+    noise: Array
+
+
+def following(projector: Projector, state: State, chosen: Indices, told: Announced | None) -> Following:
+    """The next iteration at rows ``chosen`` [B] of the grid: at its features if announced, else by the course."""
+    ahead = projector.ahead
+    usual = _at(ahead, projector, state, chosen, ahead.point(state.features))
+    if told is None:
+        return usual
+    known = _at(projector, projector, state, chosen, told.next)
+    which = (told.counts > 0)[:, None]
+    offsets = usual.offsets
+    if offsets is not None and known.offsets is not None:
+        offsets = np.where(which[:, :, None], known.offsets, offsets)
+    logs, unknown, noise = (
+        np.where(which, getattr(known, name), getattr(usual, name)) for name in ("logs", "unknown", "noise")
+    )
+    return Following(logs, offsets, unknown, noise)
+
+
+def _at(read: Projector, projector: Projector, state: State, chosen: Indices, point: Point) -> Following:
+    at = chosen, point, state.iteration
+    offsets = read.offsets(*at) if read.members > 1 else None
+    noise = read.noise(state.iteration)
+    unknown = np.maximum(noise - projector.noise(state.iteration), 0) if read is not projector else 0 * noise
+    return Following(read.log_mean(*at), offsets, unknown, noise)
+
+
+def next_iteration(
+    projector: Projector, state: State, chosen: Indices, told: Announced | None, pause: Array
+) -> tuple[Array, Array, Array]:
+    """Mean and interval of the next iteration's metrics at rows ``chosen`` [B] of the allocation grid, [B, M] each.
+
+    What is still unknown of the run effect widens the interval from the model's within-run offsets to its between-run
+    ones, and so does what the members of the belief differ by and what features nobody announced may be, in quadrature:
+    all stem from normal errors of the log. Loud iterations have wider ones. From report to report the run's own errors
+    take the place of those that the samples' offsets were made of.
+    """
+    coming, reach = following(projector, state, chosen, told), _width(projector.table.level)
+    centre, between = coming.logs + state.effect, coming.unknown
+    if coming.offsets is not None:
+        offsets, weights = coming.offsets, member_weights(state)[:, None]
+        each = offsets + state.effects.reshape(offsets.shape) - state.effect[:, None]
+        middle = (weights @ each)[:, 0]
+        between = between + (weights @ each**2)[:, 0] - middle**2
+        centre = centre + middle
+    unknown, noise = state.variance + drift_variance(projector, state), projector.noise(state.iteration)
+    between = between * reach**2
+    own = between + (unknown + noise) * reach**2
+    loud, open_share = noise / projector.noise_variance, np.minimum(unknown / projector.open_variance, 1)
+    residual, marginal = projector.spans
+    usual = between + loud * residual + open_share * marginal  # [low or high, B, M]
+    down, up = np.sqrt(own_scale(state, usual, own))
+    mean = np.exp(centre + coming.noise / 2)
+    low, high = np.exp(centre - down), np.exp(centre + up)
+    for values in (mean, low, high):
+        values[:, projector.layout.seconds] += pause
+    return mean, low, high
+
+
+@lru_cache
+def _width(level: float) -> float:
+    """Half of the central interval of the standard normal distribution that holds ``level``."""
+    return NormalDist().inv_cdf((1 + level) / 2)

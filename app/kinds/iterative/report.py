@@ -1,0 +1,239 @@
+"""Reports, starts and decisions of kind `iterative` on the wire."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+from pydantic import BaseModel, ConfigDict, Field
+
+from app.kinds.contract.engine import Drifts, Source
+from app.kinds.contract.inputs import invalid
+from app.kinds.contract.kind import RunStart
+from app.kinds.contract.report_reading import decoded
+from app.kinds.fields import Finite, Probability
+from app.kinds.iterative.announced import MOST_UPCOMING
+from app.kinds.iterative.spec import Target
+
+# A decision as it is answered: msgspec structures on the hot path, their Pydantic twins in the schema.
+#
+# Both encode to the same JSON; a test holds them together.
+
+
+class EncodedReason(msgspec.Struct, frozen=True):
+    """`DecisionReason`."""
+
+    code: str
+    text: str
+
+
+class EncodedInterval(msgspec.Struct, frozen=True):
+    """`PredictedMetric`."""
+
+    mean: float
+    low: float
+    high: float
+    level: float
+
+
+class EncodedShadow(msgspec.Struct, frozen=True):
+    """`ShadowStep`."""
+
+    agent: int
+    allocation: msgspec.Raw | None
+    agrees: bool
+    gain: float | None
+    problem: str | None
+
+
+class EncodedDecision(msgspec.Struct, frozen=True):
+    """`Decision`, with parts that are encoded already."""
+
+    run: str | None
+    workload: str
+    kind: str
+    reported: int | None
+    iteration: int
+    allocation: msgspec.Raw
+    delta: msgspec.Raw
+    noop: bool
+    source: str
+    agent: int | None
+    policy: str
+    reason: EncodedReason
+    predicted: dict[str, EncodedInterval]
+    chances: dict[str, float]
+    valid_for_iterations: int
+    decided_at: str
+    shadow: EncodedShadow | None = None
+
+
+class DecisionReason(BaseModel):
+    """Reason as a stable code and as text."""
+
+    code: str = Field(examples=["deadline_at_risk"])
+    text: str = Field(
+        examples=["projected 1,912 s against a target of 1,800 s (12 % sure); 6 gpus bring it to 1,764 s (81 % sure)"],
+    )
+
+
+class PredictedMetric(BaseModel):
+    """Expected value of a metric in the next iteration, with an interval of probability `level`."""
+
+    mean: float
+    low: float
+    high: float
+    level: float = Field(examples=[0.9])
+
+
+class ShadowStep(BaseModel):
+    """What another agent would have decided; recorded, without effect."""
+
+    agent: int = Field(description="Version of the shadow.")
+    allocation: dict[str, float] | None = Field(description="Allocation it would choose; null if it failed.")
+    agrees: bool = Field(description="Whether its step matches the one decided.")
+    gain: float | None = Field(
+        description="Expected return of its step minus that of the decided one under the domain model, each allocation "
+        "then held: the regret of not following it."
+    )
+    problem: str | None = Field(description="What failed, if anything.")
+
+
+class Decision(BaseModel):
+    """The next resource step."""
+
+    run: str | None = Field(description="The run; null if the state was given in full.")
+    workload: str
+    kind: Literal["iterative"]
+    reported: int | None = Field(description="Last reported iteration; null before the first.")
+    iteration: int = Field(description="Iteration that this allocation is for.")
+    allocation: dict[str, float] = Field(description="Allocation by resource.", examples=[{"gpus": 6}])
+    delta: dict[str, float] = Field(description="Change from the reported allocation.", examples=[{"gpus": 2}])
+    noop: bool = Field(description="Whether nothing changes.")
+    source: Source = Field(
+        description="What decided: the promoted agent, a heuristic in its place, a guard that replaced the policy's "
+        "step, or a fallback after a failure."
+    )
+    agent: int | None = Field(description="Version of the promoted agent, if any.")
+    policy: str = Field(description="Name of the deciding policy.", examples=["dueling_double_dqn"])
+    reason: DecisionReason
+    predicted: dict[str, PredictedMetric] = Field(
+        description="Predicted metrics of the next iteration at this allocation."
+    )
+    chances: dict[str, float] = Field(
+        default={},
+        description="Probability of meeting each target at this allocation: run targets by the end of the run if it is "
+        "held (where iterations are known to differ: if the best allocation to hold follows it), iteration targets in "
+        "the next iteration. None before the first model or for set points.",
+        examples=[{"iteration_seconds": 0.97}],
+    )
+    valid_for_iterations: int = Field(description="Number of iterations it is valid for; 0 once the run is complete.")
+    decided_at: datetime
+    drift: Drifts = None
+    shadow: ShadowStep | None = Field(default=None, description="Decision of the run's shadow, if any.")
+
+
+# What a run of kind ``iterative`` reports.
+
+
+LARGEST_BYTES = 1 << 20  # with as much announced as there may be; names take long to read
+MOST_NAMES = 64
+"""Of resources, metrics or features in a report; workloads have fewer."""
+Numbers = Annotated[dict[str, float], Field(max_length=MOST_NAMES)]
+EncodedNumbers = Annotated[dict[str, float], Meta(max_length=MOST_NAMES)]
+
+
+class UpcomingIteration(BaseModel):
+    """What is known in advance about one iteration."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    features: Numbers = Field(description="All of the workload's features.", examples=[{"batch": 128}])
+
+
+class IterationReport(BaseModel):
+    """What one iteration used and measured."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: Literal["iterative"] = "iterative"
+    allocation: Numbers = Field(examples=[{"gpus": 4}])
+    metrics: Numbers = Field(examples=[{"iteration_seconds": 31.5}])
+    features: Numbers = Field(default={}, examples=[{"batch": 128}])
+    upcoming: list[UpcomingIteration] | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        max_length=MOST_UPCOMING,
+        description="The iterations right after this one, in order, as far as known: at most as many as are left. "
+        "Replaces what was announced before; an empty list withdraws it; if omitted, it still holds.",
+        examples=[[{"features": {"batch": 128}}, {"features": {"batch": 256}}]],
+    )
+
+
+class EncodedUpcoming(msgspec.Struct, forbid_unknown_fields=True):
+    """`UpcomingIteration` on the hot path."""
+
+    features: EncodedNumbers
+
+
+class EncodedReport(msgspec.Struct, forbid_unknown_fields=True):
+    """`IterationReport` on the hot path; what it is kept as does not repeat the kind of its run."""
+
+    allocation: EncodedNumbers
+    metrics: EncodedNumbers
+    features: EncodedNumbers = {}
+    upcoming: Annotated[list[EncodedUpcoming], Meta(max_length=MOST_UPCOMING)] | UnsetType | None = UNSET
+    kind: Literal["iterative"] | UnsetType = UNSET
+
+
+_decoder = msgspec.json.Decoder(EncodedReport)
+
+
+def decode(body: bytes) -> EncodedReport:
+    """The report.
+
+    Raises:
+        ValidationError, InvalidInput: it is none.
+    """
+    if len(body) > LARGEST_BYTES:
+        raise invalid("", f"must have at most {LARGEST_BYTES:,} bytes", len(body))
+    report = decoded(body, _decoder, IterationReport, exclude={"kind"}, exclude_unset=True)
+    if report.upcoming is None:
+        report.upcoming = UNSET
+    report.kind = UNSET
+    return report
+
+
+# What a run of kind ``iterative`` may be started with.
+
+
+Name = Annotated[str, Field(max_length=63)]
+
+
+class IterationRunStart(RunStart):
+    """Start a live run of iterations."""
+
+    targets: dict[Name, Target] = Field(
+        default={}, description="Targets of this run only, by metric; the workload's apply otherwise.", max_length=16
+    )
+    probabilities: dict[Name, Probability | None] = Field(
+        default={},
+        description="Required probabilities of meeting targets, for this run only, by metric; null: the weights "
+        "decide. The workload's apply otherwise.",
+        max_length=16,
+    )
+    first_iteration: int = Field(
+        default=0,
+        ge=0,
+        le=2**31 - 1,
+        description="First iteration to be reported, if not the workload's first: earlier ones are over and were not "
+        "measured, or not by this run. Targets of the whole run apply to what is left.",
+    )
+    features: dict[Name, Finite] | None = Field(
+        default=None, description="Features of the first iteration, if known: all of them.", max_length=8
+    )
+    upcoming: list[UpcomingIteration] = Field(
+        default=[], max_length=MOST_UPCOMING, description="The iterations after the first, in order, as in a report."
+    )

@@ -1,1 +1,0 @@
-"""Samples of kind `iterative`: an execution is a table of iterations."""

@@ -1,0 +1,392 @@
+"""Pages of kind `iterative`: runs, workloads, policies and hindsight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.charts.figures import Cell, Figure, Fitted, Sample, doubt, response, steps_map
+from app.charts.text import amount, money, percent
+from app.charts.timeline import Expected, Point, Series, allocated, measured, progress
+from app.kinds.contract.policy import Situation
+from app.kinds.contract.samples import errors
+from app.kinds.contract.views import (
+    ASKED_THEN,
+    NOTHING_YET,
+    Alternative,
+    Fact,
+    Hindsight,
+    Learnt,
+    Shown,
+    Step,
+    Views,
+    evenly,
+    too_long,
+)
+from app.kinds.iterative.decisions.compiled import Compiled
+from app.kinds.iterative.heuristics import HEURISTICS
+from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.model import ModelTable
+from app.kinds.iterative.moves import step
+from app.kinds.iterative.observation import view
+from app.kinds.iterative.policies import artifact
+from app.kinds.iterative.policies.artifact import decide
+from app.kinds.iterative.prediction import reached, state_of, target
+from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.query import beginning
+from app.kinds.iterative.spec import Metric
+from app.kinds.iterative.state import State, advance, begin
+
+# A workload: how its metrics respond to its resources, how well that is known, and where a sample would teach most.
+
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.intp]
+MOST_POINTS = 400
+
+
+class Slice(NamedTuple):
+    """The allocations along one resource, the others where runs begin.
+
+    Attributes:
+        resource: its position.
+        rows: of the grid of allocations, [L].
+        amounts: of the resource, [L].
+    """
+
+    resource: int
+    rows: Rows
+    amounts: Floats
+
+
+def figures(compiled: Compiled, learnt: Learnt) -> Iterator[Figure]:
+    """Curves by resource and metric, then the errors of what was fitted, then what is not known yet."""
+    projector = compiled.projector
+    samples = np.concatenate([*learnt.samples]) if learnt.samples else None
+    slices = [_slice(projector.layout, position) for position in range(len(projector.layout.resources))]
+    known = samples is not None or projector.table.informed
+    for one in slices if known else ():
+        for metric in range(len(projector.layout.metrics)):
+            yield _response(projector, one, metric, samples)
+    if learnt.report is not None:
+        yield from errors(learnt.report)
+    if projector.table.informed and projector.members > 1:
+        yield from (_doubt(projector, one) for one in slices)
+
+
+def _slice(layout: Layout, resource: int) -> Slice:
+    held = np.delete(layout.allocations, resource, axis=1)
+    usual = np.delete(layout.allocations[int(layout.index(layout.start_levels))], resource)
+    rows = np.flatnonzero((held == usual).all(axis=1))
+    return Slice(resource, rows, layout.allocations[rows, resource])
+
+
+def _usual(table: ModelTable, count: int) -> Floats:
+    """The middle of the features that the samples hold, [count, F]."""
+    middle = (table.feature_low + table.feature_high) / 2
+    return np.tile(middle, (count, 1))
+
+
+def _logs(projector: Projector, rows: Rows, features: Floats) -> Floats:
+    """Logs of what is expected in the middle of a run, [B, M]."""
+    at = np.full(len(rows), projector.layout.iterations // 2)
+    return np.asarray(projector.log_mean(rows, projector.point(features), at), np.float64)
+
+
+def _response(projector: Projector, one: Slice, metric: int, samples: Floats | None) -> Figure:
+    layout, resource = projector.layout, projector.layout.spec.resources[one.resource]
+    name, unit = layout.metrics[metric].replace("_", " "), layout.spec.metrics[metric].unit
+    amounts = f"{resource.name} ({resource.unit})" if resource.unit not in ("", resource.name) else resource.name
+    return response(
+        f"{name} by {resource.name}",
+        amounts,
+        f"{name} ({unit})" if unit else name,
+        _fitted(projector, one, metric),
+        _points(projector, one.resource, metric, samples),
+        _told(projector),
+    )
+
+
+def _fitted(projector: Projector, one: Slice, metric: int) -> list[Fitted]:
+    table = projector.table
+    if not table.informed:
+        return []
+    logs = _logs(projector, one.rows, _usual(table, len(one.rows)))[:, metric]
+    low, high = logs + table.marginal_low[metric], logs + table.marginal_high[metric]
+    columns = zip(one.amounts, *(np.exp(part) for part in (logs, low, high)), strict=True)
+    return [Fitted(*map(float, row)) for row in columns]
+
+
+def _told(projector: Projector) -> str:
+    table, names = projector.table, projector.layout.features
+    if not table.informed:
+        return "Points: samples. No domain model is fitted yet."
+    at = ", ".join(f"{name} {value:g}" for name, value in zip(names, _usual(table, 1)[0], strict=True))
+    carried = f", as they would be at {at}" if at else ""
+    level = f"{100 * table.level:.0f} % of cases"
+    return f"Points: samples{carried}. Line and band: what is expected of a new run ({level})."
+
+
+def _points(projector: Projector, resource: int, metric: int, samples: Floats | None) -> list[Sample]:
+    """Iterations that were measured, at most ``MOST_POINTS``, evenly from all, carried over to usual features."""
+    if samples is None:
+        return []
+    layout, some = projector.layout, samples[:: -(-len(samples) // MOST_POINTS), 1:]
+    ends = np.cumsum([len(layout.resources), len(layout.metrics)])
+    amounts, metrics, features = np.split(some, ends, axis=1)
+    values = metrics[:, metric]
+    if projector.table.informed and len(layout.features):
+        steps = [one.step for one in layout.spec.resources]
+        rows = layout.index(np.rint((amounts - layout.allocations[0]) / steps).astype(np.int32))
+        usual = _logs(projector, rows, _usual(projector.table, len(some)))
+        values = values * np.exp(usual - _logs(projector, rows, features))[:, metric]
+    return [Sample(*map(float, pair)) for pair in zip(amounts[:, resource], values, strict=True)]
+
+
+def _doubt(projector: Projector, one: Slice) -> Figure:
+    """The spread of what models that the samples can't tell apart expect of the seconds."""
+    usual, at = _usual(projector.table, len(one.rows)), np.full(len(one.rows), projector.layout.iterations // 2)
+    offsets = projector.offsets(one.rows, projector.point(usual), at)[:, :, projector.layout.seconds]
+    spread = np.expm1(np.minimum(offsets.std(axis=1), 5.0))
+    best, name = float(one.amounts[int(spread.argmax())]), projector.layout.resources[one.resource]
+    told = f"How far models differ that the samples can’t tell apart. A sample at {best:g} {name} would teach most."
+    points = [Sample(*map(float, pair)) for pair in zip(one.amounts, spread, strict=True)]
+    return doubt(f"What is not known yet, by {name}", name, points, best, told)
+
+
+# What the heuristics would have done over a run, each asked where the run stood then.
+
+
+POINTS = 60
+"""Decisions that are looked at, at most."""
+ANNOUNCED = "It can't be told of runs that announce what comes: what was announced then is not followed up."
+
+
+def hindsight(compiled: Compiled, shown: Shown) -> Hindsight:
+    """The run played anew from its reports, and every heuristic asked at some of its decisions."""
+    if not shown.steps:
+        return Hindsight([], NOTHING_YET)
+    if len(shown.steps) < shown.iterations - shown.start.get("first_iteration", 0):
+        return Hindsight([], too_long(len(shown.steps)))
+    if shown.start.get("upcoming") or any(one.report.get("upcoming") for one in shown.steps):
+        return Hindsight([], ANNOUNCED)
+    asked = [one for one in shown.steps if one.iteration + 1 < compiled.layout.iterations]
+    return Hindsight(list(_figures(compiled, shown, evenly(asked, POINTS))) if asked else [], ASKED_THEN)
+
+
+def _figures(compiled: Compiled, shown: Shown, asked: Sequence[Step]) -> Iterator[Figure]:
+    """One for each resource: what was decided, and what every heuristic would have."""
+    state, layout = _states(compiled, shown, {one.iteration for one in asked}), compiled.layout
+    situation = Situation(compiled.projector, state, view(compiled.projector, state))
+    others = {n: step(layout, state.levels, decide(situation, None, rule).action) for n, rule in HEURISTICS.items()}
+    for position, resource in enumerate(layout.spec.resources):
+        decided = [Point(one.iteration + 1, one.decision["allocation"][resource.name]) for one in asked]
+        series = [Series("decided", decided)]
+        for name, levels in others.items():
+            amounts = resource.minimum + resource.step * levels[:, position]
+            points = [Point(p.iteration, float(amount)) for p, amount in zip(decided, amounts, strict=True)]
+            series.append(Series(name.replace("_", " "), points))
+        told = f"Of {len(asked):,} decisions of {len(shown.steps):,}, for the iterations after them."
+        yield allocated(f"{resource.name} by other policies", resource.unit or resource.name, series, told)
+
+
+def _states(compiled: Compiled, shown: Shown, chosen: set[int]) -> State:
+    """Where the run stood after each of these reports, [B]."""
+    start, projector = shown.start, compiled.projector
+    goals = start.get("targets", {}), start.get("features"), start.get("probabilities", {})
+    state = beginning(compiled, *goals, first=start.get("first_iteration", 0))
+    found = []
+    for one in shown.steps:
+        report = one.report
+        levels, metrics, features = compiled.encode(report["allocation"], report["metrics"], report.get("features", {}))
+        given = np.array([features]).reshape(1, len(compiled.layout.features))
+        state = advance(projector, state, np.array([levels], np.int16), np.array([metrics]), given)
+        if one.iteration in chosen:
+            found.append(state)
+    return State._make(np.concatenate(column) for column in zip(*found, strict=True))
+
+
+# What answers in which situation: a map over the course of a run and the allocation it stands at.
+
+
+MOMENTS, MOST_LEVELS = 30, 24
+
+
+def policy_figures(compiled: Compiled) -> Iterator[Figure]:
+    """One map for each resource, the others at the spec's initial allocation; runs are right on their way."""
+    layout = compiled.layout
+    moments = np.unique(np.linspace(0, layout.iterations - 1, min(MOMENTS, layout.iterations)).astype(np.int32))
+    for position, resource in enumerate(layout.spec.resources):
+        shown = np.unique(np.linspace(0, resource.levels - 1, min(MOST_LEVELS, resource.levels)).astype(np.int16))
+        levels = np.tile(layout.start_levels.astype(np.int16), (len(moments) * len(shown), 1))
+        levels[:, position] = np.tile(shown, len(moments))
+        state = _policy_states(compiled, levels, np.repeat(moments, len(shown)))
+        situation = Situation(compiled.projector, state, view(compiled.projector, state))
+        taken = step(layout, levels, artifact.decide(situation, compiled.artifact).action)[:, position]
+        change = (taken - levels[:, position]) * resource.step
+        amounts = resource.minimum + resource.step * levels[:, position]
+        cells = [
+            Cell(int(at), float(amount), float(by))
+            for at, amount, by in zip(state.iteration, amounts, change, strict=True)
+        ]
+        who = compiled.artifact.policy.name if compiled.artifact else compiled.heuristic
+        told = (
+            f"What {who.replace('_', ' ')} changes, by iteration and present allocation, in a run that is right on its "
+            "way to its targets. Blank: it stays."
+        )
+        yield steps_map(f"Policy map, {resource.name}", resource.name, cells, told)
+
+
+def _policy_states(compiled: Compiled, levels: NDArray[np.int16], at: NDArray[np.int32]) -> State:
+    """Runs at some iteration that measure what is expected, and have used up the share of their targets that is due."""
+    projector = compiled.projector
+    state = begin(projector, levels)
+    expected = np.exp(projector.log_mean(projector.layout.index(levels), projector.point(state.features), at))
+    share = (at / projector.layout.iterations)[:, None]
+    due = np.nan_to_num(state.targets * share, nan=0.0)
+    whole = np.array([metric.scope == "run" for metric in projector.layout.spec.metrics])
+    known = np.where(whole & (due > 0), due, expected * at[:, None])
+    return state._replace(iteration=at, measured=expected, elapsed=known.astype(state.elapsed.dtype))
+
+
+# A run: its metrics beside what was expected, what was allocated, and the way to its targets.
+
+
+BAND = "Line: measured. Band: what was expected before each iteration ({:.0f} % of cases)."
+TARGET = " Dashed: the target."
+
+
+def last(shown: Shown) -> Any:
+    """The last decision, as stored."""
+    return shown.steps[-1].decision if shown.steps else shown.first
+
+
+def facts(compiled: Compiled, shown: Shown) -> list[Fact]:
+    """Where it stands, what it has, what it costs, and how sure its targets are."""
+    decision, state = last(shown), state_of(compiled, shown.state)
+    found = [
+        Fact("iteration", f"{shown.iterations:,} of {compiled.layout.iterations:,}"),
+        Fact("allocated", _amounts(decision["allocation"])),
+    ]
+    if state is not None:
+        found.append(Fact("cost so far", money(float(state.cost[0]))))
+    done = state is not None and int(state.iteration[0]) >= compiled.layout.iterations
+    over = reached(compiled.layout, state, shown.start) if state is not None and done else {}
+    aimed_at = [metric for metric in compiled.layout.spec.metrics if target(shown.start, metric)]
+    return found + [_chance(decision, metric, shown, over.get(metric.name)) for metric in aimed_at]
+
+
+def _amounts(allocation: Mapping[str, float]) -> str:
+    return ", ".join(f"{value:g} {name}" for name, value in allocation.items())
+
+
+def _chance(decision: Any, metric: Metric, shown: Shown, came_to: float | None) -> Fact:
+    """How sure it is that a target is met; of a run that is over, whether it was."""
+    goal = target(shown.start, metric) or 0.0
+    wanted, chance = amount(goal, metric.unit), decision.get("chances", {}).get(metric.name)
+    if came_to is not None:
+        verdict = "met" if metric.is_met(came_to, goal) else "missed"
+        sure = f"{verdict}: {amount(came_to, metric.unit)}"
+    else:
+        sure = "not known yet" if chance is None else f"{percent(min(max(chance, 0.01), 0.99), 0)} sure"
+    return Fact(f"{metric.name.replace('_', ' ')}, {wanted}", sure, f"per {metric.scope}")
+
+
+def run_figures(compiled: Compiled, shown: Shown) -> Iterator[Figure]:
+    """Metric by metric, then the allocation, then the way to targets that are for the whole run."""
+    if not shown.steps:
+        return
+    note = "" if shown.every == 1 else f" Every {shown.every}th iteration is drawn."
+    spec = compiled.layout.spec
+    for metric in spec.metrics:
+        yield _metric(compiled, shown, metric, note)
+    for resource in spec.resources:
+        points = [Point(s.iteration, s.report["allocation"][resource.name]) for s in shown.steps]
+        unit = resource.unit or resource.name
+        yield allocated(
+            f"Allocation of {resource.name}", unit, [Series(resource.name, points)], f"What was allocated.{note}"
+        )
+    for metric in spec.metrics:
+        wanted = target(shown.start, metric)
+        if metric.scope == "run" and wanted is not None:
+            yield _progress(compiled, shown, metric, wanted)
+
+
+def _metric(compiled: Compiled, shown: Shown, metric: Metric, note: str) -> Figure:
+    points = [Point(one.iteration, one.report["metrics"][metric.name]) for one in shown.steps]
+    band = list(_bands(shown, metric.name))
+    wanted = target(shown.start, metric) if metric.scope == "iteration" else None
+    told = BAND.format(100 * compiled.projector.table.level) if band else "Line: measured."
+    title = f"{metric.name.replace('_', ' ')} ({metric.unit})" if metric.unit else metric.name.replace("_", " ")
+    return measured(title, points, band, wanted, told + (TARGET if wanted is not None else "") + note)
+
+
+def _bands(shown: Shown, name: str) -> Iterator[Expected]:
+    """What each decision expected of the iteration that it was for."""
+    for decision in [shown.first, *(one.decision for one in shown.steps)]:
+        found = decision.get("predicted", {}).get(name)
+        if found and decision["iteration"] < shown.iterations:
+            yield Expected(decision["iteration"], found["low"], found["high"])
+
+
+def _progress(compiled: Compiled, shown: Shown, metric: Metric, wanted: float) -> Figure:
+    """Sums over the run; between iterations that are left out they are taken to be evenly spread."""
+    values = np.array([one.report["metrics"][metric.name] for one in shown.steps])
+    at = np.array([one.iteration for one in shown.steps])
+    sums = np.cumsum(values * np.diff(at, prepend=-1))
+    state = state_of(compiled, shown.state)
+    if state is not None and shown.every > 1 and sums[-1] > 0:
+        sums *= float(state.elapsed[0, compiled.layout.metrics.index(metric.name)]) / sums[-1]
+    points = [Point(int(i), float(total)) for i, total in zip(at, sums, strict=True)]
+    name = metric.name.replace("_", " ")
+    title = f"{name}, summed over the run"
+    return progress(title, metric.unit or name, [Series(name, points)], wanted, f"Line: summed so far.{TARGET}")
+
+
+def alternatives(compiled: Compiled, shown: Shown) -> list[Alternative]:
+    """What the heuristics would do where the run stands."""
+    state = state_of(compiled, shown.state)
+    if state is None or int(state.iteration[0]) >= compiled.layout.iterations:
+        return []
+    situation = Situation(compiled.projector, state, view(compiled.projector, state))
+    taken = last(shown)["allocation"]
+    found = []
+    for name, rule in HEURISTICS.items():
+        levels = step(compiled.layout, state.levels, decide(situation, None, rule).action)
+        given = compiled.layout.allocation_dict(levels[0])
+        found.append(Alternative(name.replace("_", " "), _amounts(given), given == taken))
+    return found
+
+
+# See ``app.kinds.contract.views.Views``.
+
+
+class IterativeViews(Views):
+    """Metrics beside what was expected, allocations, the way to targets; curves by resource; a map of the policy."""
+
+    def facts(self, compiled: Compiled, shown: Shown) -> Sequence[Fact]:
+        """See ``Views``."""
+        return facts(compiled, shown)
+
+    def run(self, compiled: Compiled, shown: Shown) -> Sequence[Figure]:
+        """See ``Views``."""
+        return list(run_figures(compiled, shown))
+
+    def alternatives(self, compiled: Compiled, shown: Shown) -> Sequence[Alternative]:
+        """See ``Views``."""
+        return alternatives(compiled, shown)
+
+    def hindsight(self, compiled: Compiled, shown: Shown) -> Hindsight:
+        """See ``Views``."""
+        return hindsight(compiled, shown)
+
+    def workload(self, compiled: Compiled, learnt: Learnt) -> Sequence[Figure]:
+        """See ``Views``."""
+        return list(figures(compiled, learnt))
+
+    def policy(self, compiled: Compiled) -> Sequence[Figure]:
+        """See ``Views``."""
+        return list(policy_figures(compiled))

@@ -1,0 +1,476 @@
+"""Deciding: which tasks start where."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import datetime
+from functools import cache
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from app.charts.text import number
+from app.kinds.contract.engine import Shadow, Snapshot
+from app.kinds.contract.inputs import FieldIssue, timestamp
+from app.kinds.workflow.plan_search import Left, SearchUnavailableError, UnplannableError, left_of, rented
+from app.kinds.workflow.plans.message import WORTHWHILE, Found, QueuePlan, Remaining, Turn
+from app.kinds.workflow.policies import SHIPPED, QueuePolicy, Waiting, artifact, check
+from app.kinds.workflow.queue.state import WAITING, Layout, State
+from app.kinds.workflow.report import (
+    EncodedNodes,
+    EncodedPlacement,
+    EncodedQueueDecision,
+    EncodedQueueReason,
+    EncodedQueueShadow,
+    EncodedWarning,
+    reason,
+)
+from app.kinds.workflow.run_times import Predictor
+from app.kinds.workflow.scheduling.decide import Choice, Chooser, Decided, by_strategy, decide
+from app.kinds.workflow.scheduling.dispatch import MECHANISMS, NONE
+from app.kinds.workflow.scheduling.fleet import OPEN, Allowed, Free, Renting, Started, rent
+from app.kinds.workflow.scheduling.situation import QueueSituation, ranking
+from app.kinds.workflow.spec import AGENT, DEFAULT_STRATEGY, Spec
+from app.policies.artifact import Artifact
+
+# Choices of an agent's policy: the order in which ready tasks start, and that in which they overtake.
+
+
+def choose_by(policy: QueuePolicy, situation: QueueSituation, spec: Spec) -> Choice:
+    """Scores of the ready tasks by a policy; tasks overtake in its order, where it has one of its own."""
+    mechanism = MECHANISMS.index(spec.backfilling)
+    scores, overtaking = policy.orders(waiting_of(situation, mechanism))
+    if overtaking is None and spec.backfill_order != "fcfs":
+        overtaking = ranking(spec.backfill_order, situation)
+    return Choice(policy.name, scores, mechanism, overtaking)
+
+
+def waiting_of(situation: QueueSituation, mechanism: int) -> Waiting:
+    """The ready tasks as a policy sees them."""
+    ready, queue = situation.ready, situation.queue
+    nodes = situation.layout.nodes
+    machine = max(int(nodes.processors[situation.up].sum()), 1)
+    speed = float(nodes.speed[situation.up].mean()) if situation.up else 1.0
+    submit, expected, need = queue.submit[ready], situation.expected[ready], queue.processors[ready]
+    requested = np.where(np.isnan(queue.estimate[ready]), expected, queue.estimate[ready]) / speed
+    return Waiting(situation.now, submit, expected, requested, situation.shares, need, machine, mechanism)
+
+
+# Whether a queue still goes as planned; if not, why.
+
+
+FAR = 0.05  # of a plan's length: tasks that end so much later or earlier than planned make a new plan worth its while
+SHOWN = 3
+
+
+def broken(situation: QueueSituation, plan: QueuePlan) -> str:
+    """Why a plan can't be followed any longer; empty where it can."""
+    queue, names = situation.queue, situation.layout.names
+    new = [queue.names[row] for row in np.flatnonzero(queue.node < 0) if queue.names[row] not in plan.turns]
+    if new:
+        shown = ", ".join(new[:SHOWN]) + (" …" if len(new) > SHOWN else "")
+        return f"{shown} {'is' if len(new) == 1 else 'are'} new"
+    up, waits = set(rented(situation)), queue.node < 0
+    lost = [names[turn.node] for name, turn in plan.turns.items() if turn.node not in up and waits[queue.row[name]]]
+    return f"{lost[0]} is gone" if lost else ""
+
+
+def departed(situation: QueueSituation, plan: QueuePlan) -> str:
+    """How reality differs from a plan so far that a new one is worth its while; empty where it doesn't."""
+    return _on_nodes(situation, plan) or _in_time(situation, plan)
+
+
+def _on_nodes(situation: QueueSituation, plan: QueuePlan) -> str:
+    queue, names = situation.queue, situation.layout.names
+    more = [j for j in rented(situation) if j not in plan.nodes]
+    if more:
+        return f"{names[more[0]]} is there now"
+    for row in situation.running.tolist() if plan.followed else ():
+        turn = plan.turns.get(queue.names[row])
+        if turn is not None and turn.node != queue.node[row]:
+            return f"{queue.names[row]} runs on {names[queue.node[row]]} instead of {names[turn.node]}"
+    return ""
+
+
+def _in_time(situation: QueueSituation, plan: QueuePlan) -> str:
+    queue, far = situation.queue, FAR * plan.length
+    if plan.departed and abs(plan.departed[1]) > far:
+        task, seconds = plan.departed
+        return f"{task} ended {number(abs(seconds))} s {'later' if seconds > 0 else 'earlier'} than planned"
+    for row, end in zip(situation.running.tolist(), situation.ends.tolist(), strict=True):
+        turn = plan.turns.get(queue.names[row])
+        if turn is not None and end - turn.end > far:
+            return f"{queue.names[row]} will end {number(end - turn.end)} s later than planned"
+    for name, turn in plan.turns.items():
+        if situation.now - turn.start > far and queue.node[queue.row[name]] < 0:
+            return f"{name} waits {number(situation.now - turn.start)} s longer than planned"
+    return ""
+
+
+# Which plan a queue goes by: the one so far as long as reality keeps to it, else a new one.
+
+
+Search = Callable[[Remaining], Found]
+
+
+class Planned(NamedTuple):
+    """The plan of a queue (None: there is none now), and what there is to say of it."""
+
+    plan: QueuePlan | None
+    text: str
+
+
+def planned(situation: QueueSituation, search: Search) -> Planned:
+    """The plan to go by, searched for anew where reality has departed from the one so far.
+
+    A plan that is merely late is gone on with while no search can be had.
+    """
+    plan, queue = situation.state.plan, situation.queue
+    if not (queue.node < 0).any():
+        return Planned(plan, described(plan) if plan else "nothing is left to plan")
+    unfit = broken(situation, plan) if plan else "the first one"
+    because = unfit or (departed(situation, plan) if plan else "")
+    if plan is not None and not because:
+        return Planned(plan, described(plan))
+    try:
+        left = left_of(situation, plan)
+        made = _made(situation, left, search(left.remaining), because)
+    except (SearchUnavailableError, UnplannableError) as problem:
+        if plan is None or unfit:
+            return Planned(None, f"HEFT answers without a plan: {problem}")
+        return Planned(plan, f"{described(plan)}; now {because}, but {problem}")
+    return Planned(made, described(made))
+
+
+def _made(situation: QueueSituation, left: Left, found: Found, because: str) -> QueuePlan:
+    """A search's answer, in names and the reports' clock."""
+    now, nodes = situation.now, left.nodes
+    columns = zip(found.node.tolist(), found.start.tolist(), found.end.tolist(), strict=True)
+    turns = [Turn(nodes[node], now + start, now + end) for node, start, end in columns]
+    ended = sum(name not in situation.queue.row for name in left.names)  # they come first
+    order = [task for task in found.order.tolist() if task >= ended]
+    length = float(found.end.max())
+    return QueuePlan(
+        turns={left.names[task]: turns[task] for task in order},
+        nodes=tuple(rented(situation)),
+        made=now,
+        length=length,
+        heft=min(found.heft, found.base),
+        took=round(found.took, 3),
+        followed=found.better,
+        because=because,
+    )
+
+
+def described(plan: QueuePlan) -> str:
+    """A plan in words, with its reason."""
+    heft, took = f"HEFT's {number(plan.heft)} s", f"{plan.took:.2f} s"
+    if not plan.followed:
+        return f"HEFT answers: a search of {took} found no plan that is {WORTHWHILE:.0%} below {heft}"
+    less = 1 - plan.length / plan.heft
+    against = f"{less:.0%} below {heft}" if less > 0 else "HEFT's own"  # never longer: HEFT's is among its beginnings
+    return f"follows a plan of {number(plan.length)} s found in {took}, {against} ({plan.because})"
+
+
+# What a workload's decisions rest on: its nodes, what is expected of tasks, and who chooses their order.
+
+
+@cache
+def shipped() -> Artifact:
+    """The scheduler that comes with the package, read once."""
+    return artifact(SHIPPED.read_bytes())
+
+
+class Compiled:
+    """A snapshot ready to decide with.
+
+    Attributes:
+        heuristic: name of the strategy and mechanism that answer without a champion, or when it fails.
+        shipped: the scheduler that comes with the package, where the spec wants an agent from the beginning.
+        heft: who answers for workflows where an agent is wanted, and no plan can be had.
+        source: 'agent', 'heuristic', or 'fallback' when there is a champion that can't be loaded.
+        preface: code and words of why no agent answers; empty when one does.
+    """
+
+    def __init__(self, snapshot: Snapshot, search: Search) -> None:
+        self.snapshot, self._search = snapshot, search
+        self.layout: Layout = snapshot.layout
+        self.predictor: Predictor | None = snapshot.model
+        spec = self.layout.spec
+        wanted = snapshot.rule or spec.strategy
+        strategy = self.strategy = DEFAULT_STRATEGY if wanted == AGENT else wanted
+        self.shipped = shipped() if wanted == AGENT else None
+        self.heuristic = f"{strategy}+{spec.backfilling}"
+        self._own = by_strategy(strategy, spec.backfilling, spec.backfill_order)
+        self.heft = by_strategy("heft", spec.backfilling, spec.backfill_order)
+        self.source, self.preface = self._responder()
+
+    def _responder(self) -> tuple[str, tuple[str, str]]:
+        if self.snapshot.artifact is not None:
+            return "agent", ("", "")
+        if self.snapshot.problem:
+            return "fallback", ("fallback", f"{self.snapshot.problem}; {self.heuristic} answers")
+        if self.shipped is not None:
+            return "agent", ("", "")
+        return "heuristic", ("", "")
+
+    def situation(self, state: object) -> QueueSituation:
+        """What there is to decide."""
+        return QueueSituation(self.layout, state, self.predictor)  # type: ignore[arg-type]
+
+    def planned(self, situation: QueueSituation) -> Planned | None:
+        """The plan of a workflow; None where no agent is wanted, or no task depends on another."""
+        return planned(situation, self._search) if self.agent and situation.queue.linked else None
+
+    @property
+    def agent(self) -> Artifact | None:
+        """Whose policy answers: the champion's, else the shipped one's where the spec wants that."""
+        if self.snapshot.artifact is not None or self.snapshot.problem:
+            return self.snapshot.artifact
+        return self.shipped
+
+    def chooser(self, given: Artifact | None) -> Chooser:
+        """Who chooses: the policy of the one given, without one the strategy."""
+        if given is None:
+            return self._own
+        spec, policy = self.layout.spec, given.policy
+
+        def choose(situation: QueueSituation) -> Choice:
+            return choose_by(policy, situation, spec)
+
+        return choose
+
+
+# Decisions by a plan: on every node what is next there, as soon as it is ready and fits.
+
+
+PLAN = "plan"
+
+
+def followed(situation: QueueSituation, plan: QueuePlan) -> Decided:
+    """What starts by ``plan``, which has all tasks that wait; nodes are ordered for what it has wait for a start-up."""
+    starts, turns = _starts(situation, plan), list(plan.turns)
+    place = {name: k for k, name in enumerate(turns)}
+    scores = np.array([place[situation.queue.names[row]] for row in situation.ready], np.float64)
+    order = situation.ready[np.argsort(scores)].tolist()
+    state = situation.state._replace(head=(), plan=plan)
+    renting = _renting(situation, plan, starts, order)
+    return Decided(Choice(PLAN, scores, NONE), order, Started(starts, [], OPEN), renting, state)
+
+
+def _starts(situation: QueueSituation, plan: QueuePlan) -> list[tuple[int, int]]:
+    """Rows and nodes; a task that can't start yet holds up what comes after it on its node, unless its user may not."""
+    queue, free, allowed = situation.queue, Free(situation), Allowed(situation)
+    ready = set(situation.ready.tolist())
+    held, starts = set[int](), list[tuple[int, int]]()
+    for name, turn in plan.turns.items():
+        row, node = queue.row[name], turn.node
+        if queue.node[row] >= 0 or node in held:
+            continue
+        need, memory = int(queue.processors[row]), float(queue.memory[row])
+        if row not in ready or not free.fits(node, need, memory):
+            held.add(node)
+        elif row in allowed:
+            free.hold(node, need, memory)
+            allowed.take(row)
+            starts.append((row, node))
+    return starts
+
+
+def _renting(situation: QueueSituation, plan: QueuePlan, starts: list[tuple[int, int]], order: list[int]) -> Renting:
+    """The plain rule's, but a node that the plan soon needs stays, and none is ordered for what starts sooner."""
+    nodes, now, names = situation.layout.nodes, situation.now, situation.queue.names
+    off = [j for j in range(len(nodes.startup)) if j not in situation.state.nodes]
+    startup = float(nodes.startup[off].min()) if off else np.inf
+    late = [row for row in order if plan.turns[names[row]].start - now >= startup]
+    found = rent(situation, starts, [*late, *(row for row, _ in starts)])
+    next_start = {turn.node: turn.start for turn in reversed(plan.turns.values())}
+    soon = {
+        j for j, start in next_start.items() if start - now <= max(float(nodes.billing[j]), float(nodes.startup[j]))
+    }
+    return Renting(found.start, [j for j in found.release if j not in soon])
+
+
+# From states to decisions for queues: situation → order → mechanism → nodes → words.
+#
+# Where a policy fails, the spec's strategy answers; where that fails too, nothing starts. So there is always an answer,
+# which says what failed.
+
+
+logger = logging.getLogger(__name__)
+
+
+class Subject(NamedTuple):
+    """Whom a decision is for: the run, its last report, its shadow, and what looked wrong in the report."""
+
+    run: str
+    reported: int | None
+    shadow: Shadow | None = None
+    warnings: tuple[FieldIssue, ...] = ()
+
+
+def answer(compiled: Compiled, state: State, subject: Subject, now: datetime) -> tuple[bytes, State]:
+    """The encoded decision for one run, and its state with what the decision commits to."""
+    situation = compiled.situation(state)
+    snapshot, agent, failed = compiled.snapshot, compiled.agent, ""
+    try:
+        plan = compiled.planned(situation)
+        decided = by_plan(compiled, situation, plan) if plan else checked(compiled, situation, agent)
+    except Exception as error:
+        if agent is None:
+            logger.exception("workload %s: deciding failed", snapshot.name)
+            return _nothing(compiled, state, subject, now, f"deciding failed ({type(error).__name__}: {error})"), state
+        logger.exception("workload %s: agent %s failed", snapshot.name, snapshot.agent_version)
+        failed = f"the policy failed ({type(error).__name__}: {error}); {compiled.heuristic} answers"
+        return _fallen_back(compiled, situation, subject, now, failed)
+    why = reason(situation, decided, compiled.preface, plan.text if plan else "")
+    return _encoded(
+        compiled, situation, decided, subject, now, (*_answering(compiled, decided, plan), why)
+    ), decided.state
+
+
+def _answering(compiled: Compiled, decided: Decided, plan: Planned | None) -> tuple[str, str]:
+    """Source and policy of a decision, as it names them."""
+    if plan is None:
+        return compiled.source, compiled.agent.policy.name if compiled.agent else compiled.heuristic
+    if decided.choice.strategy == PLAN:
+        return "agent", PLAN
+    return "heuristic", f"{decided.choice.strategy}+{compiled.layout.spec.backfilling}"
+
+
+def by_plan(compiled: Compiled, situation: QueueSituation, planned: Planned) -> Decided:
+    """What a plan says; HEFT where there is none, or none that is better."""
+    if planned.plan is not None and planned.plan.followed:
+        return followed(situation, planned.plan)
+    decided = decide(situation, compiled.heft)
+    return decided._replace(state=decided.state._replace(plan=planned.plan))
+
+
+def _fallen_back(
+    compiled: Compiled, situation: QueueSituation, subject: Subject, now: datetime, failure: str
+) -> tuple[bytes, State]:
+    try:
+        decided = checked(compiled, situation, None)
+    except Exception as error:
+        logger.exception("workload %s: the strategy failed too", compiled.snapshot.name)
+        text = f"{failure}, and failed too ({type(error).__name__}: {error})"
+        return _nothing(compiled, situation.state, subject, now, text), situation.state
+    why = reason(situation, decided, ("fallback", failure))
+    return _encoded(compiled, situation, decided, subject, now, ("fallback", compiled.heuristic, why)), decided.state
+
+
+def checked(compiled: Compiled, situation: QueueSituation, artifact: Artifact | None) -> Decided:
+    """Ask who chooses, and make sure that it said something of every ready task.
+
+    Raises:
+        ValueError: it did not.
+    """
+    choose = compiled.chooser(artifact)
+    decided = decide(situation, choose)
+    if not np.isfinite(decided.choice.scores).all():
+        raise ValueError("scores that are no numbers")
+    return decided
+
+
+def _encoded(
+    compiled: Compiled,
+    situation: QueueSituation,
+    decided: Decided,
+    subject: Subject,
+    now: datetime,
+    responder: tuple[str, str, EncodedQueueReason],
+) -> bytes:
+    names, source, policy, why = situation.layout.names, *responder
+    start, release = decided.renting
+    placements = _placements(situation, decided)
+    decision = EncodedQueueDecision(
+        run=subject.run,
+        workload=compiled.snapshot.name,
+        kind="workflow",
+        reported=subject.reported,
+        iteration=0 if subject.reported is None else subject.reported + 1,
+        now=situation.now,
+        placements=placements,
+        nodes=EncodedNodes([names[j] for j in start], [names[j] for j in release]),
+        noop=not (placements or start or release),
+        source=source,
+        agent=compiled.snapshot.agent_version,
+        policy=policy,
+        reason=why,
+        warnings=[EncodedWarning(*warning) for warning in subject.warnings],
+        valid_for_iterations=1,
+        decided_at=timestamp(now),
+        shadow=None if subject.shadow is None else _consulted(compiled, situation, decided, subject.shadow),
+        **_counted(situation, decided),
+        wake_at=min(decided.started.reserved.starts.values(), default=None),
+    )
+    return msgspec.json.encode(decision)
+
+
+def _counted(situation: QueueSituation, decided: Decided) -> dict[str, int]:
+    """How many tasks wait and run once those are started, and the processors of the latter."""
+    queue = situation.queue
+    runs = queue.node != WAITING
+    runs[[row for row, _ in decided.started.starts]] = True
+    running = int(runs.sum())
+    return {
+        "waiting": len(queue) - running,
+        "running": running,
+        "busy_processors": int(queue.processors[runs].sum()),
+    }
+
+
+def _placements(situation: QueueSituation, decided: Decided) -> list[EncodedPlacement]:
+    names, nodes, now = situation.queue.names, situation.layout.names, situation.now
+    return [EncodedPlacement(names[row], nodes[node], now) for row, node in decided.started.starts]
+
+
+def _consulted(compiled: Compiled, situation: QueueSituation, done: Decided, shadow: Shadow) -> EncodedQueueShadow:
+    """What a shadow would have decided; whatever goes wrong with it is told here, and changes nothing."""
+    if shadow.artifact is None:
+        return EncodedQueueShadow(shadow.version, None, [], agrees=False, gain=None, problem=shadow.problem)
+    try:
+        check(shadow.artifact, compiled.layout)
+        planned = compiled.agent is not None and situation.queue.linked  # whichever agent is promoted
+        decided = done if planned else checked(compiled, situation, shadow.artifact)
+    except Exception as error:
+        logger.exception("workload %s: shadow %d failed", compiled.snapshot.name, shadow.version)
+        problem = f"{type(error).__name__}: {error}"
+        return EncodedQueueShadow(shadow.version, None, [], agrees=False, gain=None, problem=problem)
+    same = set(decided.started.starts) == set(done.started.starts)
+    placements = _placements(situation, decided)
+    return EncodedQueueShadow(shadow.version, decided.choice.strategy, placements, agrees=same, gain=None, problem=None)
+
+
+def _nothing(
+    compiled: Compiled, state: State, subject: Subject, now: datetime, text: str, code: str = "fallback"
+) -> bytes:
+    """Start nothing: before the first report, and when everything else has failed."""
+    spec, begun = compiled.layout.spec, code != "fallback"
+    decision = EncodedQueueDecision(
+        run=subject.run,
+        workload=compiled.snapshot.name,
+        kind="workflow",
+        reported=subject.reported,
+        iteration=0 if subject.reported is None else subject.reported + 1,
+        now=None if begun else state.now,
+        placements=[],
+        nodes=EncodedNodes([], []),
+        noop=True,
+        source="heuristic" if begun else "fallback",
+        agent=compiled.snapshot.agent_version,
+        policy=compiled.heuristic,
+        reason=EncodedQueueReason(code, text, compiled.strategy, spec.backfilling),
+        warnings=[EncodedWarning(*warning) for warning in subject.warnings],
+        valid_for_iterations=1,
+        decided_at=timestamp(now),
+    )
+    return msgspec.json.encode(decision)
+
+
+def begun(compiled: Compiled, state: State, run: str, now: datetime) -> bytes:
+    """The decision that a run starts with."""
+    text = "nothing is reported yet: report the queue as iteration 0"
+    return _nothing(compiled, state, Subject(run, None), now, text, "begun")

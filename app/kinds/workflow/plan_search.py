@@ -1,0 +1,241 @@
+"""Search for a better plan of what remains."""
+
+from __future__ import annotations
+
+import atexit
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from importlib.metadata import entry_points
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from app.kinds.workflow.plans.message import Floats, Found, Indices, QueuePlan, Remaining, decoded, encoded
+from app.kinds.workflow.queue.state import STARTING, UP
+from app.kinds.workflow.scheduling.situation import QueueSituation
+
+# The search for plans: a child process, found by the entry-point group ``steward.plan_searches``.
+#
+# It is compiled code, which a serving process has no part of: it is started when a plan is wanted first, and until it
+# answers, or whenever it can't, the caller goes on without. One search at a time: other decisions never wait for one.
+
+
+GROUP, NAME = "steward.plan_searches", "workflow"
+LIMIT_SECONDS = 5.0  # for an answer; one takes less than a fifth of a second of an idle processor
+CLOSING_SECONDS = 0.5
+PAUSE_SECONDS = 60.0  # between an end of the child and the next start
+
+
+class SearchUnavailableError(Exception):
+    """No plan can be searched for now; the message says why."""
+
+
+def installed() -> str:
+    """The module that searches, as ``python -m`` runs it; empty without one."""
+    found = entry_points(group=GROUP, name=NAME)
+    return next((entry.value for entry in found), "")
+
+
+class PlanSearch:
+    """Called with what is left of a queue, it answers with a plan; safe to share between threads.
+
+    Args:
+        module: that searches; see ``installed``.
+        clock: seconds, for pauses after failures.
+    """
+
+    def __init__(self, module: Callable[[], str] = installed, clock: Callable[[], float] = time.monotonic) -> None:
+        self._module, self._clock = module, clock
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._connection: Connection[Any, Any] | None = None
+        self._ready, self._paused, self._problem = False, 0.0, ""
+
+    def __call__(self, left: Remaining) -> Found:
+        """The best plan found.
+
+        Raises:
+            SearchUnavailableError: the child is starting, searches for somebody else, isn't installed, or has failed.
+        """
+        if not self._lock.acquire(blocking=False):
+            raise SearchUnavailableError("another search goes on")
+        try:
+            return self._answer(self._connected(), left)
+        except (OSError, EOFError, ValueError) as error:
+            status = self._stop()
+            self._paused = self._clock() + PAUSE_SECONDS
+            why = f"it ended with status {status}" if isinstance(error, EOFError | ConnectionError) else str(error)
+            self._problem = f"the search for plans failed ({type(error).__name__}: {why})"
+            raise SearchUnavailableError(self._problem) from error
+        finally:
+            self._lock.release()
+
+    def _answer(self, connection: Connection[Any, Any], left: Remaining) -> Found:
+        connection.send_bytes(encoded(left))
+        if not connection.poll(LIMIT_SECONDS):
+            raise TimeoutError(f"no answer within {LIMIT_SECONDS:g} s")
+        return Found(**decoded(connection.recv_bytes()))
+
+    def _connected(self) -> Connection[Any, Any]:
+        """The way to a child that is ready."""
+        if self._connection is None:
+            if self._clock() < self._paused:
+                raise SearchUnavailableError(self._problem)
+            self._connection = self._start()
+        if not self._ready:
+            if not self._connection.poll(0):
+                raise SearchUnavailableError("the search for plans is starting")
+            self._connection.recv_bytes()
+            self._ready = True
+        return self._connection
+
+    def _start(self) -> Connection[Any, Any]:
+        module = self._module()
+        if not module:
+            raise SearchUnavailableError("no search for plans is installed (it comes with steward[worker])")
+        ours, theirs = Pipe()
+        with closing(theirs):
+            command = [sys.executable, "-m", module, str(theirs.fileno())]
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True
+            )
+        atexit.register(self.close)
+        return ours
+
+    def _stop(self) -> int | None:
+        """End the child; its exit status."""
+        connection, process = self._connection, self._process
+        self._connection, self._process, self._ready = None, None, False
+        if connection is not None:
+            connection.close()
+        if process is None:
+            return None
+        try:
+            return process.wait(CLOSING_SECONDS)  # without its connection it ends by itself
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return process.wait()
+
+    def close(self) -> None:
+        """End the child; the next call starts another."""
+        atexit.unregister(self.close)
+        with self._lock:
+            self._stop()
+
+
+# What is left of a queue, as a search for plans takes it.
+
+
+MOST_TASKS, MOST_EDGES, MOST_PLACES = 2_000, 20_000, 200_000  # beyond, a tenth of a second betters little
+
+
+class UnplannableError(Exception):
+    """No plan can be made of what is left; the message says why."""
+
+
+class Left(NamedTuple):
+    """``remaining`` with what its indices stand for: names of its tasks [N], indices of its nodes [M]."""
+
+    remaining: Remaining
+    names: list[str]
+    nodes: list[int]
+
+
+def rented(situation: QueueSituation) -> list[int]:
+    """The nodes that take tasks, now or when they have started."""
+    return [j for j, (status, _) in situation.state.nodes.items() if status in (UP, STARTING)]
+
+
+def left_of(situation: QueueSituation, plan: QueuePlan | None) -> Left:
+    """What is left to do, and where ``plan`` has it.
+
+    Raises:
+        UnplannableError: it is too much for a search, or a task fits no rented node.
+    """
+    queue, ended = situation.queue, situation.state.ended
+    _bounded(len(queue), 0, 0)  # before anything is made of them
+    outputs = dict.fromkeys(p for inputs in queue.inputs for p, _ in inputs if p not in queue.row)
+    running = situation.running.tolist()
+    rows = running + [row for row in range(len(queue)) if queue.node[row] < 0]
+    names = [*outputs, *(queue.names[row] for row in rows)]
+    occupied = [*(ended[name][0] for name in outputs), *queue.node[running].tolist()]  # rented still, or gone
+    nodes = list(dict.fromkeys([*rented(situation), *occupied]))
+    _bounded(len(names), sum(map(len, queue.inputs)), len(nodes))
+    column = {j: k for k, j in enumerate(nodes)}
+    fixed = [column[j] for j in occupied]
+    start, parents, data = _edges(situation, names, rows)
+    order, planned = _so_far(names, len(fixed), plan, column)
+    made = Remaining(
+        parent_start=start,
+        parents=parents,
+        data=data,
+        cost=_cost(situation, rows, len(outputs), fixed, nodes),
+        processors=np.concatenate([np.zeros(len(outputs), np.int64), queue.processors[rows]]),
+        end=np.concatenate([np.zeros(len(outputs)), situation.ends - situation.now]),
+        node=np.array([*fixed, *planned], np.int64),
+        order=np.array(order, np.int64),
+        slots=situation.layout.nodes.processors[nodes],
+        available=_available(situation, nodes),
+        pace=1.0 / situation.layout.nodes.bandwidth[nodes],
+    )
+    return Left(made, names, nodes)
+
+
+def _bounded(tasks: int, edges: int, nodes: int) -> None:
+    for count, most, what in (
+        (tasks, MOST_TASKS, "tasks"),
+        (edges, MOST_EDGES, "dependencies"),
+        (tasks * nodes, MOST_PLACES, "pairs of task and node"),
+    ):
+        if count > most:
+            raise UnplannableError(f"{count:,} {what} are more than the {most:,} that a search takes")
+
+
+def _so_far(
+    names: list[str], fixed: int, plan: QueuePlan | None, column: dict[int, int]
+) -> tuple[list[int], list[int]]:
+    """All tasks, fixed ones first, the others in a plan's order; and where it has those, −1 where it hasn't."""
+    turns = plan.turns if plan else {}
+    place = {name: k for k, name in enumerate(turns)}
+    rest = sorted(range(fixed, len(names)), key=lambda k: place.get(names[k], len(place)))
+    planned = [column.get(turns[name].node, -1) if name in turns else -1 for name in names[fixed:]]
+    return [*range(fixed), *rest], planned
+
+
+def _edges(situation: QueueSituation, names: list[str], rows: list[int]) -> tuple[Indices, Indices, Floats]:
+    """Edges from any task to those that wait."""
+    index, queue = {name: k for k, name in enumerate(names)}, situation.queue
+    ended = len(names) - len(rows)
+    inside = [[(index[p], size) for p, size in queue.inputs[r]] if queue.node[r] < 0 else [] for r in rows]
+    start = np.concatenate([np.zeros(ended + 1, np.int64), np.cumsum([len(one) for one in inside])])
+    flat = [edge for one in inside for edge in one]
+    return start, np.array([p for p, _ in flat], np.int64), np.array([size for _, size in flat], np.float64)
+
+
+def _cost(situation: QueueSituation, rows: list[int], ended: int, fixed: list[int], nodes: list[int]) -> Floats:
+    """Seconds of each task on each node, [N, M]."""
+    known, queue, up = situation.layout.nodes, situation.queue, set(rented(situation))
+    fits = queue.processors[rows, None] <= known.processors[nodes]
+    fits &= queue.memory[rows, None] <= known.memory[nodes]
+    fits &= np.array([j in up for j in nodes], np.bool_)
+    cost = np.full((ended + len(rows), len(nodes)), np.inf)
+    cost[ended:] = np.where(fits, situation.expected[rows, None] / known.speed[nodes], np.inf)
+    cost[: len(fixed)] = np.inf
+    cost[np.arange(len(fixed)), fixed] = 0.0
+    nowhere = np.flatnonzero(np.isinf(cost).all(axis=1))
+    if len(nowhere):
+        raise UnplannableError(f"{queue.names[rows[int(nowhere[0]) - ended]]} fits no rented node")
+    return cost
+
+
+def _available(situation: QueueSituation, nodes: list[int]) -> Floats:
+    """Seconds from now, from which each node takes tasks, [M]."""
+    startup, states = situation.layout.nodes.startup, situation.state.nodes
+    since = [states[j][1] + float(startup[j]) if states.get(j, (UP, 0.0))[0] == STARTING else 0.0 for j in nodes]
+    return np.maximum(np.array(since, np.float64) - situation.now, 0.0)

@@ -1,0 +1,430 @@
+"""Reports and decisions of kind `workflow` on the wire, and their reasons."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+from pydantic import BaseModel, Field
+
+from app.charts.text import number
+from app.kinds.contract.engine import Drifts, Source
+from app.kinds.contract.inputs import invalid
+from app.kinds.contract.report_reading import decoded
+from app.kinds.fields import Amount, Number, PositiveNumber, Time
+from app.kinds.workflow.queue.state import MOST_PARENTS, MOST_TASKS, QueueReport
+from app.kinds.workflow.scheduling.decide import Decided
+from app.kinds.workflow.scheduling.dispatch import EASY, MECHANISMS, NONE, RLS
+from app.kinds.workflow.scheduling.situation import QueueSituation
+from app.kinds.workflow.spec import MAXIMUM_NODES
+
+# A decision for a queue as it is answered: msgspec structures, their Pydantic twins in the schema.
+
+
+class EncodedPlacement(msgspec.Struct, frozen=True):
+    """`Placement`."""
+
+    task: str
+    node: str
+    start: float
+
+
+class EncodedNodes(msgspec.Struct, frozen=True):
+    """`NodeSteps`."""
+
+    start: list[str]
+    release: list[str]
+
+
+class EncodedScored(msgspec.Struct, frozen=True):
+    """`Scored`."""
+
+    task: str
+    score: float
+
+
+class EncodedWindow(msgspec.Struct, frozen=True):
+    """`BackfillWindow`."""
+
+    task: str
+    node: str | None
+    until: float | None
+    spare_processors: int
+    overtook: list[str]
+
+
+class EncodedPlan(msgspec.Struct, frozen=True):
+    """`WorkflowPlan`."""
+
+    followed: bool
+    made: float
+    seconds: float
+    heft_seconds: float
+    search_seconds: float
+    because: str
+    tasks: int
+
+
+class EncodedQueueReason(msgspec.Struct, frozen=True):
+    """`QueueReason`."""
+
+    code: str
+    text: str
+    strategy: str
+    backfilling: str
+    first: EncodedScored | None = None
+    runner_up: EncodedScored | None = None
+    window: EncodedWindow | None = None
+    plan: EncodedPlan | None = None
+
+
+class EncodedQueueShadow(msgspec.Struct, frozen=True):
+    """`QueueShadow`."""
+
+    agent: int
+    strategy: str | None
+    placements: list[EncodedPlacement]
+    agrees: bool
+    gain: float | None
+    problem: str | None
+
+
+class EncodedWarning(msgspec.Struct, frozen=True):
+    """`ReportWarning`."""
+
+    pointer: str
+    message: str
+    value: Any
+
+
+class EncodedQueueDecision(msgspec.Struct, frozen=True):
+    """`QueueDecision`."""
+
+    run: str | None
+    workload: str
+    kind: str
+    reported: int | None
+    iteration: int
+    now: float | None
+    placements: list[EncodedPlacement]
+    nodes: EncodedNodes
+    noop: bool
+    source: str
+    agent: int | None
+    policy: str
+    reason: EncodedQueueReason
+    warnings: list[EncodedWarning]
+    valid_for_iterations: int
+    decided_at: str
+    shadow: EncodedQueueShadow | None = None
+    waiting: int = 0
+    running: int = 0
+    busy_processors: int = 0
+    wake_at: float | None = None
+
+
+class Placement(BaseModel):
+    """A task to start."""
+
+    task: str
+    node: str = Field(description="Node type and index, starting at 0.", examples=["large-0"])
+    start: float = Field(description="Start time: the report's `now`.")
+
+
+class NodeSteps(BaseModel):
+    """Nodes to order and to release."""
+
+    start: list[str]
+    release: list[str]
+
+
+class Scored(BaseModel):
+    """A task and its score; the lowest is the most urgent."""
+
+    task: str
+    score: float
+
+
+class BackfillWindow(BaseModel):
+    """The waiting task, when it will start, and what may overtake it: tasks expected to end by then, and under `easy`
+    those that need no more than the spare processors, or start on other nodes."""
+
+    task: str = Field(description="The waiting task.")
+    node: str | None = Field(description="Node it will start on; null if no rented node can hold it.")
+    until: float | None = Field(description="Start time if running tasks end as expected; null if unknown.")
+    spare_processors: int = Field(description="Processors it leaves free on that node.")
+    overtook: list[str] = Field(description="Tasks that start ahead of it now.")
+
+
+class WorkflowPlan(BaseModel):
+    """A plan searched for tasks that depend on each other, on the rented nodes."""
+
+    followed: bool = Field(description="Whether it is followed; otherwise it does not improve on HEFT, which decides.")
+    made: float = Field(description="When it was made, on the clock of the reports.")
+    seconds: float = Field(description="Planned time from then until the last task ends.")
+    heft_seconds: float = Field(description="The same for HEFT.")
+    search_seconds: float = Field(description="Duration of the search.")
+    because: str = Field(
+        description="Reason for making it.", examples=["the first one", "t12 ended 40 s later than planned"]
+    )
+    tasks: int = Field(description="Number of its tasks that have not ended.")
+
+
+class QueueReason(BaseModel):
+    """Reason as a stable code and as text, with the figures behind it."""
+
+    code: str = Field(examples=["started"])
+    text: str
+    strategy: str = Field(description="Strategy whose order was followed.", examples=["sjf"])
+    backfilling: str = Field(description="Backfilling mechanism.", examples=["easy"])
+    first: Scored | None = Field(default=None, description="The most urgent task.")
+    runner_up: Scored | None = Field(default=None, description="The next most urgent task.")
+    window: BackfillWindow | None = None
+    plan: WorkflowPlan | None = Field(default=None, description="For workflows, if an agent is requested.")
+
+
+class QueueShadow(BaseModel):
+    """What another agent would have decided; recorded, without effect."""
+
+    agent: int
+    strategy: str | None
+    placements: list[Placement]
+    agrees: bool = Field(description="Whether the same tasks start on the same nodes.")
+    gain: float | None = Field(description="Always null: the value of other starts is unknown.")
+    problem: str | None
+
+
+class ReportWarning(BaseModel):
+    """What looks wrong in an accepted report, with the values concerned."""
+
+    pointer: str
+    message: str
+    value: Any
+
+
+class QueueDecision(BaseModel):
+    """Ready tasks to start now and where, and nodes to order or release."""
+
+    run: str | None
+    workload: str
+    kind: Literal["workflow"]
+    reported: int | None = Field(description="Last report; null before the first.")
+    iteration: int = Field(description="The number of the next report.")
+    now: float | None = Field(description="Time of the report.")
+    placements: list[Placement]
+    nodes: NodeSteps
+    noop: bool = Field(description="Whether nothing starts and no node is ordered or released.")
+    source: Source
+    agent: int | None = Field(description="Version of the promoted agent, if any.")
+    policy: str = Field(description="Name of the deciding policy.", examples=["sjf+easy"])
+    reason: QueueReason
+    warnings: list[ReportWarning]
+    valid_for_iterations: int = Field(description="Always 1: until the next report.")
+    decided_at: datetime
+    drift: Drifts = None
+    shadow: QueueShadow | None = None
+    waiting: int | None = Field(default=None, description="Waiting tasks after this decision; null if not counted.")
+    running: int | None = Field(default=None, description="Running tasks, including those that start.")
+    busy_processors: int | None = Field(default=None, description="Processors used by running tasks.")
+    wake_at: float | None = Field(
+        default=None,
+        description="Latest time for the next report: a task starts then, unless one ends before; null: at the next "
+        "event.",
+    )
+
+
+# Reasons in words that a person accepts, with the numbers: who starts, who waits until when, and who may overtake.
+#
+# ==================  ===============================================================================
+# ``begun``           nothing is reported yet
+# ``started``         tasks start, or nodes are ordered or given back
+# ``waiting``         ready tasks wait, and nothing can start now
+# ``nothing_ready``   no task waits, or all that wait have parents that have not ended
+# ``fallback``        something failed, and the spec's strategy answers instead
+# ==================  ===============================================================================
+
+
+SHOWN = 3
+
+
+def reason(situation: QueueSituation, decided: Decided, preface: tuple[str, str], plan: str = "") -> EncodedQueueReason:
+    """Why a decision is what it is; ``preface`` goes before it, and its code instead, where there is one.
+
+    ``plan`` is what there is to say of a workflow's plan.
+    """
+    window = _window(situation, decided)
+    code = _code(decided)
+    text = ". ".join(
+        part
+        for part in (_starts(situation, decided), plan, _waits(decided, window), _nodes(situation, decided))
+        if part
+    )
+    if preface[0]:
+        code, text = preface[0], f"{preface[1]}: {text}"
+    scored = _scored(situation, decided)
+    return EncodedQueueReason(
+        code=code,
+        text=text,
+        strategy=decided.choice.strategy,
+        backfilling=MECHANISMS[decided.choice.mechanism],
+        first=scored[0] if scored else None,
+        runner_up=scored[1] if len(scored) > 1 else None,
+        window=window,
+        plan=_plan(decided),
+    )
+
+
+def _plan(decided: Decided) -> EncodedPlan | None:
+    plan = decided.state.plan
+    if plan is None:
+        return None
+    return EncodedPlan(plan.followed, plan.made, plan.length, plan.heft, plan.took, plan.because, len(plan.turns))
+
+
+def _code(decided: Decided) -> str:
+    if decided.started.starts or any(decided.renting):
+        return "started"
+    return "waiting" if decided.order else "nothing_ready"
+
+
+def _scored(situation: QueueSituation, decided: Decided) -> list[EncodedScored]:
+    """The two most urgent tasks."""
+    score = dict(zip(situation.ready.tolist(), decided.choice.scores.tolist(), strict=True))
+    return [EncodedScored(situation.queue.names[row], score[row]) for row in decided.order[:2]]
+
+
+def _window(situation: QueueSituation, decided: Decided) -> EncodedWindow | None:
+    found = decided.started.window
+    if found.task < 0:
+        return None
+    return EncodedWindow(
+        task=situation.queue.names[found.task],
+        node=situation.layout.names[found.node] if found.node >= 0 else None,
+        until=float(found.until) if math.isfinite(found.until) else None,
+        spare_processors=max(int(found.spare), 0),
+        overtook=[situation.queue.names[row] for row in decided.started.overtook],
+    )
+
+
+def _starts(situation: QueueSituation, decided: Decided) -> str:
+    names, starts, ready = situation.queue.names, decided.started.starts, len(decided.order)
+    waiting = int((situation.queue.node < 0).sum()) - ready
+    behind = f"; {waiting:,} more wait for their parents" if waiting else ""
+    if not ready:
+        return f"no task is ready{behind}"
+    chosen = decided.choice.strategy
+    shown = ", ".join(names[row] for row, _ in starts[:SHOWN]) + (" …" if len(starts) > SHOWN else "")
+    started = f"{len(starts):,} of {ready:,} ready tasks start by {chosen}"
+    return f"{started}{': ' + shown if shown else ''}{behind}"
+
+
+def _waits(decided: Decided, window: EncodedWindow | None) -> str:
+    if window is None:
+        return ""
+    if window.until is None:
+        return f"{window.task} waits: no rented node can hold it"
+    waits = f"{window.task} waits until {number(window.until)} s for {window.node}"
+    mechanism = decided.choice.mechanism
+    if mechanism == NONE:
+        return f"{waits}, and all behind it wait"
+    may = "tasks that end before then" if mechanism == RLS else "tasks that end by then"
+    if mechanism == EASY:
+        may += f" or need at most {window.spare_processors:,} processors there"
+    did = f"; {len(window.overtook):,} did" if window.overtook else ""
+    return f"{waits}; {may} may overtake it{did}"
+
+
+def _nodes(situation: QueueSituation, decided: Decided) -> str:
+    names = situation.layout.names
+    parts = []
+    for word, nodes in (("ordered", decided.renting.start), ("given back", decided.renting.release)):
+        if nodes:
+            shown = ", ".join(names[j] for j in nodes[:SHOWN]) + (" …" if len(nodes) > SHOWN else "")
+            parts.append(f"{shown} {word}")
+    return "; ".join(parts)
+
+
+# `app.kinds.workflow.queue.state` on the hot path; equal reports are encoded to equal bytes.
+
+
+Id = Annotated[str, Meta(min_length=1, max_length=255)]
+Text = Annotated[str, Meta(max_length=255)]
+AtMost = Meta(max_length=MOST_TASKS)
+
+
+class EncodedParent(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
+    """``Parent`` on the fast path."""
+
+    task: Id
+    bytes: Amount = 0.0
+
+
+class EncodedQueued(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
+    """``QueuedTask`` on the fast path."""
+
+    id: Id
+    processors: Annotated[int, Meta(ge=1, le=10_000_000)] | None = None
+    submit: Time | None = None
+    estimate: PositiveNumber | None = None
+    memory_gb: Amount | None = None
+    user: Text | None = None
+    deadline: Number | None = None
+    workflow: Text | None = None
+    parents: Annotated[tuple[Id | EncodedParent, ...], Meta(max_length=MOST_PARENTS)] = ()
+
+
+class EncodedRunning(EncodedQueued, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
+    """``RunningTask`` on the fast path."""
+
+    node: Id | None = None
+    start: Time | None = None
+
+
+class EncodedFinished(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
+    """``FinishedTask`` on the fast path."""
+
+    id: Id
+    end: Time
+    node: Id | None = None
+    start: Time | None = None
+
+
+class EncodedNode(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
+    """``NodeReport`` on the fast path."""
+
+    name: Id
+    state: str
+    since: Time | None = None
+
+
+class EncodedQueue(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
+    """``QueueReport`` on the fast path."""
+
+    now: Time
+    kind: Literal["workflow"] = "workflow"
+    delta: bool = False
+    queued: Annotated[tuple[EncodedQueued, ...], AtMost] = ()
+    running: Annotated[tuple[EncodedRunning, ...], AtMost] = ()
+    finished: Annotated[tuple[EncodedFinished, ...], AtMost] = ()
+    withdrawn: Annotated[tuple[Id, ...], AtMost] = ()
+    nodes: Annotated[tuple[EncodedNode, ...], Meta(max_length=MAXIMUM_NODES)] | None = None
+
+
+_decoder = msgspec.json.Decoder(EncodedQueue)
+_STATES = frozenset({"off", "starting", "up", "failed"})
+
+
+def decode(body: bytes) -> EncodedQueue:
+    """The report.
+
+    Raises:
+        ValidationError, InvalidInput: it is none.
+    """
+    report = decoded(body, _decoder, QueueReport)
+    for at, node in enumerate(report.nodes or ()):
+        if node.state not in _STATES:
+            raise invalid(f"/nodes/{at}/state", f"must be one of {', '.join(sorted(_STATES))}", node.state)
+    return report

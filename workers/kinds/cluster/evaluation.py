@@ -1,0 +1,379 @@
+"""Problems, recordings and pictures of evaluations of kind `cluster`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.cluster.jobs import Floats, Integers
+from app.kinds.cluster.layout import Layout
+from app.kinds.cluster.lengths import LearningCurves
+from app.kinds.cluster.lookahead import Progress, Tolerance, judged, none
+from app.kinds.cluster.model import ClusterModel
+from app.kinds.cluster.outlook import UNKNOWN
+from app.kinds.cluster.policies import ENTRIES, FACTORS
+from app.kinds.contract.policy import Situation
+from workers.evaluation.arena import Player, play
+from workers.evaluation.problem import Axis, HeatMapAxes
+from workers.evaluation.statistics import Level
+from workers.kinds.cluster.simulator.kernels import CAME, NOBODY
+from workers.kinds.cluster.world.episodes import DRAWN, STEPS, Episodes, draw, drawn, foreseen, seen_at
+from workers.kinds.cluster.world.world import ClusterWorld
+from workers.kinds.simulated.problem import SimulatedProblem
+
+# What becomes of jobs under a policy: when each is finished, and, in one episode, what each has at any time.
+
+
+class Recorded(NamedTuple):
+    """E episodes under one policy; over time, the one with the most jobs: K jobs, T intervals.
+
+    Attributes:
+        names: of those jobs: what each trains, and its number, [K].
+        time: seconds since the episode began at which each comes, [K].
+        asked: GPUs, [K].
+        hour: of the day at which the episode begins.
+        completion: seconds from submission to its end of every job of all episodes; not a number: it isn't finished.
+        begins: seconds at which each interval does, [T].
+        gpus: that each job has in each interval, [T, K].
+        waiting: whether a job is there and has none, [T, K].
+    """
+
+    names: list[str]
+    time: Floats
+    asked: Integers
+    hour: int
+    completion: Floats
+    begins: Floats
+    gpus: Integers
+    waiting: NDArray[np.bool_]
+
+
+class Shown(NamedTuple):
+    """The episode with the most jobs at the end of an interval: its time, GPUs [L], and which jobs are there [L]."""
+
+    now: float
+    gpus: Integers
+    there: NDArray[np.bool_]
+
+
+class Recorder:
+    """Watches the episodes of one world; see ``workers.evaluation.arena.Watcher``."""
+
+    def __init__(self, world: ClusterWorld) -> None:
+        self._world = world
+        self._last: Episodes | None = None
+        self._completed: Floats = np.zeros(0)
+        self._shown: list[Shown] = []
+        self._at = 0
+
+    def watch(self, situation: Situation, action: NDArray[np.integer], going: NDArray[np.bool_]) -> None:  # noqa: ARG002
+        """Note what jobs have had until now."""
+        last: Episodes = situation.state
+        if self._last is None:
+            self._at = int((last.drawn.steps > 0).sum(axis=1).argmax())
+        clusters, at = last.clusters, self._at
+        self._last, self._completed = last, clusters.completed.copy()
+        here = (np.arange(clusters.time.shape[1]) < clusters.counts[at, CAME]) & np.isnan(clusters.completed[at])
+        self._shown.append(Shown(float(clusters.now[at]), clusters.gpus[at].copy(), here))
+
+    def recorded(self) -> Recorded:
+        """What was seen, once the episodes are over; the last interval isn't.
+
+        Raises:
+            RuntimeError: nothing was seen.
+        """
+        if self._last is None:
+            raise RuntimeError("an episode is watched before it is told")
+        drawn, clusters, at = self._last.drawn, self._last.clusters, self._at
+        every = drawn.steps > 0
+        real, gpus = every[at], np.array([one.gpus for one in self._shown[1:]])
+        there = np.array([one.there for one in self._shown[1:]])[:, real]
+        known = self._world.source.applications
+        return Recorded(
+            names=[
+                f"{known[kind] if kind != UNKNOWN else 'job'} {number}"
+                for number, kind in enumerate(drawn.believed[at, real].tolist())
+            ],
+            time=clusters.time[at, real],
+            asked=clusters.asked[at, real],
+            hour=int(drawn.begins[at] // 3600),
+            completion=self._completed[every],
+            begins=np.array([one.now for one in self._shown[:-1]]),
+            gpus=gpus[:, real],
+            waiting=there & (gpus[:, real] == 0),
+        )
+
+
+def recorded(world: ClusterWorld, seed: int, player: Player) -> Recorded:
+    """Let a player decide all episodes of a fresh world in which seeds alone differ."""
+    recorder = Recorder(world)
+    play(world, Level.SEEDS, seed, player, recorder.watch)
+    return recorder.recorded()
+
+
+# What convergence would give back: jobs that learn as the domain model has seen jobs learn, played one by one.
+
+
+Json = dict[str, Any]
+GPUS = 8
+MOST_CLASSES = 6
+
+
+class GivenBack(NamedTuple):
+    """Of jobs of one class.
+
+    Attributes:
+        kept: mean share of a job's GPUs that it has in each part of its time, [STEPS].
+        freed: of all node-hours.
+        lost: of the final level, on average; 0 where it ends as it would have.
+    """
+
+    kept: Floats
+    freed: float
+    lost: float
+
+
+def convergence(layout: Layout, model: ClusterModel) -> list[Json]:
+    """One plot, where the spec has convergence and curves are known."""
+    wanted, curves = layout.spec.convergence, model.curves
+    if wanted is None or not len(curves.family):
+        return []
+    tolerance = Tolerance(wanted.tolerance, wanted.doubt, 1.0)
+    series = []
+    for own in range(min(len(curves.family), MOST_CLASSES)):
+        found = given_back(curves, own, tolerance)
+        name = f"{model.applications[int(curves.application[own])]}: {found.freed:.0%} for {found.lost:.1%}"
+        x, y = np.linspace(0, 1, STEPS + 1), np.append(found.kept, found.kept[-1])
+        series.append({"name": name, "x": x.round(5).tolist(), "y": y.round(5).tolist()})
+    return [
+        {
+            "heading": "Convergence",
+            "caption": f"GPUs that jobs keep, by how much of their time is over: {DRAWN} jobs of each application "
+            "that learn as others have, one window in each of 40 parts; beside the names node-hours freed, and what "
+            "is lost of the final value for that",
+            "form": "steps",
+            "x": {"title": "part of a job's time", "share": True, "domain": [0, 1]},
+            "y": {"title": "GPUs kept", "share": True, "domain": [0, 1]},
+            "panels": [{"name": "", "series": series}],
+        }
+    ]
+
+
+def given_back(curves: LearningCurves, own: int, tolerance: Tolerance) -> GivenBack:
+    """Jobs of one class that have the time of their steps on all GPUs, and no more."""
+    played, jobs = drawn(curves, own), np.arange(DRAWN)
+    gpus, done, kept = np.full(DRAWN, GPUS), np.zeros(DRAWN), []
+    state, table = none(DRAWN), foreseen(curves, own, played)
+    for now in range(STEPS):
+        done += gpus / GPUS
+        kept.append(gpus.mean() / GPUS)
+        left = seen_at(table, jobs, done / STEPS)
+        state = judged(state, Progress(*left, gpus, np.ones(DRAWN, np.int64)), now + 1.0, tolerance)
+        gpus = np.minimum(state.ceiling, GPUS)
+    best = np.maximum.accumulate(played.value, axis=1)
+    reached = best[jobs, np.clip(np.floor(done + 1e-9).astype(np.int64), 1, STEPS) - 1]
+    lost = (best[:, -1] - reached) / np.maximum(np.abs(best[:, -1]), 1e-12)
+    return GivenBack(np.array(kept), 1 - float(np.mean(kept)), float(lost.mean()))
+
+
+# What is shown of policies that share the same cluster among the same jobs, as plots (``workers.evaluation.report``).
+#
+# Completion times are of all episodes, what happens over time is of the one with the most jobs.
+
+
+MOST_LINES, MOST_NAMED = 6, 5
+"""Policies, and jobs that have a colour of their own; what is more can't be told apart."""
+BINS, DRAWS = 12, 400
+SHARES = np.linspace(0, 1, 51)
+OTHERS, FREE = "other jobs", "free"
+TITLE = "Jobs, one by one"
+TOLD = (
+    "All jobs of {episodes} episodes in which seeds alone differ, under each of these policies; over time, the episode "
+    "with the most jobs, under {compared}."
+)
+
+
+def pictures(
+    layout: Layout, model: ClusterModel, played: Mapping[str, Recorded], compared: Sequence[str], episodes: int
+) -> Json:
+    """All plots.
+
+    Args:
+        layout: of the workload.
+        model: its domain model.
+        played: by policy, in the order in which to show them; all of the same jobs.
+        compared: those that are shown over time.
+        episodes: that were played.
+    """
+    shown = dict(list(played.items())[:MOST_LINES])
+    beside = {name: played[name] for name in compared}
+    plots = [allocation(layout, beside), queue(layout, beside), arrivals(layout, model, next(iter(played.values())))]
+    plots += [completion(shown), *convergence(layout, model)]
+    told = TOLD.format(episodes=episodes, compared=" and ".join(compared))
+    return {"title": TITLE, "told": told, "plots": plots}
+
+
+def allocation(layout: Layout, played: Mapping[str, Recorded]) -> Json:
+    """Who has how many GPUs, stacked; the same jobs have the same colour under each policy."""
+    first = next(iter(played.values()))
+    most = np.argsort(-first.gpus.sum(axis=0), kind="stable")[:MOST_NAMED]
+    chosen = sorted(most[first.gpus.sum(axis=0)[most] > 0].tolist())
+    total = int(layout.capacity.sum())
+    return {
+        "heading": "Allocation",
+        "caption": "GPUs of each job over time; the largest by what they had under the first of them are named",
+        "form": "areas",
+        "x": _hours(layout),
+        "y": {"title": "GPUs", "domain": [0, total]},
+        "neutral": FREE,
+        "panels": [{"name": name, "series": _stacked(one, chosen, total)} for name, one in played.items()],
+    }
+
+
+def _stacked(one: Recorded, chosen: Sequence[int], total: int) -> list[Json]:
+    names = one.names
+    rest = np.delete(one.gpus, chosen, axis=1).sum(axis=1)
+    each = [(names[job], one.gpus[:, job]) for job in chosen]
+    parts = [*each, (OTHERS, rest), (FREE, total - one.gpus.sum(axis=1))]
+    return [_line(one, name, values) for name, values in parts]
+
+
+def queue(layout: Layout, played: Mapping[str, Recorded]) -> Json:
+    """Jobs that wait."""
+    series = [_line(one, name, one.waiting.sum(axis=1)) for name, one in played.items()]
+    return {
+        "heading": "Queue",
+        "caption": "Jobs that are there and have no GPU, over time",
+        "form": "steps",
+        "x": _hours(layout),
+        "y": {"title": "jobs that wait", "zero": True},
+        "panels": [{"name": "", "series": series}],
+    }
+
+
+def arrivals(layout: Layout, model: ClusterModel, one: Recorded) -> Json:
+    """GPUs that are asked for over the episode, and what the domain model expects, with its band."""
+    seconds = layout.spec.interval_seconds * layout.spec.episode_intervals
+    edges = np.linspace(0, seconds, BINS + 1)
+    random, total = np.random.default_rng(0), int(layout.capacity.sum())
+    drawn = [draw(model.arrivals, one.hour, seconds, 1.0, total, random) for _ in range(DRAWS)]
+    every = np.array([_asked(each.time, each.asked, edges) for each in drawn])
+    low, high = np.quantile(every, [0.05, 0.95], axis=0)
+    hours = edges / 3600
+    band = {"low": _values(np.append(low, low[-1])), "high": _values(np.append(high, high[-1]))}
+    expected = every.mean(axis=0)
+    return {
+        "heading": "Arrivals",
+        "caption": "GPUs that jobs ask for when they come, and what the domain model expects; shaded: 90 % of what may "
+        "come",
+        "form": "steps",
+        "x": _hours(layout),
+        "y": {"title": "GPUs asked for", "zero": True},
+        "panels": [
+            {
+                "name": "",
+                "series": [
+                    {**_series("expected", hours, np.append(expected, expected[-1])), **band},
+                    _series("came", hours, _last_twice(_asked(one.time, one.asked, edges))),
+                ],
+            }
+        ],
+    }
+
+
+def _asked(time: Floats, asked: NDArray[np.int64], edges: Floats) -> Floats:
+    return np.asarray(np.histogram(time, edges, weights=asked)[0], np.float64)
+
+
+def completion(played: Mapping[str, Recorded]) -> Json:
+    """Share of the jobs that are finished within that time."""
+    series = []
+    for name, one in played.items():
+        ended = one.completion[~np.isnan(one.completion)]
+        if len(ended):
+            share = SHARES * len(ended) / len(one.completion)
+            series.append(_series(name, np.maximum(np.quantile(ended, SHARES), 1.0) / 3600, share))
+    return {
+        "heading": "Completion times",
+        "caption": "Share of the jobs that are finished within that time; the rest wasn't by the episode's end",
+        "form": "lines",
+        "x": {"title": "hours from submission to end", "log": True},
+        "y": {"title": "share of jobs", "share": True, "domain": [0, 1]},
+        "panels": [{"name": "", "series": series}],
+    }
+
+
+def _hours(layout: Layout) -> Json:
+    return {"title": "hours", "domain": [0, layout.spec.interval_seconds * layout.spec.episode_intervals / 3600]}
+
+
+def _line(one: Recorded, name: str, values: NDArray[Any]) -> Json:
+    """Steps, the last of which goes on to the end."""
+    wide = one.begins[1] - one.begins[0] if len(one.begins) > 1 else 1.0
+    return _series(name, np.append(one.begins, one.begins[-1:] + wide) / 3600, _last_twice(values))
+
+
+def _last_twice(values: NDArray[Any]) -> NDArray[Any]:
+    return np.append(values, values[-1:])
+
+
+def _series(name: str, x: NDArray[Any], y: NDArray[Any]) -> Json:
+    return {"name": name, "x": _values(x), "y": _values(y)}
+
+
+def _values(values: NDArray[Any]) -> list[float]:
+    return [round(float(value), 5) for value in values]
+
+
+# The evaluation's view of a workload of kind ``cluster``: what its policies do to jobs, and what is random.
+
+
+PROBLEM_BINS = 10
+LEFT = ENTRIES.index("left")
+DESCRIPTIONS = {
+    Level.TRAIN: "As L1, under seeds that no test uses.",
+    Level.FIXED: "One episode: the same jobs at the same times for everybody and every time.",
+    Level.SEEDS: "What a seed decides: the hour of the day, which jobs come and how long they last, how far steps are "
+    "slower than is believed.",
+    Level.PARAMETERS: "How many jobs come, and how far steps stray from what is believed, changes too.",
+    Level.COMPOSITION: "Jobs come and last as in a domain model of executions that were held out.",
+    Level.ENVIRONMENT: "More jobs; steps slow down, GPUs are lost, and work is lost on top.",
+}
+
+
+class ClusterProblem(SimulatedProblem):
+    """See ``Problem``."""
+
+    @cached_property
+    def heat_map_axes(self) -> HeatMapAxes:
+        """See ``Problem``: how jobs' weights are changed, by what is left of a job and the GPUs that it has."""
+        spec, gpus = self.layout.spec, int(self.layout.capacity.sum())
+        hours = np.linspace(0.0, spec.episode_intervals * spec.interval_seconds / 3600, PROBLEM_BINS + 1).round(3)
+        held = np.unique(np.append(0.0, np.linspace(1, gpus + 1, PROBLEM_BINS).round()))
+        left = Axis("hours that are left of the job, on an equal share of GPUs", tuple(hours.tolist()))
+        told = "change of the job's weight, in doublings (above 0: GPUs sooner; below: later)"
+        return HeatMapAxes(left, Axis("GPUs that it has", tuple(held.tolist())), told)
+
+    def drawn(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
+        """See ``Problem``; nothing is drawn where no job is asked for."""
+        state, rows = situation.state, np.arange(len(action))
+        asked = state.asked != NOBODY
+        gpus = np.where(asked, state.clusters.gpus[rows, state.asked], 0).astype(np.float64)
+        hours = self._seconds(situation.view.observation[:, LEFT]) / 3600
+        return hours, gpus, np.where(asked, np.log2(FACTORS[action]), np.nan)
+
+    def _seconds(self, entry: NDArray[np.floating]) -> NDArray[np.float64]:
+        """What ``observation.observe`` made an entry of."""
+        return np.asarray(self.layout.spec.interval_seconds * np.expm1(4.0 * (entry.astype(np.float64) + 1.0)))
+
+    def action_name(self, action: int) -> str:
+        """See ``Problem``."""
+        return f"the job's weight × {FACTORS[action]:.3g}"
+
+    def description(self, level: Level) -> str:
+        """See ``Problem``."""
+        return DESCRIPTIONS[level]

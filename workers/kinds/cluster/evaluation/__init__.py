@@ -1,1 +1,0 @@
-"""What evaluations and trainings show of clusters that were played."""

@@ -1,0 +1,189 @@
+"""Windows of time that an agent goes on learning from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.inference.layout import Layout
+from app.kinds.inference.model import ServiceModel
+from app.kinds.inference.sample_content import run_batches
+from workers.estimators.base import TooLittleData
+from workers.inputs import LoggedRun
+from workers.kinds.inference.simulator.arrivals import Recorded
+from workers.learning.execution import base as blob
+
+# What runs have reported in a window of time, as arrays.
+
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class Batches(NamedTuple):
+    """Measured batches, [n] each: positions of server class and variant, requests, seconds."""
+
+    server: Integers
+    variant: Integers
+    batch: Integers
+    seconds: Floats
+
+
+class Stretch(NamedTuple):
+    """What one run met, in seconds since it began.
+
+    Attributes:
+        times: of arrivals, ascending, of each user.
+        since, until: from when to when it is known.
+        batches: that were measured.
+    """
+
+    times: Sequence[Floats]
+    since: float
+    until: float
+    batches: Batches
+
+
+def stretch(layout: Layout, run: LoggedRun) -> Stretch:
+    """What a run met, of what it reported in the window."""
+    arrived = [event for report in run.reports for event in report.get("arrived") or ()]
+    times = [
+        np.sort(np.array([event["at"] for event in arrived if event["user"] == user], np.float64))
+        for user in layout.users
+    ]
+    begin = min([float(run.reports[0]["at"]), *(float(own[0]) for own in times if len(own))])
+    return Stretch(times, begin, float(run.reports[-1]["at"]), _batches(layout, run))
+
+
+def _batches(layout: Layout, run: LoggedRun) -> Batches:
+    columns = run_batches(layout, run.reports)
+    known = [*zip(*(columns[name] for name in Batches._fields), strict=True)]
+    return Batches(
+        np.array([layout.servers.index(row[0]) for row in known], np.int64),
+        np.array([layout.variants.index(row[1]) for row in known], np.int64),
+        np.array([row[2] for row in known], np.int64),
+        np.array([row[3] for row in known], np.float64),
+    )
+
+
+# A window of time rebuilt: the requests that came, and batches as long as they were measured in it.
+#
+# Each run's stretch is cut into episodes to be judged on, and parts to learn from before, between and after them,
+# within which episodes begin anywhere. So nothing that is judged on was learned from, and no judged episodes overlap:
+# each of them is evidence of its own.
+
+
+FEWEST_JUDGED, MOST_JUDGED = 8, 64  # episodes of the longest stretch; of any
+PART = 1.5  # of an episode's length: the shortest part to learn from
+BEGINS = 8  # of episodes in each part
+FEWEST_REQUESTS = 50
+APART = 0.1  # standard deviation of how classes and variants depart from what slows all of them down, of logs
+SLOWED = 1.0  # that of the latter
+
+
+class Window(NamedTuple):
+    """See the module.
+
+    Attributes:
+        learning, judged: the requests, with where episodes begin that are learned from, and judged on.
+        slower: log of what batches took over what the domain model expected, [C, V].
+        episode_seconds: how long episodes are.
+    """
+
+    learning: Recorded
+    judged: Recorded
+    slower: Floats
+    episode_seconds: float
+
+    def followed(self, model: ServiceModel) -> ServiceModel:
+        """A domain model as batches of the window had it."""
+        return replace(model, log_seconds=model.log_seconds + self.slower[None, :, :, None])
+
+    def to_bytes(self) -> bytes:
+        """For the options of simulators."""
+        arrays = {f"times.{user}": own for user, own in enumerate(self.learning.times)}
+        for name, log in (("learning", self.learning), ("judged", self.judged)):
+            arrays |= {f"{name}.begins": np.asarray(log.begins), f"{name}.late": np.asarray(log.late)}
+        values = {"last": self.learning.last, "episode_seconds": self.episode_seconds}
+        return blob.pack({**arrays, "slower": self.slower}, values)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """What ``to_bytes`` wrote; raises CheckpointError."""
+        arrays, values = blob.unpack(data)
+        times = [arrays[f"times.{user}"] for user in range(sum(name.startswith("times.") for name in arrays))]
+        learning, judged = (
+            Recorded(times, 0.0, values["last"], arrays[f"{name}.begins"], arrays[f"{name}.late"])
+            for name in ("learning", "judged")
+        )
+        return cls(learning, judged, arrays["slower"], values["episode_seconds"])
+
+
+def rebuilt(layout: Layout, model: ServiceModel, stretches: Sequence[Stretch]) -> Window:
+    """The window of some runs' stretches.
+
+    Raises:
+        TooLittleData: no stretch is long enough, or too few requests came.
+    """
+    control, longest = layout.spec.control_seconds, max((one.until - one.since for one in stretches), default=0.0)
+    least = control * (1 + _length(FEWEST_JUDGED))
+    came = sum(len(own) for one in stretches for own in one.times)
+    if longest < least or came < FEWEST_REQUESTS:
+        needs = f"{FEWEST_REQUESTS} requests in the window, and a run that reported for {least:g} s of it"
+        raise TooLittleData(needs, f"{came} and {longest:g} s", "/online/window_seconds")
+    episode = min(layout.spec.episode_seconds, (longest - control) / _length(FEWEST_JUDGED))
+    cut = [_cut(one, episode, control) for one in stretches if one.until - one.since >= control + _length(1) * episode]
+    starts = np.cumsum([0.0, *(log.last + 2 * episode for log, _ in cut)])
+    users = range(len(layout.users))
+    times = [np.concatenate([log.times[u] + at for (log, _), at in zip(cut, starts, strict=False)]) for u in users]
+
+    def joined(*, judged: bool) -> Recorded:
+        chosen = [(log.beginning(begins[judged], control), at) for (log, begins), at in zip(cut, starts, strict=False)]
+        begins = np.concatenate([np.asarray(log.begins) + at for log, at in chosen])
+        late = np.concatenate([np.asarray(log.late) for log, _ in chosen])
+        return Recorded(times, 0.0, float(starts[-1]), begins, late)
+
+    batches = Batches(*(np.concatenate(part) for part in zip(*(one.batches for one in stretches), strict=True)))
+    return Window(joined(judged=False), joined(judged=True), slower(layout, model, batches), float(episode))
+
+
+def _length(judged: int) -> float:
+    """Of the shortest stretch that has so many judged episodes, in episodes."""
+    return judged + PART * (judged + 1)
+
+
+def _cut(one: Stretch, episode: float, control: float) -> tuple[Recorded, tuple[Floats, Floats]]:
+    """A stretch as a log from 0 on, and where its episodes begin: those to learn from, those to be judged on."""
+    whole = one.until - one.since
+    log = Recorded([own - one.since for own in one.times], 0.0, whole)
+    fitting = ((whole - control) / episode - PART) / (1 + PART)
+    count = min(int(fitting + 1e-9), MOST_JUDGED)
+    part = (whole - control - count * episode) / (count + 1)
+    begins = control + (part + episode) * np.arange(count + 1)
+    learning = (begins[:, None] + np.linspace(0.0, part - episode, BEGINS)).ravel()
+    return log, (learning.astype(np.float64), (begins[:-1] + part).astype(np.float64))
+
+
+def slower(layout: Layout, model: ServiceModel, batches: Batches) -> Floats:
+    """Log of what batches took over what was expected, by class and variant, [C, V]; 0 where nothing was measured.
+
+    Normal means of two levels: what slows all down, and how each departs from it. Of each, the median of its batches is
+    known, as exactly as its batches scatter by the model.
+    """
+    expected = model.log_seconds.mean(axis=0)  # [C, V, K]
+    excess, count = np.zeros(expected.shape[:2]), np.zeros(expected.shape[:2])
+    for server, variant in np.ndindex(*count.shape):
+        own = (batches.server == server) & (batches.variant == variant)
+        if own.any():
+            usual = np.interp(batches.batch[own], layout.batches, expected[server, variant])
+            excess[server, variant] = np.median(np.log(batches.seconds[own]) - usual)
+            count[server, variant] = own.sum()
+    known = APART**2 + model.spread**2 / np.maximum(count, 1)
+    weight = np.where(count > 0, 1 / known, 0.0)
+    common = (weight * excess).sum() / (weight.sum() + 1 / SLOWED**2)
+    slowed: Floats = common + weight * APART**2 * (excess - common)
+    return slowed

@@ -1,1 +1,0 @@
-"""Windows of time as runs met them: what they reported, rebuilt for simulators."""

@@ -1,0 +1,146 @@
+"""Trainings of kind `iterative`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from time import perf_counter
+from typing import Any
+
+from app.kinds.contract.policy import Policy
+from app.kinds.iterative.heuristics import HEURISTICS
+from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.model import ModelTable
+from app.kinds.iterative.policies.artifact import check, load, save
+from app.kinds.iterative.spec import Spec
+from workers.inputs import Samples
+from workers.kinds.iterative.evaluation.judge import CrossFit, Evaluator, TooFewHalves, alone, calibrated, judge
+from workers.kinds.iterative.evaluation.optimum import Grid, NoOptimum, Optimum, plan
+from workers.kinds.iterative.simulator import TRAINING, described
+from workers.learning.simulator import SimulatorSpec
+from workers.learning.training.competition import Competition
+from workers.learning.training.driver import Training
+from workers.learning.training.problem import Planned
+from workers.learning.training.request import Request
+
+# What learners of an ``iterative`` workload learn in, and who tells how good they are. See ``TrainingProblem``.
+
+
+VALIDATION_EPISODES = 2_048
+TRAINING_MEMBERS = 4  # of the belief, but in the verdict: a step in the simulator costs as much as it has members
+LARGEST_ERROR = 0.01  # of the return, for an exact optimum to count as such
+TABLE_ENTRIES = ("allocation.", "left.", "effect.", "progress")
+LARGEST_TABLE = 6  # entries
+UNSEEN = "under models that have not seen what it is judged on"
+
+
+class IterativeTraining:
+    """See ``TrainingProblem``.
+
+    Args:
+        spec: the workload's.
+        table: its domain model.
+        seed: of the training; validation, hysteresis and verdict are settled on episodes of their own.
+        samples: what the model was fitted to: a promotion is also judged on its halves, see ``cross_fit``.
+    """
+
+    continuing = False
+    cloning_entropy: float | None = None
+
+    def __init__(self, spec: Spec, table: ModelTable, seed: int, samples: Samples = ()) -> None:
+        self.spec, self.table, self.seed, self.layout, self.samples = spec, table, seed, Layout(spec), samples
+        self.length = self.layout.iterations
+        found = [i for i, name in enumerate(self.layout.observation_names) if name.startswith(TABLE_ENTRIES)]
+        self.tabular = tuple(found[:LARGEST_TABLE])
+        self.fewer = table.thinned(TRAINING_MEMBERS)
+        self.evaluator = Evaluator(spec, self.fewer, seed + 1, VALIDATION_EPISODES)
+
+    def simulator(self, batch: int, seed: int) -> SimulatorSpec:
+        """See ``TrainingProblem``."""
+        return described(self.spec, self.fewer, batch, seed, TRAINING, expected=True)
+
+    def experts(self) -> Mapping[str, Policy]:
+        """See ``TrainingProblem``."""
+        return HEURISTICS
+
+    def plan(self) -> Planned:
+        """See ``TrainingProblem``: the exact optimum, or the best plan on a coarser grid."""
+        try:
+            found = plan(self.layout, self.table)
+        except NoOptimum as error:
+            return Planned(why_not=str(error))
+        artifact = self.save(found.policy)
+        fine = found.error <= LARGEST_ERROR * abs(found.expected)
+        details = {"expected": found.expected, "error": found.error, "grid": list(found.grid)}
+        return Planned(artifact, self.score(artifact), found.exact and fine, details=details)
+
+    def save(self, policy: Any) -> bytes:
+        """See ``TrainingProblem``."""
+        return save(policy, self.layout)
+
+    def load(self, artifact: bytes) -> Any:
+        """See ``TrainingProblem``."""
+        made = load(artifact)
+        check(made, self.layout)
+        return made.policy
+
+    def score(self, artifact: bytes) -> float:
+        """See ``TrainingProblem``."""
+        return float(self.evaluator.score_artifact(load(artifact)).returns.mean())
+
+    def calibrate(self, artifact: bytes) -> bytes:
+        """See ``TrainingProblem``: with the largest hysteresis that costs nothing."""
+        return calibrated(self.spec, self.fewer, artifact, seed=self.seed + 2)
+
+    def alone(self, artifact: bytes, planned: Planned) -> dict[str, Any]:
+        """See ``TrainingProblem``."""
+        return alone(self.spec, self.table, artifact, seed=self.seed + 3, optimum=self._optimum(planned))
+
+    def judge(self, artifact: bytes, planned: Planned, champion: bytes | None, margin: float) -> dict[str, Any]:
+        """See ``TrainingProblem``."""
+        verdict = judge(
+            self.spec,
+            self.table,
+            artifact,
+            seed=self.seed + 3,
+            champion=champion,
+            optimum=self._optimum(planned),
+            margin=margin,
+        )
+        if isinstance(self._cross_fit, str):
+            return verdict | {"cross_fitted": {"reason": self._cross_fit}}
+        crossed = self._cross_fit.judged(artifact, champion, margin)
+        if verdict["promoted"] and not crossed["promoted"]:
+            verdict |= {"promoted": False, "reason": f"{UNSEEN}: {crossed['reason']}"}
+        return verdict | {"cross_fitted": crossed}
+
+    @cached_property
+    def _cross_fit(self) -> CrossFit | str:
+        """Or why there is none."""
+        try:
+            return CrossFit(self.spec, self.samples, self.seed + 4, self.table.rule)
+        except TooFewHalves as error:
+            return str(error)
+
+    def _optimum(self, planned: Planned) -> Optimum | None:
+        if not planned.artifact:
+            return None
+        details = planned.details
+        return Optimum(load(planned.artifact).policy, details["expected"], details["error"], Grid(*details["grid"]))
+
+
+# The training of an agent for an ``iterative`` workload in this process.
+
+
+def training(
+    spec: Spec,
+    table: ModelTable,
+    request: Request,
+    checkpoint: bytes | None = None,
+    *,
+    champion: bytes | None = None,
+    clock: Callable[[], float] = perf_counter,
+) -> Training:
+    """A training in simulators of the domain model; see ``Competition``."""
+    problem = IterativeTraining(spec, table, request.seed)
+    return Training(Competition(problem, request, champion, clock), checkpoint)

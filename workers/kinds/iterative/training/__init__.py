@@ -1,1 +1,0 @@
-"""Trainings of agents of kind `iterative`."""

@@ -1,0 +1,288 @@
+"""Components of policy gradients: advantages, categorical policies, losses."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+from gymnasium import spaces
+
+from workers.learning.backends.base import Array
+from workers.learning.components.base import Arrays, Component, SpaceError
+from workers.learning.components.value import FORBIDDEN
+from workers.learning.spaces import Space, Spaces, reals
+
+# How much better an action was than expected, and what the state was worth: estimates over trajectories.
+#
+# An example is a trajectory of T steps: rewards, ends and values are vectors [T], and `last` is the value of the state
+# after the last step. Nothing is bootstrapped across an end, so finite horizons are exact. Ends are 1, other steps 0,
+# or 1 less the discount of steps that are not equally long (semi-Markov: Bradtke and Duff, 1994).
+
+
+class Estimator(Component):
+    """Estimates of the family: trajectories in, advantages [T] and value targets [T] out."""
+
+    takes: ClassVar[tuple[str, ...]] = ("reward", "done", "value", "last")
+
+    def __init__(self, gamma: float) -> None:
+        self.gamma = gamma
+
+    def gives(self, inputs: Spaces) -> Spaces:
+        """Two vectors as long as the trajectory."""
+        steps = self.vector(inputs, "reward")
+        for port in self.takes:
+            if port == "last":
+                self.scalar(inputs, port)
+            elif self.vector(inputs, port) != steps:
+                raise SpaceError(self.name, port, inputs[port], f"a vector of {steps} steps")
+        return {"advantage": reals(steps), "target": reals(steps)}
+
+    def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
+        """What follows each step, discounted and cut at ends, is handed to `estimate`."""
+        value, last = inputs["value"], inputs["last"][:, None]
+        alive = self.gamma * (1.0 - xp.astype(inputs["done"], value.dtype))
+        following = xp.concat([value[:, 1:], last], axis=1)
+        advantage, target = self.estimate(xp, inputs, alive, inputs["reward"] + alive * following)
+        return {"advantage": advantage, "target": target}
+
+    @abstractmethod
+    def estimate(self, xp: Any, inputs: Arrays, alive: Array, backed: Array) -> tuple[Array, Array]:
+        """Return advantages and targets [B, T].
+
+        `alive` is γ, 0 at ends; `backed` is reward + alive · V of the next state.
+        """
+
+
+class GAE(Estimator):
+    """Generalised advantage estimation: A_t = Σ_l (γλ)^l·δ_{t+l} (Schulman et al., 2016, eq. 16).
+
+    The target of the value is A_t + V_t, the λ-return. For data of the policy that learns.
+    """
+
+    def __init__(self, gamma: float, trace: float) -> None:
+        super().__init__(gamma)
+        self.trace = trace
+
+    def estimate(self, xp: Any, inputs: Arrays, alive: Array, backed: Array) -> tuple[Array, Array]:
+        """From the back: A_t = δ_t + γλ·A_{t+1}."""
+        advantage = discounted(xp, backed - inputs["value"], self.trace * alive)
+        return advantage, advantage + inputs["value"]
+
+
+class VTrace(Estimator):
+    """V-trace, for data of other policies than the one that learns (Espeholt et al., 2018, eq. 1 and section 4.2).
+
+    v_t = V_t + δ_t + γ·c_t·(v_{t+1} − V_{t+1}) with δ_t = ρ_t·(r_t + γ·V_{t+1} − V_t), where ρ_t and c_t are
+    π(a_t)/μ(a_t) cut at `rho` and at `cut`, c_t also times `trace`. The advantage is ρ_t·(r_t + γ·v_{t+1} − V_t).
+    On policy, with `trace` 1, v_t is the n-step return. `log_prob` is log π(a_t), `behaviour` is log μ(a_t).
+    """
+
+    takes: ClassVar[tuple[str, ...]] = (*Estimator.takes, "log_prob", "behaviour")
+
+    def __init__(self, gamma: float, trace: float = 1.0, rho: float = 1.0, cut: float = 1.0) -> None:
+        super().__init__(gamma)
+        self.trace, self.rho, self.cut = trace, rho, cut
+
+    def estimate(self, xp: Any, inputs: Arrays, alive: Array, backed: Array) -> tuple[Array, Array]:
+        """From the back."""
+        value, ratio = inputs["value"], xp.exp(inputs["log_prob"] - inputs["behaviour"])
+        rho, cut = xp.clip(ratio, 0.0, self.rho), self.trace * xp.clip(ratio, 0.0, self.cut)
+        above = discounted(xp, rho * (backed - value), alive * cut)
+        later = xp.concat([above[:, 1:], xp.zeros_like(above[:, :1])], axis=1)
+        return rho * (backed + alive * later - value), value + above
+
+
+def discounted(xp: Any, terms: Array, factor: Array) -> Array:
+    """x_t = terms_t + factor_t·x_{t+1}, from the back; all [B, T]."""
+    steps = terms.shape[1]
+    total = terms[:, steps - 1]
+    found = [total]
+    for step in range(steps - 2, -1, -1):
+        total = terms[:, step] + factor[:, step] * total
+        found.append(total)
+    return xp.stack(found[::-1], axis=1)
+
+
+class Normalise(Component):
+    """Numbers less their mean over the batch, over their standard deviation."""
+
+    takes: ClassVar = ("advantage",)
+
+    def gives(self, inputs: Spaces) -> Spaces:
+        """As it came."""
+        self.scalar(inputs, "advantage")
+        return {"advantage": inputs["advantage"]}
+
+    def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
+        """Centre and scale; a batch of equal numbers becomes zeros."""
+        centred = inputs["advantage"] - xp.mean(inputs["advantage"])
+        return {"advantage": centred / (xp.sqrt(xp.mean(centred * centred)) + 1e-8)}
+
+
+# Policies as distributions over legal actions: drawing from logits, and what was drawn in logarithms.
+#
+# An illegal action has probability 0 (its logarithm is `FORBIDDEN`), and no gradient.
+
+
+def log_softmax(xp: Any, logits: Array, mask: Array) -> Array:
+    """Logarithms of the probabilities of the actions, [B, N]; `FORBIDDEN` or less where the mask forbids."""
+    legal = xp.where(mask, logits, xp.full_like(logits, FORBIDDEN))
+    above = legal - xp.max(legal, axis=1, keepdims=True)
+    return above - xp.log(xp.sum(xp.exp(above), axis=1, keepdims=True))
+
+
+def taken(xp: Any, values: Array, action: Array) -> Array:
+    """The entries [B] of `values` [B, N] at the actions [B]."""
+    return xp.take_along_axis(values, xp.reshape(action, (-1, 1)), axis=1)[:, 0]
+
+
+class Draw(Component):
+    """logits, mask, uniform noise [actions] → an action, and the logarithm of the probability it was drawn with.
+
+    By the Gumbel trick: the best of logit + Gumbel noise (Gumbel, 1954).
+    """
+
+    takes: ClassVar = ("logits", "mask", "noise")
+
+    def __init__(self, action_space: Space) -> None:
+        self.action_space = action_space
+
+    def gives(self, inputs: Spaces) -> Spaces:
+        """An action, and one number."""
+        actions = self.vector(inputs, "logits")
+        for port in ("mask", "noise"):
+            if self.vector(inputs, port) != actions:
+                raise SpaceError(self.name, port, inputs[port], f"one entry per logit of {inputs['logits']}")
+        return {"action": self.action_space, "log_prob": reals()}
+
+    def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
+        """Draw, and look up."""
+        found = log_softmax(xp, inputs["logits"], inputs["mask"])
+        gumbel = -xp.log(-xp.log(xp.clip(inputs["noise"], 1e-7, 1.0 - 1e-6)))
+        action = xp.argmax(found + gumbel, axis=1)
+        return {"action": action, "log_prob": taken(xp, found, action)}
+
+
+class LogProbability(Component):
+    """logits, mask, action → log π(action), and the policy's entropy in nats."""
+
+    takes: ClassVar = ("logits", "mask", "action")
+
+    def gives(self, inputs: Spaces) -> Spaces:
+        """Two numbers."""
+        actions = self.vector(inputs, "logits")
+        if self.vector(inputs, "mask") != actions:
+            raise SpaceError(self.name, "mask", inputs["mask"], f"one bit per logit of {inputs['logits']}")
+        space = inputs["action"]
+        if not isinstance(space, spaces.Discrete) or space.n != actions:
+            raise SpaceError(self.name, "action", space, f"Discrete({actions})")
+        return {"log_prob": reals(), "entropy": reals()}
+
+    def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
+        """−Σ π·log π over the legal actions."""
+        found = log_softmax(xp, inputs["logits"], inputs["mask"])
+        bounded = xp.where(inputs["mask"], found, xp.zeros_like(found))
+        entropy = -xp.sum(xp.exp(found) * bounded, axis=1)
+        return {"log_prob": taken(xp, found, inputs["action"]), "entropy": entropy}
+
+
+# The losses of actor-critic learners, one number per example.
+
+
+class Surrogate(Component):
+    """log π(action), that of the behaviour, and the advantage → loss; how far the policy moved, and whether it was cut.
+
+    This one is the policy gradient (Williams, 1992; Mnih et al., 2016): −log π · advantage. The divergence is the
+    low-variance estimate of KL(behaviour ‖ π): (ratio − 1) − log ratio.
+    """
+
+    takes: ClassVar = ("log_prob", "behaviour", "advantage")
+
+    def gives(self, inputs: Spaces) -> Spaces:
+        """Three numbers."""
+        for port in self.takes:
+            self.scalar(inputs, port)
+        return {"loss": reals(), "divergence": reals(), "cut": reals()}
+
+    def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
+        """No cut."""
+        moved = inputs["log_prob"] - inputs["behaviour"]
+        loss = -inputs["log_prob"] * inputs["advantage"]
+        return {"loss": loss, "divergence": xp.exp(moved) - 1.0 - moved, "cut": xp.zeros_like(loss)}
+
+
+class ClippedSurrogate(Surrogate):
+    """−min(ratio · A, clip(ratio, 1 − ε, 1 + ε) · A) with ratio = π/μ (Schulman et al., 2017, eq. 7)."""
+
+    def __init__(self, clip: float) -> None:
+        self.clip = clip
+
+    def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
+        """The pessimistic one of both."""
+        moved, advantage = inputs["log_prob"] - inputs["behaviour"], inputs["advantage"]
+        ratio = xp.exp(moved)
+        free, bounded = ratio * advantage, xp.clip(ratio, 1.0 - self.clip, 1.0 + self.clip) * advantage
+        cut = xp.astype(bounded < free, free.dtype)
+        return {"loss": -xp.where(bounded < free, bounded, free), "divergence": ratio - 1.0 - moved, "cut": cut}
+
+
+class NegativeLogLikelihood(Component):
+    """−log π(action): the loss of who should do the same (behaviour cloning)."""
+
+    takes: ClassVar = ("log_prob",)
+
+    def gives(self, inputs: Spaces) -> Spaces:
+        """One number."""
+        self.scalar(inputs, "log_prob")
+        return {"loss": reals()}
+
+    def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
+        """Negate."""
+        return {"loss": -inputs["log_prob"]}
+
+
+class ValueLoss(Component):
+    """Half the squared error of the value.
+
+    With a `clip`, the larger of that and the one of a value that may move from the `old` one by at most `clip`.
+    """
+
+    takes: ClassVar = ("value", "target", "old")
+
+    def __init__(self, clip: float | None = None) -> None:
+        self.clip = clip
+
+    def gives(self, inputs: Spaces) -> Spaces:
+        """One number."""
+        for port in self.takes:
+            self.scalar(inputs, port)
+        return {"loss": reals()}
+
+    def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
+        """½·error²."""
+        value, target, old = inputs["value"], inputs["target"], inputs["old"]
+        error = (value - target) ** 2
+        if self.clip is not None:
+            near = (old + xp.clip(value - old, -self.clip, self.clip) - target) ** 2
+            error = xp.where(near > error, near, error)
+        return {"loss": 0.5 * error}
+
+
+class ActorCriticLoss(Component):
+    """policy loss + weight · value loss − entropy weight · entropy."""
+
+    takes: ClassVar = ("policy", "value", "entropy", "entropy_weight")
+
+    def __init__(self, value_weight: float) -> None:
+        self.value_weight = value_weight
+
+    def gives(self, inputs: Spaces) -> Spaces:
+        """One number."""
+        for port in self.takes:
+            self.scalar(inputs, port)
+        return {"loss": reals()}
+
+    def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
+        """Sum."""
+        spread = inputs["entropy_weight"] * inputs["entropy"]
+        return {"loss": inputs["policy"] + self.value_weight * inputs["value"] - spread}

@@ -1,1 +1,0 @@
-"""The stages of a build: compose, complete, bind. Import them from `workers.learning.build`."""
