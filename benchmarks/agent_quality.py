@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from app.kinds.iterative.heuristics import HEURISTICS
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.policies.artifact import load
+from app.kinds.iterative.policies import load
 from benchmarks.problems import EXACT, WITHOUT_TABLE, Problem, alone, problem
 from workers.evaluation.statistics import mean_interval
 from workers.kinds.iterative.evaluation.judge import Evaluator

@@ -30,9 +30,9 @@ import numpy as np
 from app.database.engine import Database
 from app.database.tables import Agent, Champion, DomainModel, Workload
 from app.kinds.contract.engine import DEFAULT_ROLE
+from app.kinds.iterative import policies
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
-from app.kinds.iterative.policies import artifact
 from app.kinds.iterative.spec import Spec
 from app.policies.network import NetworkPolicy
 from benchmarks import load
@@ -123,7 +123,7 @@ def publish(database_url: str, name: str) -> None:
     with database.session() as session:
         workload = session.query(Workload).filter_by(name=name).one()
         layout = Layout(Spec.model_validate(workload.spec))
-        table, policy = ernest_table(layout).to_bytes(), artifact.save(network(layout), layout)
+        table, policy = ernest_table(layout).to_bytes(), policies.save(network(layout), layout)
         session.add(DomainModel(workload_id=workload.id, version=1, spec_version=1, report={}, table=table))
         session.add(
             Agent(

@@ -53,7 +53,7 @@ from app.policies.base import Published
 from benchmarks.cluster_goodput import GOAL, WORKLOADS, interval
 from benchmarks.cluster_learned import trained
 from workers.evaluation.statistics import mean_interval
-from workers.kinds.cluster.estimation.fit import Experience
+from workers.kinds.cluster.fit import Experience
 from workers.kinds.cluster.simulator.adaptive import AdaptiveSimulator
 from workers.kinds.cluster.simulator.kernels import play
 from workers.kinds.cluster.simulator.measured import Application, read_applications

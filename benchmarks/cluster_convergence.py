@@ -38,7 +38,7 @@ from app.kinds.cluster.lengths import AGES, POINTS, Ahead, LearningCurves, Seen,
 from app.kinds.cluster.lookahead import Progress, Tolerance, judged, none
 from benchmarks.problems import data
 from workers.evaluation.statistics import mean_interval
-from workers.kinds.cluster.estimation.fit import Curve, classes, fit_class
+from workers.kinds.cluster.fit import Curve, classes, fit_class
 
 Row = dict[str, Any]
 SETS = ("deep_resnets_cifar10", "metaqnn_svhn")

@@ -30,16 +30,7 @@ from benchmarks.problems import data
 from workers.estimators.base import NORMAL_90, distinct
 from workers.estimators.registry import FAMILIES
 from workers.evaluation.statistics import mean_interval
-from workers.kinds.cluster.estimation.throughput import (
-    INPUTS,
-    Measured,
-    Shared,
-    fit_pairs,
-    fit_steps,
-    foretold,
-    likeliest,
-    within,
-)
+from workers.kinds.cluster.estimation import INPUTS, Measured, Shared, fit_pairs, fit_steps, foretold, likeliest, within
 
 Row = dict[str, Any]
 PARTS = ("throughput", "curves", "interference")

@@ -22,8 +22,8 @@ from app.kinds.cluster.jobs import Floats
 from app.kinds.cluster.strategies import soonest
 from benchmarks.cluster_goodput import WORKLOADS
 from workers.evaluation.statistics import mean_interval
-from workers.kinds.cluster.estimation.fit import Experience
-from workers.kinds.cluster.estimation.throughput import Shared, fit_pairs
+from workers.kinds.cluster.estimation import Shared, fit_pairs
+from workers.kinds.cluster.fit import Experience
 from workers.kinds.cluster.simulator.adaptive import AdaptiveSimulator
 from workers.kinds.cluster.simulator.measured import read_applications
 from workers.kinds.cluster.simulator.simulator import draw, read_log

@@ -41,7 +41,7 @@ from workers.evaluation.statistics import Level, mean_interval
 from workers.evaluation.wrappers import Conditions as Met
 from workers.evaluation.wrappers import World, neutral
 from workers.inputs import Conditions
-from workers.kinds.inference.adaptation.trainer import adaptive_policies
+from workers.kinds.inference.adaptation import adaptive_policies
 from workers.kinds.inference.simulator.arrivals import Recorded
 from workers.kinds.inference.simulator.world import OUTCOMES, InferenceWorld
 

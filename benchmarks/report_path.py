@@ -26,9 +26,9 @@ from app.cli.server.serve import configuration
 from app.database.base import utc_now
 from app.database.engine import Database
 from app.kinds.contract.engine import Pending, Snapshot
+from app.kinds.iterative import policies
 from app.kinds.iterative.kind import KIND
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.policies import artifact
 from app.kinds.iterative.spec import Spec
 from app.settings import Settings
 from benchmarks.api_speed import SPEC, Row, ernest_table, network, publish
@@ -103,7 +103,7 @@ def _ask(connection: HTTPConnection, method: str, path: str, body: object) -> An
 def seconds_to_answer(batch: int) -> float:
     """Processor seconds of one call of ``answer`` for ``batch`` runs."""
     layout = Layout(Spec.model_validate(SPEC))
-    champion = artifact.load(artifact.save(network(layout), layout))
+    champion = policies.load(policies.save(network(layout), layout))
     snapshot = Snapshot("w", SPEC["name"], 1, layout.spec, layout, ernest_table(layout), 1, 1, champion, 1)
     engine, now = KIND.engine, utc_now()
     compiled, start = engine.compile(snapshot), KIND.start(workload=SPEC["name"])

@@ -22,7 +22,7 @@ import numpy as np
 from scipy import stats
 
 from app.kinds.workflow.formats.wfformat import read_wfformat
-from app.kinds.workflow.queue.state import Nodes, nodes_of
+from app.kinds.workflow.queue import Nodes, nodes_of
 from app.kinds.workflow.scheduling.placement import Floats
 from app.kinds.workflow.scheduling.planning import Problem, length, problem_of, rules
 from app.kinds.workflow.spec import NodeType

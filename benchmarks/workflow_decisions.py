@@ -35,8 +35,8 @@ from app.kinds.contract.engine import Pending, Snapshot
 from app.kinds.contract.kind import RunStart
 from app.kinds.registry import layout_of, read_spec
 from app.kinds.workflow.decide import Compiled
-from app.kinds.workflow.decisions.engine import WorkflowEngine
-from app.kinds.workflow.queue.state import WAITING, State
+from app.kinds.workflow.engine import WorkflowEngine
+from app.kinds.workflow.queue import WAITING, State
 from app.kinds.workflow.scheduling.decide import decide
 from app.kinds.workflow.scheduling.situation import QueueSituation
 from app.main import tune_garbage_collection

@@ -18,8 +18,8 @@ import numpy as np
 
 from app.kinds.contract.engine import Pending, Snapshot
 from app.kinds.contract.kind import RunStart
-from app.kinds.workflow.decisions.engine import WorkflowEngine
-from app.kinds.workflow.queue.state import Layout
+from app.kinds.workflow.engine import WorkflowEngine
+from app.kinds.workflow.queue import Layout
 from app.kinds.workflow.spec import Spec
 from app.kinds.workflow.trace import Trace
 from benchmarks.workflow_dags import SPEEDS, instances, nodes, over

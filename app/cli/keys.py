@@ -140,7 +140,7 @@ def show(
 
     Exit status: 0 done, 2 database unavailable, 5 not found.
     """
-    from app.cli.remote.nouns.perform import tree
+    from app.cli.remote.perform import tree
     from app.keys import service
 
     with _database(data) as database:

@@ -31,7 +31,7 @@ def create(
     url: Url = SERVICE,
 ) -> None:
     """Queue a job and print it: steward job create fit resnet18."""
-    from app.cli.remote.nouns.perform import perform
+    from app.cli.remote.perform import perform
 
     given = () if "{workload}" in JOBS[what] else ("workload",)
     action = Action("create", JOBS[what], "", given=given, fields=True, result="")

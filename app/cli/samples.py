@@ -43,7 +43,7 @@ def upload(
     Exit status: 0 done, 1 refused, 2 usage error, 3 service unreachable, 5 not found, 6 not authorized,
     130 interrupted.
     """
-    from app.cli.remote.nouns.perform import upload as run
+    from app.cli.remote.perform import upload as run
 
     query = {"execution": execution} if execution is not None else {}
     run(url, workload, files, format_, query | ({"skip_bad": "true"} if skip_bad else {}), as_json=as_json)
@@ -63,6 +63,6 @@ def export(
     Exit status: 0 done, 1 refused, 2 usage error, 3 service unreachable, 5 not found, 6 not authorized,
     130 interrupted.
     """
-    from app.cli.remote.nouns.perform import export as run
+    from app.cli.remote.perform import export as run
 
     run(url, workload, out, format_, execution)

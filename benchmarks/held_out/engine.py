@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from app.kinds.contract.engine import Answered, Pending, Snapshot
-from app.kinds.iterative.decisions.engine import IterativeEngine, Read
+from app.kinds.iterative.engine import IterativeEngine, Read
 from app.kinds.iterative.kind import KIND
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.report import IterationRunStart

@@ -9,8 +9,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from app.database.backups import postgresql, sqlite
-from app.database.backups.sqlite import BackupError
+from app.database import backup_postgresql, backup_sqlite
+from app.database.backup_sqlite import BackupError
 from app.database.engine import normalised_url
 from app.kinds.contract.inputs import IncompatibleModel
 from app.kinds.registry import KINDS, load_artifact
@@ -55,7 +55,7 @@ def every(service: Service, folder: Path) -> Iterator[Format]:
     """All of them, on a service where one workload of each kind is registered."""
     for known in KINDS.values():
         service.call("POST", "/workloads", json.dumps(known.example.spec).encode(), JSON)
-    yield Format("SQLite backup", [_backup(folder)], _restored(folder, sqlite.check))
+    yield Format("SQLite backup", [_backup(folder)], _restored(folder, backup_sqlite.check))
     for kind in KINDS:
         example = KINDS[kind].example
         for media in example.samples:
@@ -134,15 +134,15 @@ def _read(read: Callable[[bytes], Any], refusal: type[Exception]) -> Callable[[b
 
 def _backup(folder: Path) -> bytes:
     file = folder / "seed.backup"
-    sqlite.backup(folder / "steward.db", file, force=True)
+    backup_sqlite.backup(folder / "steward.db", file, force=True)
     return file.read_bytes()
 
 
 def dumped(url: str, folder: Path) -> Format:
     """Dumps of a PostgreSQL database that holds Steward's tables."""
     file = folder / "seed.dump"
-    postgresql.backup(normalised_url(url), file, force=True)
-    return Format("PostgreSQL backup", [file.read_bytes()], _restored(folder, postgresql.check))
+    backup_postgresql.backup(normalised_url(url), file, force=True)
+    return Format("PostgreSQL backup", [file.read_bytes()], _restored(folder, backup_postgresql.check))
 
 
 def _restored(folder: Path, check: Callable[[Path], object]) -> Callable[[bytes], tuple[str, str]]:

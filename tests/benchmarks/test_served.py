@@ -21,9 +21,9 @@ from app.domain_models import service as domain_models
 from app.kinds.inference.heuristics import BASELINES
 from app.kinds.inference.layout import WAIT
 from app.kinds.iterative.layout import Layout
-from app.kinds.workflow.decisions.engine import WorkflowEngine
-from app.kinds.workflow.queue.state import Layout as LayoutOfNodes
-from app.kinds.workflow.queue.state import pool
+from app.kinds.workflow.engine import WorkflowEngine
+from app.kinds.workflow.queue import Layout as LayoutOfNodes
+from app.kinds.workflow.queue import pool
 from app.kinds.workflow.spec import Limits
 from app.kinds.workflow.trace import Trace
 from app.main import create_app

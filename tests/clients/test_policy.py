@@ -20,7 +20,7 @@ from app.kinds.inference.engine import InferenceStart
 from app.kinds.inference.example import SPEC
 from app.kinds.inference.kind import KIND
 from app.kinds.inference.layout import Layout
-from app.kinds.inference.queue.state import RunState
+from app.kinds.inference.queue import RunState
 from app.kinds.inference.spec import InferenceSpec
 from app.policies.artifact import save
 from app.policies.network import NetworkPolicy

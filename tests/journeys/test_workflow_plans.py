@@ -11,7 +11,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from app.kinds.workflow.formats.wfformat import read_wfformat
-from app.kinds.workflow.queue.state import Layout
+from app.kinds.workflow.queue import Layout
 from app.kinds.workflow.spec import Spec
 from app.kinds.workflow.trace import Trace
 from tests.app.kinds.workflow.played import Cluster, Decide, Loss, Played, Report, play

@@ -3,9 +3,9 @@
 ESTIMATORS = ("tests/workers/estimators/test_pieces.py", "tests/workers/estimators/test_selection.py")
 EVALUATION = "tests/workers/kinds/iterative/evaluation"
 TARGETS: dict[str, tuple[str, ...]] = {
-    "app.kinds.iterative.policies.artifact": ("tests/app/kinds/iterative/policies",),
+    "app.kinds.iterative.policies": ("tests/app/kinds/iterative/policies",),
     "app.kinds.iterative.observation": ("tests/app/kinds/iterative/test_reward.py",),
-    "app.kinds.workflow.queue.advance": ("tests/app/kinds/workflow/queue",),
+    "app.kinds.workflow.advance": ("tests/app/kinds/workflow/queue",),
     "app.runs.reporter": ("tests/app/runs",),
     "app.runs.deciding": ("tests/app/runs",),
     "app.http.idempotency": ("tests/app/http/idempotency",),

@@ -103,7 +103,7 @@ def group(noun: Noun, cls: Any = None) -> typer.Typer:
 
 def _command(noun: Noun, action: Action) -> Callable[..., None]:
     def run(**said: Any) -> None:
-        from app.cli.remote.nouns.perform import perform
+        from app.cli.remote.perform import perform
 
         perform(action, said)
 

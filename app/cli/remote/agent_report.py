@@ -9,7 +9,7 @@ from rich.text import Text
 
 from app.cli.failures import RefusedError, UnreachableError, exit_status
 from app.cli.options import DONE, REFUSED
-from app.cli.remote.nouns.request import meant
+from app.cli.remote.request import meant
 from app.cli.remote.service import Service
 from app.cli.remote.train import drawn, show
 

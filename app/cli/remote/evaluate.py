@@ -15,8 +15,8 @@ from app.charts.text import moment
 from app.cli.failures import exit_status
 from app.cli.options import DONE, INTERRUPTED, LEVELS, UNMET
 from app.cli.remote import train as bar
-from app.cli.remote.nouns.request import meant
 from app.cli.remote.outcomes import by_level
+from app.cli.remote.request import meant
 from app.cli.remote.service import Json, RefusedError, Service, UnreachableError
 
 CELL, SHORTEST = len("-0.1234 ✓"), 12

@@ -15,7 +15,7 @@ from app.cli.child import draw_forecast
 from app.cli.failures import RefusedError, UnreachableError, exit_status
 from app.cli.nouns.contract import NEWEST
 from app.cli.options import DONE, REFUSED
-from app.cli.remote.nouns.request import meant
+from app.cli.remote.request import meant
 from app.cli.remote.service import Json, Service
 
 

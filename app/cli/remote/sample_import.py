@@ -18,7 +18,7 @@ from app.charts.text import number
 from app.cli.failures import exit_status
 from app.cli.options import DONE, INTERRUPTED, REFUSED
 from app.cli.remote import train as bar
-from app.cli.remote.nouns.perform import GZIP_MAGIC, PIECE
+from app.cli.remote.perform import GZIP_MAGIC, PIECE
 from app.cli.remote.service import NOT_FOUND, RefusedError, Service, UnreachableError
 from app.kinds.contract.inputs import FieldIssue, InvalidInput, Refused, Sample, plain
 from app.kinds.contract.kind import Kind

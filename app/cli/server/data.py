@@ -26,10 +26,10 @@ from rich.console import Console
 from app import startup
 from app.audit.service import AuditRead
 from app.cli.nouns.contract import Column
-from app.cli.remote.nouns.perform import table
+from app.cli.remote.perform import table
 from app.cli.remote.train import progress
-from app.database.backups import postgresql, sqlite
-from app.database.backups.sqlite import BackupError, Contents, partial
+from app.database import backup_postgresql, backup_sqlite
+from app.database.backup_sqlite import BackupError, Contents, partial
 from app.database.engine import Database, normalised_url
 from app.processes import child_command
 from app.retention.service import plan
@@ -208,9 +208,9 @@ def backup(data: Path | None, file: Path, *, force: bool, as_json: bool) -> None
         embedded = url.get_backend_name() == "sqlite"
         with growing("backup", [partial(file)], Path(url.database or "").stat().st_size if embedded else None):
             if embedded:
-                found = sqlite.backup(Path(url.database or ""), file, force=force)
+                found = backup_sqlite.backup(Path(url.database or ""), file, force=force)
             else:
-                found = postgresql.backup(url, file, force=force)
+                found = backup_postgresql.backup(url, file, force=force)
     except BackupError as error:
         raise StartupError(f"no backup was made: {error}") from error
     size = file.stat().st_size
@@ -253,21 +253,21 @@ def _restore(settings: Settings, file: Path, force: bool) -> None:
     if embedded is not _is_of_sqlite(file):
         ours, its = ("SQLite", "PostgreSQL") if embedded else ("PostgreSQL", "SQLite")
         raise BackupError(f"{file} is a backup of {its}, and STEWARD_DATABASE_URL names {ours}")
-    _check_revision(file, sqlite.check(file) if embedded else postgresql.check(file))
-    filled = sqlite.is_filled(Path(url.database or "")) if embedded else postgresql.is_filled(url)
+    _check_revision(file, backup_sqlite.check(file) if embedded else backup_postgresql.check(file))
+    filled = backup_sqlite.is_filled(Path(url.database or "")) if embedded else backup_postgresql.is_filled(url)
     if filled and not force:
         raise BackupError("the database is not empty; name another, or replace all that it holds with --force")
     if embedded:
         database = Path(url.database or "")
         _check_unused(database)
         with growing("restore", [database, database.with_name(f"{database.name}-wal")], file.stat().st_size):
-            sqlite.restore(file, database)
+            backup_sqlite.restore(file, database)
     else:
-        others = postgresql.users(url)
+        others = backup_postgresql.users(url)
         if others:
             raise BackupError(f"{others} connections use the database: stop all API processes and workers first")
         with growing("restore", [], None):
-            postgresql.restore(file, url, clean=filled)
+            backup_postgresql.restore(file, url, clean=filled)
 
 
 def _check_unused(database: Path) -> None:
@@ -281,12 +281,12 @@ def _check_unused(database: Path) -> None:
 def _is_of_sqlite(file: Path) -> bool:
     try:
         with file.open("rb") as handle:
-            begin = handle.read(len(sqlite.MAGIC))
+            begin = handle.read(len(backup_sqlite.MAGIC))
     except OSError as error:
         raise BackupError(f"{file}: {error.strerror}") from error
-    if begin != sqlite.MAGIC and not begin.startswith(postgresql.MAGIC):
+    if begin != backup_sqlite.MAGIC and not begin.startswith(backup_postgresql.MAGIC):
         raise BackupError(f"{file} is no backup of Steward's")
-    return begin == sqlite.MAGIC
+    return begin == backup_sqlite.MAGIC
 
 
 def _check_revision(file: Path, found: Contents) -> None:

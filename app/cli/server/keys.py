@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from app.cli.nouns.contract import Column
-from app.cli.remote.nouns.perform import table
+from app.cli.remote.perform import table
 from app.keys.service import KeyRead
 
 COLUMNS = (

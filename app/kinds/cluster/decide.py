@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from app.charts.text import number
 from app.kinds.cluster import jobs as table
+from app.kinds.cluster import records, waiting
+from app.kinds.cluster import state as counting
 from app.kinds.cluster.arrivals import HOUR_SECONDS
 from app.kinds.cluster.experience import Expecting, converged, lowered, notes
 from app.kinds.cluster.jobs import NEVER, Floats, Integers
 from app.kinds.cluster.layout import ClusterState, Layout
-from app.kinds.cluster.live import counting, records, waiting
 from app.kinds.cluster.lookahead import Tolerance, limited
 from app.kinds.cluster.model import ClusterModel
 from app.kinds.cluster.outlook import Beliefs, BelievedOutlook

@@ -10,14 +10,14 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 from pydantic import BaseModel, Field
 
+from app.kinds.cluster import waiting
+from app.kinds.cluster.advance import advance
 from app.kinds.cluster.decide import Answerer, Change, Compiled, decide, kept
 from app.kinds.cluster.layout import ClusterState, begin, pack, unpack, weight
-from app.kinds.cluster.live import waiting
-from app.kinds.cluster.live.advance import advance
-from app.kinds.cluster.live.report import EncodedReport, decode
-from app.kinds.cluster.live.waiting import ExpectedStart
 from app.kinds.cluster.outlook import BelievedOutlook
+from app.kinds.cluster.report import EncodedReport, decode
 from app.kinds.cluster.views import risk
+from app.kinds.cluster.waiting import ExpectedStart
 from app.kinds.contract.engine import Answered, DecidedInRuns, DecisionBase, Pending, Shadow, Snapshot
 from app.kinds.contract.inputs import timestamp
 from app.kinds.contract.kind import RunStart

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from app.kinds.cluster import lookahead
 from app.kinds.cluster.jobs import NEVER, Floats, Integers, Jobs
 from app.kinds.cluster.lengths import POINTS, LearningCurves, Seen, ahead
-from app.kinds.cluster.live.records import Records
 from app.kinds.cluster.lookahead import UNLIMITED, Converging, Progress, Tolerance, judged
+from app.kinds.cluster.records import Records
 from app.kinds.cluster.throughput import (
     SURPRISE,
     Batches,

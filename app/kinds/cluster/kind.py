@@ -7,10 +7,10 @@ from app.kinds.cluster.decide import Compiled
 from app.kinds.cluster.engine import ClusterDecision, ClusterEngine, ClusterStart
 from app.kinds.cluster.example import EXAMPLE
 from app.kinds.cluster.layout import Layout
-from app.kinds.cluster.live.report import ClusterReport
 from app.kinds.cluster.model import PARAMETERS, ClusterModel, ClusterPrediction, predict
 from app.kinds.cluster.policies import WITH_MODEL, load
-from app.kinds.cluster.samples.schemas import ClusterExecution, ClusterSamples
+from app.kinds.cluster.report import ClusterReport
+from app.kinds.cluster.samples import ClusterExecution, ClusterSamples
 from app.kinds.cluster.spec import ClusterPatch, ClusterSpec, changed
 from app.kinds.cluster.views import ClusterViews
 from app.kinds.contract.engine import DEFAULT_ROLE

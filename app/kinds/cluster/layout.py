@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from app.kinds.cluster import experience
+from app.kinds.cluster import experience, records
 from app.kinds.cluster import experience as learning
 from app.kinds.cluster import jobs as table
 from app.kinds.cluster.experience import Experience, Learning
 from app.kinds.cluster.jobs import Floats, Integers, Jobs
-from app.kinds.cluster.live import records
-from app.kinds.cluster.live.records import Records
-from app.kinds.cluster.live.report import EncodedSubmitted
 from app.kinds.cluster.placement import Rule, Situation, Wanted
 from app.kinds.cluster.policies import ENTRIES, FACTORS, WITH_MODEL, factors, observe, rules
+from app.kinds.cluster.records import Records
+from app.kinds.cluster.report import EncodedSubmitted
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.cluster.strategies import thinned
 from app.policies.base import Published

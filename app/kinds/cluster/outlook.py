@@ -9,15 +9,14 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.cluster import experience
+from app.kinds.cluster import experience, state
 from app.kinds.cluster.arrivals import APPLICATION, DATA, DURATION, GPUS, HOUR_SECONDS, HOURS, QUEUE, SAMPLES
 from app.kinds.cluster.experience import Experience, Shown
 from app.kinds.cluster.jobs import Floats, Integers, Jobs
 from app.kinds.cluster.lengths import Lengths, mean_left
-from app.kinds.cluster.live import counting
-from app.kinds.cluster.live.records import Records
 from app.kinds.cluster.model import ClusterModel
 from app.kinds.cluster.placement import Neighbours, slowdowns
+from app.kinds.cluster.records import Records
 from app.kinds.cluster.throughput import Batches, Course, Place, course, seconds
 from app.kinds.contract.engine import Member
 
@@ -427,7 +426,7 @@ class BelievedOutlook:
         records, found = self._records, np.zeros(len(self._application))
         if not self._sampled.any():
             return found
-        done = np.nan_to_num(counting.done(records))
+        done = np.nan_to_num(state.done(records))
         alone = np.array([0.0 if one is None else float(one.goodput[1] or one.goodput.max()) for one in self._courses])
         groups = dict[str, list[int]]()
         for at in np.flatnonzero(self._sampled).tolist():

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from app.kinds.cluster import experience
 from app.kinds.cluster.jobs import Floats
 from app.kinds.cluster.layout import Layout
-from app.kinds.cluster.samples.content import LARGEST, MOST_BESIDE, SHORTEST, WIDTHS, Content, packed, summary
+from app.kinds.cluster.sample_columns import LARGEST, MOST_BESIDE, SHORTEST, WIDTHS, Content, packed, summary
 from app.kinds.contract.inputs import LARGEST_NUMBER, FieldIssue, InvalidInput, Sample, name_issue
 from app.kinds.contract.samples import (
     LATEST,

@@ -13,15 +13,15 @@ from app.charts.figures import DECIDED, Figure, Fitted, beside_decided, response
 from app.charts.text import number
 from app.charts.timeline import courses, shares
 from app.kinds.cluster import jobs as table
+from app.kinds.cluster import records
+from app.kinds.cluster.advance import advance
 from app.kinds.cluster.decide import Compiled, decide
 from app.kinds.cluster.jobs import Integers
 from app.kinds.cluster.layout import ClusterState, Layout, begin
-from app.kinds.cluster.live import records
-from app.kinds.cluster.live.advance import advance
-from app.kinds.cluster.live.report import decode
 from app.kinds.cluster.model import ClusterModel
 from app.kinds.cluster.outlook import BelievedOutlook
 from app.kinds.cluster.placement import slowdowns
+from app.kinds.cluster.report import decode
 from app.kinds.cluster.throughput import Place, interval
 from app.kinds.contract.kind import Ended, Judgement, in_time
 from app.kinds.contract.samples import errors

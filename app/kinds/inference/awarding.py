@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.policy import Choice, Policy, Situation, View
-from app.kinds.inference.decisions.decide import asked
+from app.kinds.inference.choices import asked
 from app.kinds.inference.dynamics import CONTROL, Projector, State, mask, observe
 from app.kinds.inference.layout import WAIT, Layout
 from app.kinds.inference.quality import slope

@@ -14,11 +14,11 @@ import numpy as np
 
 from app.kinds.contract.engine import DEFAULT_ROLE, RolePolicy, Snapshot
 from app.kinds.contract.inputs import invalid
-from app.kinds.inference.decisions.decide import decide
+from app.kinds.inference.choices import decide
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
 from app.kinds.inference.policies import Compiled, check, load
-from app.kinds.inference.queue.state import begin, pack, unpack
+from app.kinds.inference.queue import begin, pack, unpack
 from app.kinds.inference.report import LARGEST_REPORT, ServerState
 from app.kinds.inference.spec import InferenceSpec
 

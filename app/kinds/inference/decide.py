@@ -12,7 +12,8 @@ import msgspec
 from app.charts.text import seconds
 from app.kinds.contract.engine import Answered, DecidedInRuns, Pending, Shadow, Snapshot
 from app.kinds.contract.inputs import invalid, timestamp
-from app.kinds.inference.decisions.decide import Decided, Start, decide
+from app.kinds.inference.advance import CARRIED
+from app.kinds.inference.choices import Decided, Start, decide
 from app.kinds.inference.engine import (
     EncodedDecision,
     EncodedDrop,
@@ -27,8 +28,7 @@ from app.kinds.inference.engine import (
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import DAY_SECONDS
 from app.kinds.inference.policies import Compiled, check
-from app.kinds.inference.queue.advance import CARRIED
-from app.kinds.inference.queue.state import Fleet, RunState, begin, pack, unpack, weight
+from app.kinds.inference.queue import Fleet, RunState, begin, pack, unpack, weight
 from app.kinds.inference.report import TOO_OLD, Dropped, EncodedReport, Ledger, decode
 from app.kinds.inference.views import risk
 

@@ -10,10 +10,10 @@ from pydantic import BaseModel, Field
 from app.charts.text import seconds
 from app.kinds.contract.engine import DecisionBase, Residuals
 from app.kinds.contract.kind import RunStart
-from app.kinds.inference.decisions.decide import Decided, Start
+from app.kinds.inference.advance import advance
+from app.kinds.inference.choices import Decided, Start
 from app.kinds.inference.policies import Compiled
-from app.kinds.inference.queue.advance import advance
-from app.kinds.inference.queue.state import RunState
+from app.kinds.inference.queue import RunState
 from app.kinds.inference.report import EncodedReport, Ledger
 
 # A decision as it is answered: msgspec structures, their Pydantic twins in the schema.

@@ -15,7 +15,7 @@ from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import PARAMETERS, BatchPrediction, ServiceModel, predict
 from app.kinds.inference.policies import check, load
 from app.kinds.inference.report import InferenceReport
-from app.kinds.inference.samples.codec import InferenceExecution, InferenceSamples
+from app.kinds.inference.samples import InferenceExecution, InferenceSamples
 from app.kinds.inference.spec import InferencePatch, InferenceSpec, changed
 from app.kinds.inference.views import InferenceViews
 from app.policies.artifact import Artifact

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from app.kinds.contract.engine import DEFAULT_ROLE, Snapshot
 from app.kinds.contract.policy import Policy
 from app.kinds.inference.awarding import Together, layouts
-from app.kinds.inference.decisions.decide import Chooser
+from app.kinds.inference.choices import Chooser
 from app.kinds.inference.drift import Watch
 from app.kinds.inference.dynamics import Projector
 from app.kinds.inference.heuristics import BASELINES, OFFERING, WITHOUT_MODEL, AdaptivePlanner
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
-from app.kinds.inference.queue.state import Fleet, RunState
+from app.kinds.inference.queue import Fleet, RunState
 from app.kinds.inference.report import Durations, Ledger
 from app.policies import artifact
 from app.policies.artifact import SHARED, Artifact, Families

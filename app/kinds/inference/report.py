@@ -17,7 +17,7 @@ from app.kinds.contract.report_reading import decoded
 from app.kinds.fields import Strict
 from app.kinds.inference.dynamics import BATCHES, CONTROL, NONE, NOTHING_LOADED, PARTS, State, Transitions, part_of
 from app.kinds.inference.layout import Layout
-from app.kinds.inference.queue.state import Batch, Fleet, RunState, Server, Waiting
+from app.kinds.inference.queue import Batch, Fleet, RunState, Server, Waiting
 from app.kinds.inference.sample_content import LARGEST, LATEST
 
 # A run while events and decisions change it. Who serves and who carries a policy keep the same book.

@@ -16,15 +16,14 @@ from numpy.typing import NDArray
 from app.kinds.contract.engine import Shadow
 from app.kinds.contract.inputs import timestamp
 from app.kinds.contract.policy import Situation
+from app.kinds.iterative import policies as guard
 from app.kinds.iterative import reasons
 from app.kinds.iterative.chance import asked, assured
-from app.kinds.iterative.decisions.compiled import Compiled
-from app.kinds.iterative.decisions.notices import NONE, noted
+from app.kinds.iterative.compiled import NONE, Compiled, noted
 from app.kinds.iterative.heuristics import MODEL_PREDICTIVE, continuation, first_allocation
 from app.kinds.iterative.moves import step
 from app.kinds.iterative.observation import everywhere, view
-from app.kinds.iterative.policies import artifact as guard
-from app.kinds.iterative.policies.artifact import Decided, Verdict, check
+from app.kinds.iterative.policies import Decided, Verdict, check
 from app.kinds.iterative.prediction import risks
 from app.kinds.iterative.reasons import DecisionContext, Forecast, Reason, forecast
 from app.kinds.iterative.report import EncodedDecision, EncodedInterval, EncodedReason, EncodedShadow

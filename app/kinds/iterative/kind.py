@@ -8,15 +8,14 @@ from app.kinds.contract.engine import DEFAULT_ROLE, Member
 from app.kinds.contract.kind import Description, Ended, Judgement, Parameter, Prediction, Terms, TrainingOptions
 from app.kinds.contract.views import Views
 from app.kinds.forecasting.answer import Forecaster
-from app.kinds.iterative import prediction
+from app.kinds.iterative import policies, prediction
 from app.kinds.iterative import prediction as outcome
-from app.kinds.iterative.decisions.compiled import Compiled
-from app.kinds.iterative.decisions.engine import IterativeEngine
+from app.kinds.iterative.compiled import Compiled
+from app.kinds.iterative.engine import IterativeEngine
 from app.kinds.iterative.example import EXAMPLE
 from app.kinds.iterative.heuristics import HEURISTICS
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
-from app.kinds.iterative.policies import artifact
 from app.kinds.iterative.projection import member
 from app.kinds.iterative.query import PARAMETERS
 from app.kinds.iterative.report import Decision, IterationReport, IterationRunStart
@@ -70,19 +69,19 @@ class IterativeKind:
 
     def artifact(self, data: bytes) -> Artifact:
         """See ``Kind``."""
-        return artifact.load(data)
+        return policies.load(data)
 
     def check(self, made: Artifact, layout: Layout) -> None:
         """See ``Kind``."""
-        artifact.check(made, layout)
+        policies.check(made, layout)
 
     def terms(self, spec: IterativeSpec) -> Terms:
         """See ``Kind``: those outside of which the guard answers in a policy's place."""
-        return artifact.terms(spec)
+        return policies.terms(spec)
 
     def terms_made_for(self, spec: IterativeSpec, experience: Mapping[str, Any]) -> Terms:
         """See ``Kind.terms``."""
-        return artifact.terms(spec, experience)
+        return policies.terms(spec, experience)
 
     def describe(self, spec: IterativeSpec) -> Description:
         """See ``Kind``."""

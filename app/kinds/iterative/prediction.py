@@ -15,7 +15,7 @@ from app.kinds.contract.engine import Query
 from app.kinds.contract.inputs import InvalidInput, invalid, of_query, pairs, whole_number
 from app.kinds.contract.kind import DEFAULT_PROBABILITY, Ended, Judgement, Parameter
 from app.kinds.iterative.announced import announced
-from app.kinds.iterative.decisions.compiled import Compiled
+from app.kinds.iterative.compiled import Compiled
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.projector import Projector

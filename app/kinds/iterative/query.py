@@ -22,7 +22,7 @@ from app.kinds.contract.inputs import (
 )
 from app.kinds.contract.kind import Parameter
 from app.kinds.iterative.announced import encode_upcoming
-from app.kinds.iterative.decisions.compiled import Compiled
+from app.kinds.iterative.compiled import Compiled
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.report import UpcomingIteration
 from app.kinds.iterative.state import State, advance, begin

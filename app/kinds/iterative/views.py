@@ -26,14 +26,14 @@ from app.kinds.contract.views import (
     evenly,
     too_long,
 )
-from app.kinds.iterative.decisions.compiled import Compiled
+from app.kinds.iterative import policies as artifact
+from app.kinds.iterative.compiled import Compiled
 from app.kinds.iterative.heuristics import HEURISTICS
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.moves import step
 from app.kinds.iterative.observation import view
-from app.kinds.iterative.policies import artifact
-from app.kinds.iterative.policies.artifact import decide
+from app.kinds.iterative.policies import decide
 from app.kinds.iterative.prediction import reached, state_of, target
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.query import beginning

@@ -15,9 +15,9 @@ from app.charts.text import number
 from app.kinds.contract.engine import Shadow, Snapshot
 from app.kinds.contract.inputs import FieldIssue, timestamp
 from app.kinds.workflow.plan_search import Left, SearchUnavailableError, UnplannableError, left_of, rented
-from app.kinds.workflow.plans.message import WORTHWHILE, Found, QueuePlan, Remaining, Turn
+from app.kinds.workflow.plans import WORTHWHILE, Found, QueuePlan, Remaining, Turn
 from app.kinds.workflow.policies import SHIPPED, QueuePolicy, Waiting, artifact, check
-from app.kinds.workflow.queue.state import WAITING, Layout, State
+from app.kinds.workflow.queue import WAITING, Layout, State
 from app.kinds.workflow.report import (
     EncodedNodes,
     EncodedPlacement,

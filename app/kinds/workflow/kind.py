@@ -18,13 +18,13 @@ from app.kinds.contract.views import Views
 from app.kinds.forecasting.answer import Forecaster
 from app.kinds.workflow import policies
 from app.kinds.workflow import views as outcome
-from app.kinds.workflow.decisions.engine import WorkflowEngine
+from app.kinds.workflow.engine import WorkflowEngine
 from app.kinds.workflow.example import EXAMPLE
-from app.kinds.workflow.queue.state import Layout, QueueReport
+from app.kinds.workflow.queue import Layout, QueueReport
 from app.kinds.workflow.report import QueueDecision
 from app.kinds.workflow.run_times import Predictor
-from app.kinds.workflow.samples.codec import TraceSamples
-from app.kinds.workflow.samples.schemas import TraceExecution
+from app.kinds.workflow.sample_schemas import TraceExecution
+from app.kinds.workflow.samples import TraceSamples
 from app.kinds.workflow.spec import WorkflowPatch, WorkflowSpec, changed
 from app.kinds.workflow.views import WorkflowViews
 from app.policies.artifact import Artifact

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.kinds.workflow.plans.message import Floats, Found, Indices, QueuePlan, Remaining, decoded, encoded
-from app.kinds.workflow.queue.state import STARTING, UP
+from app.kinds.workflow.plans import Floats, Found, Indices, QueuePlan, Remaining, decoded, encoded
+from app.kinds.workflow.queue import STARTING, UP
 from app.kinds.workflow.scheduling.situation import QueueSituation
 
 # The search for plans: a child process, found by the entry-point group ``steward.plan_searches``.

@@ -15,7 +15,7 @@ from app.kinds.contract.engine import Drifts, Source
 from app.kinds.contract.inputs import invalid
 from app.kinds.contract.report_reading import decoded
 from app.kinds.fields import Amount, Number, PositiveNumber, Time
-from app.kinds.workflow.queue.state import MOST_PARENTS, MOST_TASKS, QueueReport
+from app.kinds.workflow.queue import MOST_PARENTS, MOST_TASKS, QueueReport
 from app.kinds.workflow.scheduling.decide import Decided
 from app.kinds.workflow.scheduling.dispatch import EASY, MECHANISMS, NONE, RLS
 from app.kinds.workflow.scheduling.situation import QueueSituation
@@ -347,7 +347,7 @@ def _nodes(situation: QueueSituation, decided: Decided) -> str:
     return "; ".join(parts)
 
 
-# `app.kinds.workflow.queue.state` on the hot path; equal reports are encoded to equal bytes.
+# `app.kinds.workflow.queue` on the hot path; equal reports are encoded to equal bytes.
 
 
 Id = Annotated[str, Meta(min_length=1, max_length=255)]

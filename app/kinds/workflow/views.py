@@ -26,9 +26,9 @@ from app.kinds.contract.views import (
     evenly,
     too_long,
 )
+from app.kinds.workflow.advance import advance
 from app.kinds.workflow.decide import Compiled
-from app.kinds.workflow.queue.advance import advance
-from app.kinds.workflow.queue.state import WAITING, QueueReport, State, begin
+from app.kinds.workflow.queue import WAITING, QueueReport, State, begin
 from app.kinds.workflow.scheduling.decide import by_strategy, decide
 
 # What other strategies would have started over a run, each asked about the queue that was reported then.

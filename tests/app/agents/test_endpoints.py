@@ -21,8 +21,8 @@ from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.inference.example import SPEC as SERVED
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.spec import InferenceSpec
+from app.kinds.iterative import policies as artifact
 from app.kinds.iterative.heuristics import HeuristicPolicy
-from app.kinds.iterative.policies import artifact
 from app.kinds.registry import KINDS
 from app.policies.artifact import by_role
 from app.samples.service import layout_of

@@ -21,7 +21,7 @@ from app.domain_models import service as models
 from app.evaluations import renewal
 from app.evaluations.renewal import PAUSE_SECONDS, Renewal
 from app.kinds.iterative.heuristics import HeuristicPolicy
-from app.kinds.iterative.policies.artifact import save
+from app.kinds.iterative.policies import save
 from app.kinds.registry import KINDS, parse_spec, read_spec
 from app.samples.service import layout_of
 from app.workloads import service as workloads

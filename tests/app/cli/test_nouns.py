@@ -26,7 +26,7 @@ from app.cli.main import cli
 from app.cli.nouns import catalogue
 from app.cli.nouns.commands import names_of
 from app.cli.nouns.contract import KEYS, Action, Noun
-from app.cli.remote.nouns import perform
+from app.cli.remote import perform
 from app.cli.remote.service import Service
 from app.database.engine import Database
 from app.main import create_app
@@ -207,7 +207,7 @@ def test_pages_are_followed_as_far_as_is_asked_for(monkeypatch: pytest.MonkeyPat
 
 
 def test_what_has_ended_is_watched_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.cli.remote.nouns.perform.time.sleep", lambda _: pytest.fail("waited for what has ended"))
+    monkeypatch.setattr("app.cli.remote.perform.time.sleep", lambda _: pytest.fail("waited for what has ended"))
     (run,) = documents("run", "create", "resnet18")
     done("run", "finish", run["id"])
     assert "state: finished" in done("run", "show", run["id"], "--watch")
@@ -330,7 +330,7 @@ def test_what_is_watched_is_told_again_when_it_has_changed(monkeypatch: pytest.M
         if len(seconds) == 4:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("app.cli.remote.nouns.perform.time.sleep", sleep)
+    monkeypatch.setattr("app.cli.remote.perform.time.sleep", sleep)
     found = steward("workload", "show", "resnet18", "--watch", "--json")
     assert found.exit_code == 130
     assert [json.loads(line)["spec_version"] for line in found.stdout.splitlines()] == [1, 2]
@@ -440,6 +440,6 @@ def test_a_full_disk_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("app.cli.remote.nouns.perform._print", full)
+    monkeypatch.setattr("app.cli.remote.perform._print", full)
     found = steward("workload", "list")
     assert (found.exit_code, found.stderr) == (1, "steward: what was to be printed: No space left on device\n")

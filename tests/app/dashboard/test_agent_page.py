@@ -13,7 +13,7 @@ from app.database.base import new_id, utc_now
 from app.database.engine import Database
 from app.database.tables import Agent, Promotion
 from app.kinds.iterative.heuristics import HeuristicPolicy
-from app.kinds.iterative.policies.artifact import save
+from app.kinds.iterative.policies import save
 from app.samples.service import layout_of
 from app.workloads import service as workloads
 from tests.app.both import on_both

@@ -15,7 +15,7 @@ from app.domain_models import service as domain_models
 from app.kinds.iterative.heuristics import HeuristicPolicy
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable, uninformed
-from app.kinds.iterative.policies.artifact import save
+from app.kinds.iterative.policies import save
 from app.policies.artifact import save_roles
 from app.samples.service import layout_of
 from app.workloads import service as workloads

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 from pydantic import BaseModel
 
-from app.kinds.cluster.live import report as cluster
+from app.kinds.cluster import report as cluster
 from app.kinds.inference import report as inference
 from app.kinds.workflow import report as workflow
-from app.kinds.workflow.queue.state import QueueReport
+from app.kinds.workflow.queue import QueueReport
 
 
 def lengths(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, int | None]:

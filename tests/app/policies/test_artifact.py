@@ -8,7 +8,7 @@ from safetensors import numpy as safetensors_numpy
 from app.kinds.contract.policy import Situation
 from app.kinds.iterative.heuristics import HeuristicPolicy
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.policies.artifact import FAMILIES, check, load, save
+from app.kinds.iterative.policies import FAMILIES, check, load, save
 from app.policies import artifact
 from app.policies.artifact import TablePolicy
 from app.policies.base import IncompatibleArtifact, Published

@@ -13,7 +13,7 @@ import pytest
 
 from app.database.engine import Database
 from app.errors import TooManyRequests
-from app.kinds.cluster.live.report import MOST_JOBS
+from app.kinds.cluster.report import MOST_JOBS
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.registry import KINDS

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from app.kinds.iterative.decisions.engine import Kept
-from app.kinds.workflow.queue.state import COLUMNS, Queue, State
+from app.kinds.iterative.engine import Kept
+from app.kinds.workflow.queue import COLUMNS, Queue, State
 from app.kinds.workflow.run_times import blank
 from app.runs.deciding import OVERHEAD, Live, LiveCache
 

@@ -18,11 +18,11 @@ from app.database.engine import Database
 from app.database.tables import Run
 from app.domain_models import service as domain_models
 from app.kinds.contract.policy import Choice, Situation
-from app.kinds.iterative.decisions.engine import IterativeEngine, Kept
+from app.kinds.iterative import policies as guard
+from app.kinds.iterative.engine import IterativeEngine, Kept
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.observation import view
-from app.kinds.iterative.policies import artifact as guard
-from app.kinds.iterative.policies.artifact import experience_of, load, save
+from app.kinds.iterative.policies import experience_of, load, save
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.state import advance, begin
 from app.main import create_app

@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 from app.database.base import utc_now
 from app.database.engine import Database
 from app.database.tables import Run
-from app.kinds.iterative.policies import artifact
+from app.kinds.iterative import policies
 from app.kinds.registry import KINDS
 from app.main import create_app
 from app.runs.outcomes import Staleness
@@ -333,7 +333,7 @@ def test_a_run_stays_at_risk_when_nothing_can_decide(
     def broken(*_: Any) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(artifact, "decide", broken)
+    monkeypatch.setattr(policies, "decide", broken)
     for run in (slow, quick):
         reported(client, run, 3, 1)
         assert client.get(f"/runs/{run}").json()["decision"]["policy"] == "hold"

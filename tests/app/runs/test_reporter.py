@@ -18,7 +18,7 @@ from app.database.engine import Database
 from app.database.tables import Iteration, Run
 from app.errors import Conflict, NotFound, Unavailable
 from app.kinds.contract.inputs import InvalidInput
-from app.kinds.iterative.decisions import engine as engine
+from app.kinds.iterative import engine
 from app.kinds.iterative.state import State, advance
 from app.runs import deciding, repository, waiting
 from app.runs import deciding as writing

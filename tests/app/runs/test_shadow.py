@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 from app.agents import service
 from app.database.engine import Database, DeadlinePassed, commit_deadline
 from app.database.tables import Agent, Evaluation, Workload
-from app.kinds.iterative.policies import artifact as guard
+from app.kinds.iterative import policies as guard
 from app.runs.logs import logged
 from tests.app.both import on_both
 from tests.app.domain_models.published import publish_agent, publish_model

@@ -14,7 +14,7 @@ from fastapi.testclient import TestClient
 from app.database.engine import Database
 from app.kinds.workflow.formats.swf import read_swf
 from app.kinds.workflow.formats.wfformat import read_wfformat
-from app.kinds.workflow.samples.codec import SWF, WFFORMAT
+from app.kinds.workflow.samples import SWF, WFFORMAT
 from app.kinds.workflow.trace import Trace
 from app.main import create_app
 from app.samples import service

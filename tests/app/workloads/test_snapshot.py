@@ -17,7 +17,7 @@ from app.kinds.contract.engine import DEFAULT_ROLE, Snapshot
 from app.kinds.iterative.heuristics import HeuristicPolicy
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import uninformed
-from app.kinds.iterative.policies.artifact import save
+from app.kinds.iterative.policies import save
 from app.kinds.iterative.spec import Spec
 from app.kinds.registry import KINDS
 from app.workloads import service

@@ -3,7 +3,7 @@ import pytest
 
 from app.kinds.contract.policy import Situation
 from app.kinds.iterative.heuristics import HeuristicPolicy
-from app.kinds.iterative.policies.artifact import save
+from app.kinds.iterative.policies import save
 from app.policies.artifact import TablePolicy
 from tests.planted import planted_spec, planted_table
 from workers.evaluation.judge import check

@@ -12,7 +12,7 @@ from app.kinds.contract.policy import Choice, Policy, Situation
 from app.kinds.iterative.heuristics import HEURISTICS, HeuristicPolicy
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.observation import view
-from app.kinds.iterative.policies.artifact import save
+from app.kinds.iterative.policies import save
 from app.kinds.iterative.state import State
 from app.policies.base import IncompatibleArtifact
 from tests.planted import planted_spec, planted_table

@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.iterative.policies.artifact import FAMILIES
+from app.kinds.iterative.policies import FAMILIES
 from tests.workers.learning import environments
 from workers.learning.algorithms.config import Config
 from workers.learning.execution.serial import Plan, Serial

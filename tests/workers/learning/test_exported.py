@@ -8,7 +8,7 @@ import pytest
 from gymnasium import spaces
 
 from app.kinds.contract.policy import Situation
-from app.kinds.iterative.policies.artifact import FAMILIES
+from app.kinds.iterative.policies import FAMILIES
 from app.policies.base import RETURN_SCALE
 from workers.learning.agent import Agent, make_agent
 from workers.learning.algorithms.base import Experience

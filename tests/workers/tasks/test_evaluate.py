@@ -25,7 +25,7 @@ from app.jobs import repository
 from app.jobs import service as jobs
 from app.kinds.iterative.heuristics import HeuristicPolicy
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.policies.artifact import save
+from app.kinds.iterative.policies import save
 from app.kinds.iterative.spec import Feature, Spec
 from app.kinds.registry import read_spec
 from app.settings import Settings

@@ -34,7 +34,7 @@ class LearnedCluster(SimulatedKind):
 
     def fit(self, workload: Workload, seed: int) -> Fitted:
         """See ``LearnedKind``."""
-        from workers.kinds.cluster.estimation.fit import fit
+        from workers.kinds.cluster.fit import fit
 
         return fit(workload, seed)
 

@@ -43,7 +43,7 @@ class LearnedInference(SimulatedKind):
         Raises:
             Untrainable: every user is to have a policy of its own, and the algorithm has one for all.
         """
-        from workers.kinds.inference.adaptation.trainer import AdaptiveTrainer
+        from workers.kinds.inference.adaptation import AdaptiveTrainer
         from workers.learning.training.request import Untrainable
 
         if request.algorithm != ALGORITHM:

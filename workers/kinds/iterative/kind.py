@@ -113,7 +113,7 @@ class Iterative(SimulatedKind):
         from app.kinds.contract.inputs import InvalidInput
         from app.kinds.iterative.layout import Layout
         from app.kinds.iterative.model import from_reports
-        from app.kinds.iterative.policies.artifact import load
+        from app.kinds.iterative.policies import load
         from workers.kinds.iterative.evaluation.off_policy import TooFewRuns, score
 
         layout, logs = Layout(workload.spec), []
@@ -130,7 +130,7 @@ class Iterative(SimulatedKind):
 
 def _table(workload: Workload) -> ModelTable:
     from app.kinds.iterative.model import ModelTable
-    from app.kinds.iterative.policies.artifact import in_force
+    from app.kinds.iterative.policies import in_force
 
     return in_force(ModelTable.from_bytes(workload.model), workload.spec)
 

@@ -11,7 +11,7 @@ from app.kinds.contract.policy import Policy
 from app.kinds.iterative.heuristics import HEURISTICS
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
-from app.kinds.iterative.policies.artifact import check, load, save
+from app.kinds.iterative.policies import check, load, save
 from app.kinds.iterative.spec import Spec
 from workers.inputs import Samples
 from workers.kinds.iterative.evaluation.judge import CrossFit, Evaluator, TooFewHalves, alone, calibrated, judge

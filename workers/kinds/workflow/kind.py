@@ -38,7 +38,7 @@ class Workflow:
 
     def fit(self, workload: Workload, seed: int) -> Fitted:
         """See ``LearnedKind``: how long tasks run; nothing is drawn."""
-        from workers.kinds.workflow.estimation.run_times import fit_run_times
+        from workers.kinds.workflow.run_times import fit_run_times
 
         del seed
         fitted = fit_run_times(workload.samples)
@@ -117,7 +117,7 @@ def _planned(
 ) -> tuple[Sequence[Trace], Sequence[Trace]]:
     """Traces of samples, and others, with the run times by which the service would plan, fitted to the samples."""
     from app.kinds.workflow.run_times import Predictor
-    from workers.kinds.workflow.estimation.run_times import predicted, refitted
+    from workers.kinds.workflow.run_times import predicted, refitted
 
     traces, model = [trace for _, trace in samples], _predictor(workload)
     predictor = Predictor() if model is None else refitted(model, traces)

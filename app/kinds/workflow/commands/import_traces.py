@@ -20,9 +20,9 @@ from app.kinds.workflow.formats.reading import Reading, counted, misfits, refuse
 from app.kinds.workflow.formats.swf import OUT_OF_ORDER, read_swf
 from app.kinds.workflow.formats.wfformat import read_wfformat
 from app.kinds.workflow.formats.writing import swf_omits, wfformat_omits, write_swf, write_wfformat
-from app.kinds.workflow.queue.state import pool
-from app.kinds.workflow.samples.codec import SWF, WFFORMAT
-from app.kinds.workflow.samples.schemas import summary, words
+from app.kinds.workflow.queue import pool
+from app.kinds.workflow.sample_schemas import summary, words
+from app.kinds.workflow.samples import SWF, WFFORMAT
 from app.kinds.workflow.trace import Trace
 
 Json = dict[str, Any]

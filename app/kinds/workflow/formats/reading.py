@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from app.kinds.contract.inputs import FieldIssue, InvalidInput, Skipped
-from app.kinds.workflow.queue.state import Nodes
+from app.kinds.workflow.queue import Nodes
 from app.kinds.workflow.spec import NodeType
 from app.kinds.workflow.trace import Trace
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.kinds.workflow.queue.state import Floats, Reserved, State
+from app.kinds.workflow.queue import Floats, Reserved, State
 from app.kinds.workflow.scheduling import dispatch, fleet
 from app.kinds.workflow.scheduling import dispatch as reservations
 from app.kinds.workflow.scheduling import fleet as renting

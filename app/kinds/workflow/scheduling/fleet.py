@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.kinds.workflow.queue.state import FAILED, NOTHING_RESERVED, STARTING, UP, Reserved
+from app.kinds.workflow.queue import FAILED, NOTHING_RESERVED, STARTING, UP, Reserved
 from app.kinds.workflow.scheduling import dispatch as reservations
 from app.kinds.workflow.scheduling.dispatch import EASY, NONE
 from app.kinds.workflow.scheduling.placement import Calendar, earliest, grown, occupy

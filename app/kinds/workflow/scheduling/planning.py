@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.workflow.queue.state import Nodes
+from app.kinds.workflow.queue import Nodes
 from app.kinds.workflow.scheduling.placement import (
     PLAIN,
     Fleet,

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from app.kinds.workflow.queue.state import UP, WAITING, Floats, Layout, State
+from app.kinds.workflow.queue import UP, WAITING, Floats, Layout, State
 from app.kinds.workflow.run_times import SHORTEST, Predictor, Regression, shares, table
 from app.kinds.workflow.scheduling.dispatch import UNLIMITED, Indices, Pool, Tasks
 from app.kinds.workflow.scheduling.placement import Graph, critical, downward, graph, levels, upward

@@ -13,12 +13,12 @@ import pytest
 from numpy.testing import assert_allclose
 
 from app.kinds.cluster import experience
+from app.kinds.cluster.advance import advance
 from app.kinds.cluster.engine import ClusterEngine
 from app.kinds.cluster.experience import Measured, Shown
 from app.kinds.cluster.layout import ClusterState, Layout, begin, pack, unpack
-from app.kinds.cluster.live.advance import advance
-from app.kinds.cluster.live.report import EncodedReport
 from app.kinds.cluster.model import ClusterModel
+from app.kinds.cluster.report import EncodedReport
 from app.kinds.cluster.sample_content import samples, steps
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.cluster.throughput import Batches, Throughput, layout_nodes, step_seconds

@@ -13,22 +13,21 @@ import numpy as np
 import pytest
 from numpy.testing import assert_equal
 
-from app.kinds.cluster import experience
+from app.kinds.cluster import experience, records
 from app.kinds.cluster.decide import Compiled
 from app.kinds.cluster.engine import ClusterEngine
 from app.kinds.cluster.example import SAMPLES
 from app.kinds.cluster.layout import ClusterState, Layout
 from app.kinds.cluster.lengths import POINTS
-from app.kinds.cluster.live import records
-from app.kinds.cluster.live.report import EncodedSubmitted
 from app.kinds.cluster.lookahead import UNLIMITED
 from app.kinds.cluster.model import ClusterModel
-from app.kinds.cluster.samples.schemas import JSON, ClusterSamples
+from app.kinds.cluster.report import EncodedSubmitted
+from app.kinds.cluster.samples import JSON, ClusterSamples
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.contract.engine import Pending, Snapshot
 from app.kinds.contract.inputs import Sample
 from workers.inputs import Workload
-from workers.kinds.cluster.estimation.fit import Curve, classes, fit, fit_class
+from workers.kinds.cluster.fit import Curve, classes, fit, fit_class
 
 FLAT = [1 + 2.0 ** -(2 * n) for n in range(12)]
 ITERATIONS = 40

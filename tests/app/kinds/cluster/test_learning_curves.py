@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from app.kinds.cluster.jobs import Floats
 from app.kinds.cluster.lengths import ALIKE, LearningCurves, Seen, ahead, kept, parametric
-from workers.kinds.cluster.estimation.fit import Curve, classes, fit_class, none
+from workers.kinds.cluster.fit import Curve, classes, fit_class, none
 
 EPOCHS = np.arange(1, 41.0)
 

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from app.kinds.cluster.advance import advance
 from app.kinds.cluster.decide import Advice, Change
 from app.kinds.cluster.decide import decide as decided_by
 from app.kinds.cluster.layout import ClusterState, Layout, begin, pack, unpack
-from app.kinds.cluster.live.advance import advance
-from app.kinds.cluster.live.report import EncodedReport, decode
 from app.kinds.cluster.placement import Rule
+from app.kinds.cluster.report import EncodedReport, decode
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.cluster.strategies import completing, equal_share, fifo, goodput, optimus, srtf, tiresias
 from app.kinds.contract.inputs import Contradiction, InvalidInput

@@ -16,7 +16,7 @@ from app.kinds.inference.kind import KIND
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
 from app.kinds.inference.policies import Compiled
-from app.kinds.inference.queue.state import RunState
+from app.kinds.inference.queue import RunState
 from app.kinds.inference.spec import InferenceSpec
 from app.policies.artifact import Artifact
 

@@ -14,7 +14,7 @@ from app.kinds.inference.heuristics import AdaptivePlanner
 from app.kinds.inference.kind import KIND
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.policies import FAMILIES, load
-from app.kinds.inference.queue.state import begin, pack, unpack
+from app.kinds.inference.queue import begin, pack, unpack
 from app.kinds.inference.report import Ledger
 from app.policies.artifact import save
 from app.policies.base import IncompatibleArtifact

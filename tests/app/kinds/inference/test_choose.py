@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from app.kinds.contract.policy import Situation
-from app.kinds.inference.decisions.decide import Glance
+from app.kinds.inference.choices import Glance
 from app.kinds.inference.dynamics import CONTROL, NOTHING_LOADED, seen
 from app.kinds.inference.layout import Layout
-from app.kinds.inference.queue.state import Fleet
+from app.kinds.inference.queue import Fleet
 from app.kinds.inference.report import Row, states
 from app.policies.network import NetworkPolicy
 from tests.app.kinds.inference.workloads import layout

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from app.kinds.contract.policy import Situation
+from app.kinds.iterative import policies
 from app.kinds.iterative.decide import Subject, decide
 from app.kinds.iterative.heuristics import HEURISTICS, default_heuristic
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable, uninformed
 from app.kinds.iterative.observation import view
-from app.kinds.iterative.policies import artifact
-from app.kinds.iterative.policies.artifact import in_force, terms
+from app.kinds.iterative.policies import in_force, terms
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.state import State, begin
 from tests.app.kinds.iterative.decisions.deciding import NOW, Scripted, compiled, plain, reported
@@ -64,9 +64,9 @@ def test_a_probability_of_one_run_has_that_rule_for_this_run_alone() -> None:
     free = reported(on, [8, 8], slower=2.0)
     state = free._replace(probabilities=np.array([[0.97], [np.nan]]))
     usual = compiled(SPEC)
-    wanted = artifact.decide(seen(usual.projector, state), None).action
+    wanted = policies.decide(seen(usual.projector, state), None).action
     assert wanted[0] != usual.layout.noop
-    decided = artifact.decide(seen(on.projector, state), None)
+    decided = policies.decide(seen(on.projector, state), None)
     assert decided.action.tolist() == [wanted[0], on.layout.noop]
     sure, other = map(plain, decide(on, state, subjects("a", "b"), NOW))
     assert (sure["policy"], sure["noop"]) == ("model_predictive", False)
@@ -111,7 +111,7 @@ def test_other_rules_keep_their_choice_beside_a_run_with_a_probability() -> None
     both = reported(on, [8, 8], slower=2.0)._replace(probabilities=np.array([[0.5], [np.nan]]))
     alone = HEURISTICS["threshold"].act(seen(on.projector, both)).action
     assert alone[1] != on.layout.noop
-    assert artifact.decide(seen(on.projector, both), None).action[1] == alone[1]
+    assert policies.decide(seen(on.projector, both), None).action[1] == alone[1]
 
 
 def test_the_rule_survives_the_file_and_an_earlier_file_has_none() -> None:

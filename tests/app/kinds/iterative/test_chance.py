@@ -16,7 +16,7 @@ from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.moves import step
 from app.kinds.iterative.observation import everywhere, outlook, view
-from app.kinds.iterative.policies.artifact import Verdict, decide
+from app.kinds.iterative.policies import Verdict, decide
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.report import IterationRunStart
 from app.kinds.iterative.spec import IterativePatch, Metric, Spec, changed

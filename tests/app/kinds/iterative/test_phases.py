@@ -10,13 +10,13 @@ import pytest
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Situation
+from app.kinds.iterative import policies
 from app.kinds.iterative.chance import chances
 from app.kinds.iterative.heuristics import HEURISTICS, best_held, continuation, phased
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable, uninformed
 from app.kinds.iterative.observation import view
-from app.kinds.iterative.policies import artifact
-from app.kinds.iterative.policies.artifact import Decided
+from app.kinds.iterative.policies import Decided
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.spec import Spec
 from app.kinds.iterative.state import State, begin
@@ -74,7 +74,7 @@ def runs(projector: Projector, iterations: list[int], announced: list[int], lost
 def decided(projector: Projector, state: State) -> tuple[Decided, NDArray[np.int_], NDArray[np.int_]]:
     """What the guarded rule does: the decision, percent of the next iteration, and of those after it (0: the same)."""
     situation = Situation(projector, state, view(projector, state))
-    found = artifact.decide(situation, None)
+    found = policies.decide(situation, None)
     after = state.levels[:, 0] + projector.layout.deltas[found.action, 0]
     then = continuation(situation)
     return found, np.array(GRID)[after], np.where(then < 0, 0, np.array(GRID)[then])
@@ -149,7 +149,7 @@ def test_a_probability_that_is_required_is_kept(probability: float) -> None:
     for lost in np.linspace(0, 5, 11):
         state = runs(projector, [4], [20], float(lost))
         situation = Situation(projector, state, view(projector, state))
-        rule = artifact.decide(situation, None)
+        rule = policies.decide(situation, None)
         then = continuation(situation)
         row = layout.index(state.levels + layout.deltas[rule.action])
         held = chances(projector, state, then[None], np.zeros((1, 1)))[0, 0, 0]

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from app.kinds.contract.engine import Pending
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.iterative.announced import MOST_UPCOMING, padded
-from app.kinds.iterative.decisions.engine import IterativeEngine, Kept, Read
+from app.kinds.iterative.engine import IterativeEngine, Kept, Read
 from app.kinds.iterative.heuristics import best_allocation
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.workflow.queue.state import Nodes
+from app.kinds.workflow.queue import Nodes
 from app.kinds.workflow.trace import Trace
 
 Report = dict[str, Any]

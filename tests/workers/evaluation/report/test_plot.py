@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.kinds.workflow.queue.state import nodes_of, pool
+from app.kinds.workflow.queue import nodes_of, pool
 from app.kinds.workflow.spec import NodeType
 from tests.workers.evaluation.report.test_page import NASTY, Seen, nodes, texts_of
 from tests.workers.kinds.workflow.evaluation.schedules import drawn, in_turn, jobs

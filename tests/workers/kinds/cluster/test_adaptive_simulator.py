@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from app.kinds.cluster.strategies import goodput, soonest
-from workers.kinds.cluster.estimation.fit import Experience
+from workers.kinds.cluster.fit import Experience
 from workers.kinds.cluster.simulator.adaptive import AdaptiveSimulator
 from workers.kinds.cluster.simulator.measured import ONE_GPU, read_applications
 from workers.kinds.cluster.simulator.simulator import read_log

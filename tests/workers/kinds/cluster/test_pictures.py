@@ -12,7 +12,7 @@ from app.kinds.cluster.example import SAMPLES
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.lookahead import Tolerance
 from app.kinds.cluster.model import ClusterModel
-from app.kinds.cluster.samples.schemas import JSON
+from app.kinds.cluster.samples import JSON
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.cluster.strategies import grid, usual_seconds
 from tests.workers.kinds.cluster.estimation.test_fit import spec, workload
@@ -22,8 +22,8 @@ from workers.evaluation.report.charts import definition
 from workers.evaluation.statistics import Level
 from workers.inputs import Conditions, Workload
 from workers.kinds.cluster import KIND
-from workers.kinds.cluster.estimation.fit import Curve, classes, fit, fit_class
 from workers.kinds.cluster.evaluation import GPUS, Recorded, given_back, pictures, recorded
+from workers.kinds.cluster.fit import Curve, classes, fit, fit_class
 
 SEED, EPISODES = 2, 3
 SPEC = ClusterSpec.model_validate(

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from app.kinds.cluster.advance import advance
 from app.kinds.cluster.decide import Advice, decide
 from app.kinds.cluster.layout import Layout, begin
-from app.kinds.cluster.live.advance import advance
-from app.kinds.cluster.live.report import EncodedEnded, EncodedReport, EncodedSubmitted
 from app.kinds.cluster.placement import Rule
+from app.kinds.cluster.report import EncodedEnded, EncodedReport, EncodedSubmitted
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.cluster.strategies import fifo, prioritised, tiresias
 from tests.app.kinds.cluster.situations import unmeasured

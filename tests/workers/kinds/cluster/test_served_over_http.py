@@ -22,7 +22,7 @@ from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.model import ClusterModel
 from app.kinds.cluster.placement import place
 from app.kinds.cluster.policies import Network
-from app.kinds.cluster.samples.schemas import JSON
+from app.kinds.cluster.samples import JSON
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.contract.engine import Snapshot
 from app.main import create_app
@@ -33,7 +33,7 @@ from app.workloads import service as workloads
 from tests.workers.kinds.cluster.estimation.test_fit import workload
 from workers.inputs import Conditions, Workload
 from workers.kinds.cluster import KIND
-from workers.kinds.cluster.estimation.fit import fit
+from workers.kinds.cluster.fit import fit
 from workers.kinds.cluster.simulator.kernels import CAME, THERE
 from workers.kinds.cluster.world.episodes import Episodes
 from workers.kinds.cluster.world.world import ClusterWorld

@@ -24,7 +24,7 @@ from workers.evaluation.arena import Bare, play
 from workers.evaluation.statistics import Level
 from workers.evaluation.wrappers import World
 from workers.inputs import Conditions, Workload
-from workers.kinds.cluster.estimation.fit import Curve, classes, fit_class
+from workers.kinds.cluster.fit import Curve, classes, fit_class
 from workers.kinds.cluster.kind import KIND
 from workers.kinds.cluster.simulator.kernels import THERE, decided, observed
 from workers.kinds.cluster.world.episodes import TERMS, courses, lacking, left, usual

@@ -16,7 +16,7 @@ from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
 from tests.workers.kinds.inference.systems import layout, service
 from workers.inputs import Workload
-from workers.kinds.inference.adaptation.trainer import AdaptiveTrainer
+from workers.kinds.inference.adaptation import AdaptiveTrainer
 from workers.kinds.inference.kind import KIND
 from workers.learning.training.driver import Training
 from workers.learning.training.request import Request, Untrainable

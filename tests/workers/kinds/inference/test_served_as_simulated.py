@@ -11,12 +11,12 @@ import pytest
 from app.kinds.contract.engine import Snapshot
 from app.kinds.contract.policy import Choice, Policy, Situation
 from app.kinds.inference.awarding import Client, Together, clients
-from app.kinds.inference.decisions.decide import MOST_TURNS, Chooser, decide
+from app.kinds.inference.choices import MOST_TURNS, Chooser, decide
 from app.kinds.inference.dynamics import CONTROL, Projector, State, Transitions
 from app.kinds.inference.heuristics import Composed, LargestBatch, Utilisation
 from app.kinds.inference.layout import WAIT, Layout
 from app.kinds.inference.policies import Compiled
-from app.kinds.inference.queue.state import Fleet, begin
+from app.kinds.inference.queue import Fleet, begin
 from app.kinds.inference.report import Ledger, Row, states
 from app.kinds.inference.scaling import ExpectedReturn, Lookahead
 from tests.app.kinds.inference.adaptive import planner

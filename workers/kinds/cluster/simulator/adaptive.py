@@ -14,7 +14,7 @@ import numpy as np
 from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.placement import Rule, Situation
 from app.kinds.cluster.throughput import Best, Known, Profile, best, goodput_at, sizes_of
-from workers.kinds.cluster.estimation.fit import Experience
+from workers.kinds.cluster.fit import Experience
 from workers.kinds.cluster.simulator.measured import NCF_BATCH, ONE_GPU, Application, Batch
 from workers.kinds.cluster.simulator.simulator import ClusterSimulator, Settings, Submission, metric_gains, packed_first
 

@@ -12,11 +12,11 @@ from app.kinds.cluster.arrivals import HOUR_SECONDS, HOURS
 from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.lengths import Ahead
-from app.kinds.cluster.live.records import UNKNOWN as UNTOLD
-from app.kinds.cluster.live.records import Records, untold
 from app.kinds.cluster.lookahead import UNLIMITED
 from app.kinds.cluster.outlook import UNKNOWN, Beliefs, BelievedOutlook
 from app.kinds.cluster.placement import Situation
+from app.kinds.cluster.records import UNKNOWN as UNTOLD
+from app.kinds.cluster.records import Records, untold
 from app.kinds.cluster.strategies import fitting
 from app.kinds.cluster.throughput import TRIED
 from app.kinds.contract.policy import Choice

@@ -17,7 +17,7 @@ from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.observation import TERMS, reward
 from app.kinds.iterative.observation import terms as reward_terms
-from app.kinds.iterative.policies.artifact import Decided, check, decide, load, save, terms
+from app.kinds.iterative.policies import Decided, check, decide, load, save, terms
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.spec import Spec
 from app.kinds.iterative.state import begin

@@ -16,7 +16,7 @@ from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import Log, ModelTable
 from app.kinds.iterative.moves import step
 from app.kinds.iterative.observation import View, miss, reward, terms, view
-from app.kinds.iterative.policies.artifact import decide
+from app.kinds.iterative.policies import decide
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.spec import SECONDS, Metric, Resource, Spec
 from app.kinds.iterative.state import State, advance, begin, expect

@@ -13,7 +13,7 @@ from app.kinds.iterative.heuristics import first_allocation
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable, Point
 from app.kinds.iterative.observation import miss, reference_cost
-from app.kinds.iterative.policies.artifact import PlannerPolicy, stencil
+from app.kinds.iterative.policies import PlannerPolicy, stencil
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.spec import Disturbances
 from app.kinds.iterative.state import State, begin

@@ -15,7 +15,7 @@ from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.moves import action_towards
 from app.kinds.iterative.observation import TERMS
-from app.kinds.iterative.policies.artifact import PlannerPolicy, Verdict, check, decide, load
+from app.kinds.iterative.policies import PlannerPolicy, Verdict, check, decide, load
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.spec import Spec
 from app.policies.artifact import Artifact, TablePolicy, cell

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.workflow.queue.state import HOUR, Nodes
+from app.kinds.workflow.queue import HOUR, Nodes
 from app.kinds.workflow.trace import Trace, selected
 from workers.kinds.workflow.simulator.request import Schedule, figures
 

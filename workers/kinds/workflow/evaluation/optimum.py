@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.workflow.queue.state import HOUR, Nodes
+from app.kinds.workflow.queue import HOUR, Nodes
 from app.kinds.workflow.spec import TERMS, Limits
 from app.kinds.workflow.trace import Trace
 from workers.evaluation.problem import LevelOptimum

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from app.charts.text import MONEY, SHARE
 from app.kinds.contract.kind import Outcome
-from app.kinds.workflow.queue.state import HOUR, Nodes
+from app.kinds.workflow.queue import HOUR, Nodes
 from app.kinds.workflow.trace import Seconds, Trace
 from workers.kinds.workflow.simulator.request import Schedule, figures, ready, rented, slowdowns
 

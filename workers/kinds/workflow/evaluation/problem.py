@@ -14,7 +14,7 @@ from app.kinds.contract.kind import Outcome
 from app.kinds.contract.policy import Policy, Situation
 from app.kinds.workflow.policies import PriorityPolicy, Scheduler, StrategyPolicy, check
 from app.kinds.workflow.policies import artifact as load
-from app.kinds.workflow.queue.state import Layout
+from app.kinds.workflow.queue import Layout
 from app.kinds.workflow.scheduling.dispatch import MECHANISMS
 from app.kinds.workflow.scheduling.rules import RULES
 from app.kinds.workflow.spec import TERMS, Limits, Spec

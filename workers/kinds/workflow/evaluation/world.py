@@ -12,7 +12,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Choice, Situation
-from app.kinds.workflow.queue.state import Layout
+from app.kinds.workflow.queue import Layout
 from app.kinds.workflow.spec import TERMS
 from app.kinds.workflow.trace import Trace
 from workers.evaluation.problem import Disturbed

@@ -9,7 +9,7 @@ from multiprocessing.connection import Connection
 
 import numpy as np
 
-from app.kinds.workflow.plans.message import Remaining, decoded, encoded
+from app.kinds.workflow.plans import Remaining, decoded, encoded
 from workers.kinds.workflow.plan_search.search import searched
 
 TRIAL = Remaining(

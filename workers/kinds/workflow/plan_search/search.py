@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.kinds.workflow.plans.message import WORTHWHILE, Found, Remaining
+from app.kinds.workflow.plans import WORTHWHILE, Found, Remaining
 from app.kinds.workflow.scheduling.placement import Fleet, Floats, Graph, Indices, Rule, Work, graph
 from app.kinds.workflow.scheduling.planning import STRATEGIES, Problem, problem, rules
 from workers.kinds.workflow.simulator.annealing import (

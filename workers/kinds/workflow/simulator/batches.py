@@ -10,7 +10,7 @@ import numpy as np
 from app.kinds.workflow.formats.reading import Reading, nodes_written
 from app.kinds.workflow.formats.swf import read_swf
 from app.kinds.workflow.policies import PriorityPolicy, Scheduler
-from app.kinds.workflow.queue.state import Nodes, nodes_of, pool
+from app.kinds.workflow.queue import Nodes, nodes_of, pool
 from app.kinds.workflow.scheduling.dispatch import CONSERVATIVE, EASY, MECHANISMS, RLS
 from app.kinds.workflow.scheduling.placement import Fleet, Floats, Indices, Work, graph
 from app.kinds.workflow.scheduling.planning import (

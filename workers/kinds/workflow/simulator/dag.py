@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from app.kinds.workflow.formats.reading import Reading, nodes_written
 from app.kinds.workflow.formats.wfformat import read_wfformat
-from app.kinds.workflow.queue.state import Nodes, nodes_of
+from app.kinds.workflow.queue import Nodes, nodes_of
 from app.kinds.workflow.scheduling import placement
 from app.kinds.workflow.scheduling.placement import (
     Fleet,

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import track
 
 from app.kinds.workflow.formats.reading import Reading
-from app.kinds.workflow.queue.state import Nodes
+from app.kinds.workflow.queue import Nodes
 from app.kinds.workflow.scheduling.dispatch import MECHANISMS
 from app.kinds.workflow.trace import Seconds, Trace
 

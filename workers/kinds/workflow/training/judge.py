@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from app.kinds.workflow.policies import Scheduler, StrategyPolicy, load
-from app.kinds.workflow.queue.state import Layout, pool
+from app.kinds.workflow.queue import Layout, pool
 from app.kinds.workflow.scheduling.dispatch import MECHANISMS
 from app.kinds.workflow.scheduling.rules import RULES
 from app.kinds.workflow.spec import Spec

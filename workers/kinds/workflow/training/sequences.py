@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from app.kinds.workflow.policies import Scheduler
-from app.kinds.workflow.queue.state import Layout, Nodes, nodes_of
+from app.kinds.workflow.queue import Layout, Nodes, nodes_of
 from app.kinds.workflow.spec import NodeType, Objective, Spec
 from app.kinds.workflow.trace import Seconds, Trace, independent
 from workers.kinds.workflow.evaluation.episodes import reference, terms

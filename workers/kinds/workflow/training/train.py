@@ -17,7 +17,7 @@ from app.kinds.workflow.spec import AGENT, Spec
 from app.kinds.workflow.trace import Seconds, Trace, selected
 from workers.evaluation.statistics import MARGIN, mean_interval
 from workers.inputs import Samples
-from workers.kinds.workflow.estimation.run_times import predicted, refitted
+from workers.kinds.workflow.run_times import predicted, refitted
 from workers.kinds.workflow.training.judge import judge, pictures
 from workers.kinds.workflow.training.sequences import (
     Sequence,

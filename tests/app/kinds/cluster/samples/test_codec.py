@@ -17,9 +17,8 @@ from numpy.testing import assert_allclose, assert_array_equal, assert_equal
 
 from app.kinds.cluster.example import SAMPLES
 from app.kinds.cluster.layout import Layout
-from app.kinds.cluster.live.report import decode
-from app.kinds.cluster.sample_content import MOST_NAMES, steps
-from app.kinds.cluster.samples.content import (
+from app.kinds.cluster.report import decode
+from app.kinds.cluster.sample_columns import (
     BATCH,
     BESIDE,
     COMPUTING,
@@ -32,7 +31,8 @@ from app.kinds.cluster.samples.content import (
     packed,
     unpacked,
 )
-from app.kinds.cluster.samples.schemas import CSV, JSON, NDJSON, ClusterSamples
+from app.kinds.cluster.sample_content import MOST_NAMES, steps
+from app.kinds.cluster.samples import CSV, JSON, NDJSON, ClusterSamples
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.contract.inputs import InvalidInput, Refused, Sample
 

@@ -19,7 +19,7 @@ from numpy.testing import assert_array_equal, assert_equal
 from app.kinds.contract.inputs import InvalidInput, Refused, Sample
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.sample_content import Content
-from app.kinds.inference.samples.codec import CSV, JSON, NDJSON, InferenceSamples
+from app.kinds.inference.samples import CSV, JSON, NDJSON, InferenceSamples
 from tests.app.kinds.inference.workloads import layout, single
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

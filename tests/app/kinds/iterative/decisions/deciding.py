@@ -10,11 +10,11 @@ import numpy as np
 
 from app.kinds.contract.engine import Snapshot
 from app.kinds.contract.policy import Choice, Situation
+from app.kinds.iterative.compiled import Compiled
 from app.kinds.iterative.decide import Answer
-from app.kinds.iterative.decisions.compiled import Compiled
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
-from app.kinds.iterative.policies.artifact import experience_of
+from app.kinds.iterative.policies import experience_of
 from app.kinds.iterative.spec import Spec
 from app.kinds.iterative.state import State, advance, begin
 from app.policies.artifact import Artifact

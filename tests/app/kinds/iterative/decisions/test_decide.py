@@ -12,10 +12,9 @@ import pytest
 from app.kinds.contract.engine import ADDED, Pending
 from app.kinds.iterative import decide as decider
 from app.kinds.iterative.chance import chances
+from app.kinds.iterative.compiled import Compiled, with_codes, without_codes
 from app.kinds.iterative.decide import Subject, begin_with, decide
-from app.kinds.iterative.decisions.compiled import Compiled
-from app.kinds.iterative.decisions.engine import IterativeEngine
-from app.kinds.iterative.decisions.notices import with_codes, without_codes
+from app.kinds.iterative.engine import IterativeEngine
 from app.kinds.iterative.heuristics import first_allocation
 from app.kinds.iterative.observation import view
 from app.kinds.iterative.projector import Projector

@@ -10,15 +10,7 @@ from app.kinds.contract.policy import Situation
 from app.kinds.iterative.heuristics import default_heuristic
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.observation import view
-from app.kinds.iterative.policies.artifact import (
-    MODEL_NOISE,
-    UNEXPLAINED,
-    Experience,
-    Verdict,
-    beyond,
-    decide,
-    experience_of,
-)
+from app.kinds.iterative.policies import MODEL_NOISE, UNEXPLAINED, Experience, Verdict, beyond, decide, experience_of
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.state import State, advance, begin
 from tests.app.kinds.iterative.policies.test_guard import artifact, reported, situation

@@ -8,7 +8,7 @@ from app.kinds.contract.policy import Choice, Situation
 from app.kinds.iterative.heuristics import HeuristicPolicy
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.observation import view
-from app.kinds.iterative.policies.artifact import Verdict, decide, experience_of
+from app.kinds.iterative.policies import Verdict, decide, experience_of
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.state import State, advance, begin
 from app.policies.artifact import Artifact

@@ -7,7 +7,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from app.kinds.workflow.formats.reading import Edges, cycle, doubtful_units, misfits, trace_where
-from app.kinds.workflow.queue.state import nodes_of, pool
+from app.kinds.workflow.queue import nodes_of, pool
 from app.kinds.workflow.spec import NodeType
 from app.kinds.workflow.trace import Trace, independent
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from app.kinds.workflow.advance import advance
 from app.kinds.workflow.decide import Planned, followed, planned
 from app.kinds.workflow.plan_search import MOST_TASKS, SearchUnavailableError, left_of
-from app.kinds.workflow.plans.message import Found, QueuePlan, Remaining, decoded, encoded
-from app.kinds.workflow.queue.advance import advance
-from app.kinds.workflow.queue.state import Layout, QueueReport, State, pack, unpack
+from app.kinds.workflow.plans import Found, QueuePlan, Remaining, decoded, encoded
+from app.kinds.workflow.queue import Layout, QueueReport, State, pack, unpack
 from app.kinds.workflow.scheduling.situation import QueueSituation
 from tests.app.kinds.workflow.scheduling.test_decide import after, layout, named, placed, task
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from app.kinds.workflow.plan_search import PAUSE_SECONDS, PlanSearch, SearchUnavailableError
-from app.kinds.workflow.plans.message import Found, Remaining
+from app.kinds.workflow.plans import Found, Remaining
 
 LEFT = Remaining(
     parent_start=np.array([0, 0, 1, 2]), parents=np.array([0, 0]), data=np.zeros(2), cost=np.full((3, 2), 5.0),

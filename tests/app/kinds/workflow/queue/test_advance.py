@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from app.kinds.contract.inputs import Contradiction, InvalidInput
-from app.kinds.workflow.queue import advance as module
-from app.kinds.workflow.queue.advance import advance
-from app.kinds.workflow.queue.state import (
+from app.kinds.workflow import advance as module
+from app.kinds.workflow.advance import advance
+from app.kinds.workflow.queue import (
     FAILED,
     GIGA,
     MOST_USERS,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from app.kinds.workflow.queue.state import Layout, from_reports
+from app.kinds.workflow.queue import Layout, from_reports
 from app.kinds.workflow.spec import Spec
 
 Report = dict[str, Any]

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.kinds.workflow.queue.advance import advance
-from app.kinds.workflow.queue.state import STARTING, UP, WAITING, Layout, QueueReport, State, begin
+from app.kinds.workflow.advance import advance
+from app.kinds.workflow.queue import STARTING, UP, WAITING, Layout, QueueReport, State, begin
 from app.kinds.workflow.scheduling.decide import Decided, by_strategy, decide, is_pool
 from app.kinds.workflow.scheduling.fleet import decide as on_fleet
 from app.kinds.workflow.scheduling.situation import RANKS, QueueSituation

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.kinds.workflow.queue.state import nodes_of
+from app.kinds.workflow.queue import nodes_of
 from app.kinds.workflow.scheduling import planning
 from app.kinds.workflow.scheduling.placement import Fleet, Floats, Plan, graph, planned
 from app.kinds.workflow.scheduling.planning import STRATEGIES, Problem

@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from app.kinds.workflow.queue.advance import advance
-from app.kinds.workflow.queue.state import QueueReport, State, pack, unpack
+from app.kinds.workflow.advance import advance
+from app.kinds.workflow.queue import QueueReport, State, pack, unpack
 from app.kinds.workflow.scheduling import dispatch
 from app.kinds.workflow.scheduling.decide import Decided
 from tests.app.kinds.workflow.scheduling.test_decide import POOL, after, decided, layout, placed, task

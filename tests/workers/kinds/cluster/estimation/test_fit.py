@@ -17,7 +17,7 @@ from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.model import PARAMETERS, ClusterModel, predict
 from app.kinds.cluster.outlook import Beliefs
 from app.kinds.cluster.placement import slowdowns
-from app.kinds.cluster.samples.schemas import JSON, ClusterSamples
+from app.kinds.cluster.samples import JSON, ClusterSamples
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.cluster.throughput import Place, seconds, slowdown
 from app.kinds.contract.engine import Snapshot
@@ -26,8 +26,8 @@ from app.kinds.forecasting.answer import Coming, read
 from tests.app.kinds.cluster.test_members import MEMBER
 from workers.estimators.base import TooLittleData
 from workers.inputs import Workload
-from workers.kinds.cluster.estimation.fit import Curve, classes, fit, fit_class
-from workers.kinds.cluster.estimation.throughput import Shared, fit_arrivals, fit_pairs, forecasts
+from workers.kinds.cluster.estimation import Shared, fit_arrivals, fit_pairs, forecasts
+from workers.kinds.cluster.fit import Curve, classes, fit, fit_class
 from workers.kinds.contract import Fitted
 
 MATRIX = np.array([[1.1, 1.5, 1.3], [1.05, 1.2, 1.9], [1.0, 1.4, 1.25]])

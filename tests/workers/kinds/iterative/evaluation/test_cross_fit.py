@@ -9,7 +9,7 @@ import pytest
 from app.kinds.iterative.heuristics import HEURISTICS, HeuristicPolicy
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
-from app.kinds.iterative.policies.artifact import save
+from app.kinds.iterative.policies import save
 from tests.planted import planted_spec, planted_table
 from workers.evaluation.statistics import MARGIN
 from workers.inputs import Samples

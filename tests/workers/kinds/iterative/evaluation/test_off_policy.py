@@ -9,7 +9,7 @@ from app.kinds.contract.policy import Situation
 from app.kinds.iterative.heuristics import HEURISTICS, HeuristicPolicy
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import Log, from_reports
-from app.kinds.iterative.policies.artifact import load, save
+from app.kinds.iterative.policies import load, save
 from app.kinds.iterative.projector import Projector
 from tests.planted import planted_spec, planted_table
 from workers.kinds.iterative.evaluation import off_policy

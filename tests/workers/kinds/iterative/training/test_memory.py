@@ -8,7 +8,7 @@ import pytest
 
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
-from app.kinds.iterative.policies.artifact import load, save
+from app.kinds.iterative.policies import load, save
 from app.policies.network import NetworkPolicy
 from tests.planted import planted_spec, planted_table
 from workers.kinds.iterative.evaluation.judge import Evaluator

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.policies.artifact import check, load
+from app.kinds.iterative.policies import check, load
 from tests.planted import planted_spec, planted_table
 from workers.inputs import Workload
 from workers.kinds.iterative import KIND

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from app.kinds.workflow.run_times import Finished, Predictor
 from app.kinds.workflow.trace import Trace, independent
 from workers.estimators.base import TooLittleData
-from workers.kinds.workflow.estimation.run_times import fit_run_times, predicted, refitted
+from workers.kinds.workflow.run_times import fit_run_times, predicted, refitted
 
 Floats = NDArray[np.float64]
 UNKNOWN = float("nan")

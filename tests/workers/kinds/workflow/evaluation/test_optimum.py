@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.kinds.workflow.queue.state import Nodes, nodes_of, pool
+from app.kinds.workflow.queue import Nodes, nodes_of, pool
 from app.kinds.workflow.spec import Limits, NodeType
 from app.kinds.workflow.trace import Trace
 from tests.workers.kinds.workflow.evaluation.schedules import drawn, in_turn, jobs

@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from app.kinds.workflow.queue.state import nodes_of, pool
+from app.kinds.workflow.queue import nodes_of, pool
 from app.kinds.workflow.spec import NodeType
 from tests.workers.kinds.workflow.evaluation.schedules import drawn, in_turn, jobs
 from workers.kinds.workflow.evaluation import pictures

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from app.kinds.iterative.heuristics import HeuristicPolicy
-from app.kinds.iterative.policies.artifact import save
+from app.kinds.iterative.policies import save
 from app.kinds.workflow.run_times import Predictor
 from app.kinds.workflow.spec import Spec
 from app.kinds.workflow.trace import Trace

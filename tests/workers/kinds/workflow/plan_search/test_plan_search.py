@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.kinds.workflow.plans.message import WORTHWHILE, Found, Remaining
+from app.kinds.workflow.plans import WORTHWHILE, Found, Remaining
 from app.kinds.workflow.scheduling.planning import STRATEGIES
 from tests.app.kinds.workflow.graphs import Edges, edges_of, layered
 from workers.kinds.workflow.plan_search import search as beginnings

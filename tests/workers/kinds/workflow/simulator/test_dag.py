@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.kinds.workflow.queue.state import Nodes, nodes_of
+from app.kinds.workflow.queue import Nodes, nodes_of
 from app.kinds.workflow.scheduling.placement import planned
 from app.kinds.workflow.scheduling.planning import STRATEGIES, problem_of
 from app.kinds.workflow.spec import NodeType

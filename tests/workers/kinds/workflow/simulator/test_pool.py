@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from app.kinds.workflow.queue.state import pool
+from app.kinds.workflow.queue import pool
 from app.kinds.workflow.scheduling.dispatch import EASY, MECHANISMS, NONE, RLS, Head, decide
 from app.kinds.workflow.scheduling.rules import FCFS, RULES, SJF
 from app.kinds.workflow.spec import Limits

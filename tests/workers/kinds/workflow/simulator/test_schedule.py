@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from app.kinds.workflow.queue.state import nodes_of, pool
+from app.kinds.workflow.queue import nodes_of, pool
 from app.kinds.workflow.spec import NodeType
 from app.kinds.workflow.trace import Trace, independent
 from workers.kinds.workflow.simulator.request import Rentals, Schedule, figures, rented, slowdowns

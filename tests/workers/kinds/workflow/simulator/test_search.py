@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.kinds.workflow.formats.reading import nodes_written
-from app.kinds.workflow.queue.state import nodes_of
+from app.kinds.workflow.queue import nodes_of
 from app.kinds.workflow.scheduling import planning
 from app.kinds.workflow.scheduling.placement import graph, planned
 from app.kinds.workflow.scheduling.planning import STRATEGIES, LearnedRule, learned, length, money, rule_inputs, rules

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from msgspec import json
 
+from app.kinds.workflow.advance import advance
 from app.kinds.workflow.decide import choose_by
 from app.kinds.workflow.formats.swf import read_swf
 from app.kinds.workflow.policies import SHIPPED, PriorityPolicy, Scheduler, StrategyPolicy, load
-from app.kinds.workflow.queue.advance import advance
-from app.kinds.workflow.queue.state import Layout, QueueReport, begin, pack, unpack
+from app.kinds.workflow.queue import Layout, QueueReport, begin, pack, unpack
 from app.kinds.workflow.run_times import UNKNOWN_SECONDS, Predictor
 from app.kinds.workflow.scheduling.decide import decide
 from app.kinds.workflow.scheduling.dispatch import EASY, MECHANISMS, NONE, RLS
@@ -22,8 +22,8 @@ from app.kinds.workflow.scheduling.situation import QueueSituation
 from app.kinds.workflow.spec import Spec
 from app.kinds.workflow.trace import Seconds, Trace, independent
 from workers.inputs import Workload
-from workers.kinds.workflow.estimation.run_times import predicted
 from workers.kinds.workflow.kind import KIND
+from workers.kinds.workflow.run_times import predicted
 from workers.kinds.workflow.simulator.batches import play_agent
 from workers.kinds.workflow.training.sequences import (
     Sequence,

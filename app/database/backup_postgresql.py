@@ -1,0 +1,143 @@
+"""Backups of PostgreSQL, by its own programs: `pg_dump`, which reads as of one moment, and `pg_restore`."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from sqlalchemy import create_engine, inspect, text
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.database.backup_sqlite import BackupError, Contents, written
+
+MAGIC = b"PGDMP"
+MOST_BYTES = 1 << 20
+"""Of what is read of a dump's text: the table that names its revision has one row."""
+READING_SECONDS, READING_BYTES = 3, 100_000
+"""Of a processor, that a check takes at most: so many, and one more for each so many bytes."""
+SCHEMA = "public"
+
+
+def backup(url: URL, file: Path, *, force: bool = False) -> Contents:
+    """Dump a database to a file, whole and checked.
+
+    Raises:
+        BackupError: the program is missing, or says that something is wrong.
+    """
+    with written(file, force=force) as partial:
+        _run(url, "pg_dump", ["--format=custom", "--no-owner", "--no-privileges", f"--file={partial}"])
+        return check(partial)
+
+
+def restore(file: Path, url: URL, *, clean: bool) -> None:
+    """Put a dump that was checked into a database, in one transaction: all of it, or nothing.
+
+    Args:
+        clean: whether what is there goes first.
+
+    Raises:
+        BackupError: the program is missing, or says that something is wrong.
+    """
+    cleaning = ["--clean", "--if-exists"] if clean else []
+    _run(url, "pg_restore", ["--single-transaction", "--exit-on-error", "--no-owner", *cleaning, str(file)])
+
+
+def check(file: Path) -> Contents:
+    """What a dump holds; that it is whole, for all of it is read.
+
+    Raises:
+        BackupError: it is none, or it is damaged.
+    """
+    program = _program("pg_restore")
+    seconds = READING_SECONDS + file.stat().st_size // READING_BYTES
+    _do([program, "--file=/dev/null", str(file)], {}, seconds)
+    begin = _beginning([program, "--data-only", "--table=alembic_version", "--file=-", str(file)], seconds)
+    found = re.search(r"^COPY public\.alembic_version .*\n(\S+)\n\\\.$", begin, re.MULTILINE)
+    if found is None:
+        raise BackupError(f"{file} is a dump of PostgreSQL, but none of Steward's")
+    return Contents(found[1], {})
+
+
+def is_filled(url: URL) -> bool:
+    """Whether a database holds anything.
+
+    Raises:
+        BackupError: it does not answer.
+    """
+    engine = create_engine(url)
+    try:
+        return bool(inspect(engine).get_table_names())
+    except SQLAlchemyError as error:
+        raise BackupError(f"the database does not answer: {str(error).splitlines()[0]}") from error
+    finally:
+        engine.dispose()
+
+
+def users(url: URL) -> int:
+    """How many other connections a database has.
+
+    Raises:
+        BackupError: it does not answer.
+    """
+    engine = create_engine(url)
+    try:
+        with engine.connect() as connection:
+            return int(connection.scalar(text(_USERS)) or 0)
+    except SQLAlchemyError as error:
+        raise BackupError(f"the database does not answer: {str(error).splitlines()[0]}") from error
+    finally:
+        engine.dispose()
+
+
+_USERS = """SELECT count(*) FROM pg_stat_activity
+WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()"""
+
+
+def _run(url: URL, name: str, options: Sequence[str]) -> None:
+    """Run a program on a database; the password goes by the environment, which others don't see."""
+    plain = url.set(drivername="postgresql", password=None).render_as_string(hide_password=False)
+    secret = {} if url.password is None else {"PGPASSWORD": str(url.password)}
+    _do([_program(name), "--no-password", f"--dbname={plain}", *options], secret)
+
+
+def _program(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        raise BackupError(f"{name} is not on PATH: install PostgreSQL's client programs, of the server's version")
+    return found
+
+
+def _beginning(command: Sequence[str], seconds: int) -> str:
+    """The first of what a program writes; a dump may hold a thousand times its bytes, packed."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        _bound(process, seconds)
+        text = process.stdout.read(MOST_BYTES) if process.stdout is not None else b""
+        process.kill()
+    return text.decode(errors="replace")
+
+
+def _do(command: Sequence[str], environment: dict[str, str], seconds: int | None = None) -> None:
+    environment = {**os.environ, **environment}
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment) as process:
+        if seconds is not None:
+            _bound(process, seconds)
+        errors = process.communicate()[1]
+    if process.returncode == -signal.SIGXCPU:
+        raise BackupError(f"{command[-1]} is damaged: it isn't read to its end in {seconds} s of a processor")
+    if process.returncode != 0:  # what it quotes of a damaged dump may be anything
+        said = errors.decode(errors="replace").strip().splitlines() or [f"ended with status {process.returncode}"]
+        raise BackupError(said[0])
+
+
+def _bound(process: subprocess.Popen[bytes], seconds: int) -> None:
+    """End a program after so much of a processor: some damaged dumps send `pg_restore` round and round."""
+    if sys.platform == "linux":
+        resource.prlimit(process.pid, resource.RLIMIT_CPU, (seconds, seconds + 1))

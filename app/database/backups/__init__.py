@@ -1,1 +1,0 @@
-"""Backups of a database while it is used, and their restoration: one file, consistent as of one moment."""

@@ -1,0 +1,267 @@
+"""Whether what a report says was measured of jobs can be, on the GPUs there are and in the time that has passed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from app.kinds.cluster import experience, records
+from app.kinds.cluster import jobs as table
+from app.kinds.cluster import state as counting
+from app.kinds.cluster.layout import ClusterState, Layout
+from app.kinds.cluster.report import (
+    MOST_CELLS,
+    MOST_JOBS,
+    MOST_NAMES,
+    EncodedProgressed,
+    EncodedReport,
+    EncodedSubmitted,
+)
+from app.kinds.contract.inputs import Contradiction, FieldIssue, InvalidInput
+
+# Whether what a report says was measured of jobs can be, on the GPUs there are and in the time that has passed.
+
+
+BEFORE = 3_600.0
+"""Seconds for which a step may have been under way when its job was told, which may have run before."""
+
+
+def check(layout: Layout, state: ClusterState, report: EncodedReport) -> None:
+    """Nothing, if it can be.
+
+    Raises:
+        InvalidInput: on GPUs or nodes that the cluster hasn't, or steps by an hour longer than their job is there.
+    """
+    since = _since(state, report) if any(one.seconds is not None for one in report.progressed) else {}
+    issues = list[FieldIssue]()
+    for at, one in enumerate(report.progressed):
+        found = [*_place(layout, one), *_time(one, since.get(one.job), report.at)]
+        issues += [issue._replace(pointer=f"/progressed/{at}/{issue.pointer}") for issue in found]
+    if issues:
+        raise InvalidInput(issues)
+
+
+def _since(state: ClusterState, report: EncodedReport) -> dict[str, float]:
+    """When jobs came, by name; one that comes with the report and doesn't say when may have been there before."""
+    said = {job.job: job.at for job in report.submitted if job.at is not None}
+    return said | dict(zip(state.names, state.jobs.submitted.tolist(), strict=True))
+
+
+def _place(layout: Layout, one: EncodedProgressed) -> Iterator[FieldIssue]:
+    """What is wrong with where a step ran, by field."""
+    total, largest, nodes = int(layout.capacity.sum()), int(layout.capacity.max()), len(layout.capacity)
+    if one.gpus is not None and one.gpus > total:
+        yield FieldIssue("gpus", f"must be 1 to {total}, the GPUs of all nodes", one.gpus)
+    elif one.nodes is not None:
+        fewest, most = (1, nodes) if one.gpus is None else (-(-one.gpus // largest), min(one.gpus, nodes))
+        if not fewest <= one.nodes <= most:
+            on = "there are" if one.gpus is None else f"can be that have {one.gpus} GPUs"
+            yield FieldIssue("nodes", f"must be {fewest} to {most}, as many as {on}", one.nodes)
+
+
+def _time(one: EncodedProgressed, since: float | None, now: float) -> Iterator[FieldIssue]:
+    """What is wrong with how long a step took, by field."""
+    if one.seconds is not None and since is not None and one.seconds > now - since + BEFORE:
+        accepted = f"must be at most {now - since + BEFORE:g}: an hour more than its job is there"
+        yield FieldIssue("seconds", accepted, one.seconds)
+
+
+# From a state and a report to the next state: time passes, jobs leave, nodes change, jobs come and go on.
+
+
+ENDED, UNKNOWN = -1, -2  # positions of jobs that are not there
+ONCE = "must be named once in a report"
+
+
+class Request(NamedTuple):
+    """What a job asks for: the number of its queue, GPUs, and their limits."""
+
+    queue: int
+    gpus: int
+    minimum: int
+    maximum: int
+
+
+def advance(layout: Layout, state: ClusterState, report: EncodedReport) -> ClusterState:
+    """The state after a report; its jobs are on the nodes that they had before.
+
+    Raises:
+        InvalidInput: it names what the workload hasn't, or asks for what can't be.
+        Contradiction: it contradicts what was reported before.
+    """
+    _check_time(state, report)
+    _check_once(report)
+    check(layout, state, report)
+    requests = _requests(layout, report)
+    capacity = _capacity(layout, state, report)
+    stay, new = _stay(state, report), _new(state, report)
+    _check_few(len(layout.capacity), sum(stay), len(new))
+    _check_names(state, stay, [report.submitted[at].job for at in new])
+    jobs = table.pass_time(state.jobs, report.at, report.at - state.now, layout.demotion)
+    finished = _finished(state, report, stay)
+    told = records.trained(state.records, state.jobs, report.at - state.now)
+    shown = counting.ended(state._replace(records=told), finished)
+    jobs, told = table.keep(jobs, stay), records.keep(told, stay)
+    learned = experience.keep(state.learning, stay)
+    names = [name for name, stays in zip(state.names, stay, strict=True) if stays]
+    if new:
+        submitted = [report.submitted[at] for at in new]
+        came = np.array([_moment(job, report) for job in submitted])
+        queue, asked, minimum, maximum = np.array([requests[at] for at in new], np.int64).T
+        jobs = table.arrive(jobs, came, queue, asked, (minimum, maximum))
+        told = records.joined(told, records.of(submitted))
+        learned = experience.join(learned, len(new))
+        names += [job.job for job in submitted]
+    positions = _positions(names, report)
+    if positions:
+        at = [*positions.values()]
+        told = records.progressed(told, at, [report.progressed[place] for place in positions], jobs)
+        learned = experience.told(learned, at, told) if layout.spec.convergence else learned
+    off = counting.off(state, finished, report.at)
+    after = ClusterState(report.at, tuple(names), jobs, capacity, told, learned, shown, off, state.off_starts)
+    steps = {at: report.progressed[place] for place, at in positions.items()}
+    return counting.measured(after, state, steps) if steps else after
+
+
+def _finished(state: ClusterState, report: EncodedReport, stay: Sequence[bool]) -> list[int]:
+    """Positions of the jobs that leave, and haven't failed."""
+    failed = {job.job for job in report.ended if job.state == "failed"}
+    each = enumerate(zip(state.names, stay, strict=True))
+    return [at for at, (name, stays) in each if not stays and name not in failed]
+
+
+def _check_time(state: ClusterState, report: EncodedReport) -> None:
+    if report.at < state.now:
+        accepted = f"must be at least {state.now:g}, the moment of the last report"
+        raise Contradiction([FieldIssue("/at", accepted, report.at)])
+    late = [(at, job.at) for at, job in enumerate(report.submitted) if job.at is not None and job.at > report.at]
+    if late:
+        at, moment = late[0]
+        accepted = f"must be at most {report.at:g}, the moment of the report"
+        raise InvalidInput([FieldIssue(f"/submitted/{at}/at", accepted, moment)])
+
+
+def _check_once(report: EncodedReport) -> None:
+    ended, nodes = [one.job for one in report.ended], [one.node for one in report.nodes]
+    issues = [FieldIssue(f"/ended/{at}/job", ONCE, ended[at]) for at in _twice(ended)]
+    issues += [FieldIssue(f"/nodes/{at}/node", ONCE, nodes[at]) for at in _twice(nodes)]
+    if issues:
+        raise InvalidInput(issues)
+
+
+def _check_few(nodes: int, stay: int, new: int) -> None:
+    """No more jobs at once than are decided within the time, the memory and the answer of a request."""
+    most = min(MOST_JOBS, MOST_CELLS // nodes)
+    if new and stay + new > most:
+        accepted = f"must leave at most {most:,} jobs that wait or run in the run at once, on {nodes:,} nodes"
+        raise InvalidInput([FieldIssue("/submitted", accepted, stay + new)])
+
+
+def _check_names(state: ClusterState, stay: Sequence[bool], new: Sequence[str]) -> None:
+    """No longer names than an answer may have that tells of all jobs."""
+    names = [name for name, stays in zip(state.names, stay, strict=True) if stays]
+    length = sum(len(name.encode()) for name in (*names, *new)) if new else 0
+    if length > MOST_NAMES:
+        accepted = f"must leave jobs whose names have at most {MOST_NAMES:,} bytes together"
+        raise InvalidInput([FieldIssue("/submitted", accepted, length)])
+
+
+def _moment(job: EncodedSubmitted, report: EncodedReport) -> float:
+    return report.at if job.at is None else job.at
+
+
+def _requests(layout: Layout, report: EncodedReport) -> list[Request]:
+    """What the jobs of a report ask for."""
+    found, issues, total = [], list[FieldIssue](), int(layout.capacity.sum())
+    for at, job in enumerate(report.submitted):
+        minimum = min(layout.spec.minimum, job.gpus) if job.minimum is None else job.minimum
+        maximum = max(layout.spec.maximum or total, job.gpus) if job.maximum is None else job.maximum
+        queue = layout.queues[-1] if job.queue is None else job.queue
+        place = layout.queue_index.get(queue)
+        if place is None:
+            known = f"unknown queue; known: {', '.join(layout.queues)}"
+            issues.append(FieldIssue(f"/submitted/{at}/queue", known, queue))
+            continue
+        issues += [issue._replace(pointer=f"/submitted/{at}/{issue.pointer}") for issue in _limits(job, total)]
+        found.append(Request(place, job.gpus, minimum, maximum))
+    if issues:
+        raise InvalidInput(issues)
+    return found
+
+
+def _limits(job: EncodedSubmitted, total: int) -> Iterator[FieldIssue]:
+    """What is wrong with the GPUs of a job, of ``total``, by field."""
+    if job.gpus > total:
+        yield FieldIssue("gpus", f"must be 1 to {total}, the GPUs of all nodes", job.gpus)
+    most = min(job.gpus, job.maximum or job.gpus)
+    if job.minimum is not None and job.minimum > most:
+        yield FieldIssue("minimum", f"must be 1 to {most}, at most gpus and maximum", job.minimum)
+    if job.maximum is not None and job.maximum < job.gpus:
+        yield FieldIssue("maximum", f"must be at least {job.gpus}, the gpus that the job asks for", job.maximum)
+
+
+def _capacity(layout: Layout, state: ClusterState, report: EncodedReport) -> table.Integers:
+    unknown = [at for at, node in enumerate(report.nodes) if node.node not in layout.node_index]
+    if unknown:
+        accepted = f"unknown node; known: {layout.known_nodes}"
+        raise InvalidInput([FieldIssue(f"/nodes/{at}/node", accepted, report.nodes[at].node) for at in unknown])
+    capacity, places = layout.capacity if report.whole else state.capacity, layout.node_index
+    if not report.nodes:
+        return capacity
+    issues = [
+        FieldIssue(f"/nodes/{at}/gpus", f"must be 0 to {most}, as in the spec", node.gpus)
+        for at, node in enumerate(report.nodes)
+        if node.gpus > (most := int(layout.capacity[places[node.node]]))
+    ]
+    if issues:
+        raise InvalidInput(issues)
+    capacity = capacity.copy()
+    for node in report.nodes:
+        capacity[places[node.node]] = node.gpus
+    return capacity
+
+
+def _stay(state: ClusterState, report: EncodedReport) -> list[bool]:
+    """Which jobs are still there."""
+    known, left = set(state.names), {job.job for job in report.ended}
+    missing = [(at, job.job) for at, job in enumerate(report.ended) if job.job not in known]
+    if missing:
+        accepted = "must be a job that is there"
+        raise Contradiction([FieldIssue(f"/ended/{at}/job", accepted, name) for at, name in missing])
+    listed = {job.job for job in report.submitted} if report.whole else known
+    return [name in listed and name not in left for name in state.names]
+
+
+def _new(state: ClusterState, report: EncodedReport) -> list[int]:
+    """Positions of the submitted jobs that were not there, in order of submission."""
+    known = set(state.names)
+    again = [at for at, job in enumerate(report.submitted) if job.job in known and not report.whole]
+    again += _twice([job.job for job in report.submitted])
+    if again:
+        accepted = "must be a new name: a job of that name is there"
+        raise Contradiction([FieldIssue(f"/submitted/{at}/job", accepted, report.submitted[at].job) for at in again])
+    new = [at for at, job in enumerate(report.submitted) if job.job not in known]
+    return sorted(new, key=lambda at: _moment(report.submitted[at], report))
+
+
+def _positions(names: Sequence[str], report: EncodedReport) -> dict[int, int]:
+    """Where the jobs stand that have progressed, by place in the report, but for those that end with it: their last
+    progress is a sample, and nothing else.
+    """
+    index = {name: position for position, name in enumerate(names)}
+    index |= dict.fromkeys((job.job for job in report.ended), ENDED)
+    found = [index.get(one.job, UNKNOWN) for one in report.progressed]
+    if UNKNOWN in found:
+        accepted = "must be a job that is there"
+        missing = [at for at, position in enumerate(found) if position == UNKNOWN]
+        raise Contradiction(
+            [FieldIssue(f"/progressed/{at}/job", accepted, report.progressed[at].job) for at in missing]
+        )
+    return {at: position for at, position in enumerate(found) if position != ENDED}
+
+
+def _twice(names: Sequence[str]) -> list[int]:
+    seen = set[str]()
+    return [at for at, name in enumerate(names) if name in seen or seen.add(name)]  # type: ignore[func-returns-value]

@@ -1,1 +1,0 @@
-"""A cluster between two reports: which jobs are there, on which nodes, and how reports change that."""

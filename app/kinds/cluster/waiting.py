@@ -1,0 +1,75 @@
+"""When jobs that wait are expected to start, and within which bounds."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.cluster import state as counting
+from app.kinds.cluster.jobs import Floats, Integers
+from app.kinds.cluster.layout import ClusterState
+from app.kinds.cluster.outlook import BelievedOutlook
+
+MOST = 100
+"""Jobs whose starts are told: those that come next."""
+
+
+class ExpectedStart(NamedTuple):
+    """Seconds until a job starts, and those within which nine of ten start of which so much was said; None: too few
+    have started.
+    """
+
+    job: str
+    seconds: float
+    between: tuple[float, float] | None
+
+
+def expected(state: ClusterState, left: Floats, least: float) -> tuple[Integers, Floats]:
+    """Positions of the jobs that start next of those that wait, and the seconds until they do, [K] each.
+
+    By queue and time of submission each takes its minimum of GPUs as soon as those that run have left enough, wherever
+    those are; where nobody knows when that is, nothing is told.
+
+    Args:
+        state: after the decision.
+        left: seconds until each job that runs is finished, infinite where unknown, [J].
+        least: seconds until the next decision.
+    """
+    jobs, gpus = state.jobs, state.jobs.gpus
+    runs = np.flatnonzero(gpus > 0)
+    waits = np.flatnonzero(gpus == 0)
+    waits = waits[np.lexsort((jobs.submitted[waits], jobs.queue[waits]))][:MOST]
+    order = runs[np.argsort(left[runs], kind="stable")]
+    there = int(state.capacity.sum()) - int(gpus.sum()) + np.concatenate([[0], np.cumsum(gpus[order])])
+    first = np.searchsorted(there, np.cumsum(jobs.minimum[waits]))
+    seconds = np.concatenate([[least], np.fmax(left[order], least), [np.inf]])[first]
+    known = np.isfinite(seconds)
+    return waits[known], seconds[known]
+
+
+def told(state: ClusterState, outlook: BelievedOutlook, least: float) -> tuple[ClusterState, list[ExpectedStart]]:
+    """What is said of the jobs that wait, and the state that remembers it; ``least``: see ``expected``."""
+    gpus = state.jobs.gpus
+    if not (gpus == 0).any():
+        return state, []
+    left = np.where(outlook.known & (gpus > 0), outlook.seconds_left(gpus[:, None])[:, 0], np.inf)
+    at, seconds = expected(state, left, least)
+    bounds = counting.interval(state.off_starts)
+    found = [
+        ExpectedStart(state.names[job], each, None if bounds is None else (bounds[0] * each, bounds[1] * each))
+        for job, each in zip(at.tolist(), seconds.tolist(), strict=True)
+    ]
+    return counting.predicted(state, at, seconds, counting.START), found
+
+
+def begun(state: ClusterState, which: NDArray[np.bool_]) -> ClusterState:
+    """The state with what the jobs that start, [J], tell of predictions; those that wait again are predicted anew."""
+    if not which.any():
+        return state
+    off = counting.off(state, np.flatnonzero(which).tolist(), state.now, counting.START)
+    records, (at, seconds, count) = state.records, counting.START
+    columns = {name: getattr(records, name).copy() for name in counting.START}
+    columns[at][which], columns[seconds][which], columns[count][which] = np.nan, np.nan, 0
+    return state._replace(records=records._replace(**columns), off_starts=off)

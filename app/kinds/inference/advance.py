@@ -1,0 +1,193 @@
+"""From a state and a report to the next state. At one instant: ends of batches, servers, arrivals, drops, starts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from app.kinds.contract.inputs import Contradiction, FieldIssue, InvalidInput, invalid
+from app.kinds.inference.layout import Layout
+from app.kinds.inference.queue import Batch
+from app.kinds.inference.report import EncodedFinished, EncodedReport, EncodedStarted, Ledger
+
+MOST_ISSUES = 20
+CLOCKS, RELATIVE = 0.1, 0.01
+"""Seconds, and share of the time since its start, by which a measured batch may be longer: clocks differ."""
+CARRIED = "only in runs that were started as carried: the service decides what this one starts"
+
+
+class Places(NamedTuple):
+    """Positions of what the events of a report name: users of ``arrived``, servers of ``finished`` and ``servers``."""
+
+    users: list[int]
+    finished: list[int]
+    servers: list[int]
+
+
+def advance(ledger: Ledger, report: EncodedReport) -> None:
+    """Take a report into the book.
+
+    Raises:
+        InvalidInput: it names what the workload hasn't, or its times are out of order.
+        Contradiction: it contradicts what was reported before.
+    """
+    _ordered(ledger.now, report)
+    places = _places(ledger, report)
+    _unique(ledger, report)
+    done = [0, 0, 0]
+    for number, start in enumerate(report.started):
+        done = _until(ledger, report, places, done, start.at)
+        _started(ledger, number, start)
+    _until(ledger, report, places, done, report.at)
+
+
+def _until(ledger: Ledger, report: EncodedReport, places: Places, done: list[int], now: float) -> list[int]:
+    """Take the events up to a moment; how many are done of each list."""
+    finished, servers, arrived = done
+    ledger.pass_time(now)
+    while finished < len(report.finished) and report.finished[finished].at <= now:
+        _finish(ledger, finished, places.finished[finished], report)
+        finished += 1
+    while servers < len(report.servers) and moment(report.servers[servers], report) <= now:
+        ledger.turn(places.servers[servers], report.servers[servers].state)
+        servers += 1
+    while arrived < len(report.arrived) and report.arrived[arrived].at <= now:
+        request = report.arrived[arrived]
+        ledger.arrive(places.users[arrived], request.at, request.id)
+        arrived += 1
+    ledger.drop()
+    return [finished, servers, arrived]
+
+
+def _finish(ledger: Ledger, number: int, place: int, report: EncodedReport) -> None:
+    finished = report.finished[number]
+    batch = ledger.servers[place].batch if place in ledger.servers else None
+    if batch is None:
+        pointer = f"/finished/{number}/server"
+        raise Contradiction(
+            [FieldIssue(pointer, "must be a server that works; nothing runs on this one", finished.server)]
+        )
+    if finished.at < batch.started:
+        accepted = f"must be at least {batch.started:g}, when its batch was started"
+        raise Contradiction([FieldIssue(f"/finished/{number}/at", accepted, finished.at)])
+    _measured(ledger, number, batch, finished)
+    ledger.finish(place, finished.at)
+
+
+def _measured(ledger: Ledger, number: int, batch: Batch, finished: EncodedFinished) -> None:
+    """What the end of a batch says of it can be: a size takes fewer requests where no smaller one does."""
+    sizes, passed = ledger.layout.spec.batches, finished.at - batch.started
+    most = next((size for size in sizes if size >= len(batch.at)), len(batch.at))
+    longest = passed + CLOCKS + RELATIVE * passed
+    issues = []
+    if finished.batch is not None and finished.batch > most:
+        accepted = f"must be 1 to {most}: the requests that were started on {finished.server}"
+        issues.append(FieldIssue(f"/finished/{number}/batch", accepted, finished.batch))
+    if finished.seconds is not None and finished.seconds > longest:
+        accepted = f"must be at most {longest:.6g}: its batch was started {passed:.6g} s before its end"
+        issues.append(FieldIssue(f"/finished/{number}/seconds", accepted, finished.seconds))
+    if issues:
+        raise Contradiction(issues)
+
+
+def _started(ledger: Ledger, number: int, start: EncodedStarted) -> None:
+    layout, pointer = ledger.layout, f"/started/{number}"
+    place = ledger.fleet.index.get(start.server)
+    known = ((start.user, layout.users, "user"), (start.variant, layout.variants, "variant"))
+    issues = [_unknown(f"{pointer}/{part}", value, names) for value, names, part in known if value not in names]
+    if place is None:
+        issues.append(FieldIssue(f"{pointer}/server", ledger.fleet.known, start.server))
+    if start.batch not in layout.spec.batches:
+        accepted = f"must be one of {', '.join(map(str, layout.spec.batches))}"
+        issues.append(FieldIssue(f"{pointer}/batch", accepted, start.batch))
+    if issues or place is None:
+        raise InvalidInput(issues)
+    server, user = ledger.servers.get(place), layout.user_index[start.user]
+    if server is None or not server.up or server.batch is not None:
+        raise Contradiction([FieldIssue(f"{pointer}/server", "must be a server that is up and idle", start.server)])
+    if not ledger.waiting()[user]:
+        raise Contradiction(
+            [FieldIssue(f"{pointer}/user", "must be a user whose requests wait; none does", start.user)]
+        )
+    ledger.start(place, user, layout.variants.index(start.variant), start.batch)
+
+
+def _ordered(before: float, report: EncodedReport) -> None:
+    """Times fall nowhere."""
+    if report.at < before:
+        raise Contradiction(
+            [FieldIssue("/at", f"must be at least {before:g}, the moment of the last report", report.at)]
+        )
+    events: tuple[tuple[str, Sequence[Any]], ...] = (
+        ("arrived", report.arrived),
+        ("finished", report.finished),
+        ("servers", report.servers),
+        ("started", report.started),
+    )
+    for part, listed in events:
+        last = before
+        for number, event in enumerate(listed):
+            at = moment(event, report)
+            if not last <= at <= report.at:
+                accepted = f"must be {last:g} to {report.at:g}: times never fall, up to the report's"
+                raise invalid(f"/{part}/{number}/at", accepted, at)
+            last = at
+
+
+def moment(event: Any, report: EncodedReport) -> float:
+    """When an event was; the report's moment where it doesn't say."""
+    at: float | None = event.at
+    return report.at if at is None else at
+
+
+def _places(ledger: Ledger, report: EncodedReport) -> Places:
+    layout, index = ledger.layout, ledger.fleet.index
+    user_at = layout.user_index
+    users = [user_at.get(one.user, -1) for one in report.arrived]
+    finished = [index.get(one.server, -1) for one in report.finished]
+    servers = [index.get(one.server, -1) for one in report.servers]
+    untold = _untold(layout, report)
+    if untold or -1 in users or -1 in finished or -1 in servers:
+        unknown = [number for number, at in enumerate(users) if at < 0]
+        issues = [
+            *(_unknown(f"/arrived/{number}/user", report.arrived[number].user, layout.users) for number in unknown),
+            *_servers("finished", report.finished, finished, ledger.fleet.known),
+            *_servers("servers", report.servers, servers, ledger.fleet.known),
+            *untold,
+        ]
+        raise InvalidInput(issues[:MOST_ISSUES])
+    return Places(users, finished, servers)
+
+
+def _servers(part: str, events: Sequence[Any], places: list[int], known: str) -> list[FieldIssue]:
+    unknown = [number for number, place in enumerate(places) if place < 0]
+    return [FieldIssue(f"/{part}/{number}/server", known, events[number].server) for number in unknown]
+
+
+def _untold(layout: Layout, report: EncodedReport) -> list[FieldIssue]:
+    """What ends of batches say of them that can't be."""
+    issues = []
+    for number, one in enumerate(report.finished):
+        if one.variant is not None and one.variant not in layout.variants:
+            issues.append(_unknown(f"/finished/{number}/variant", one.variant, layout.variants))
+        if one.batch is not None and one.batch > layout.batches[-1]:
+            accepted = f"must be at most {layout.batches[-1]}, the largest batch"
+            issues.append(FieldIssue(f"/finished/{number}/batch", accepted, one.batch))
+    return issues
+
+
+def _unknown(pointer: str, value: str, names: Sequence[str]) -> FieldIssue:
+    return FieldIssue(pointer, f"unknown name; known: {', '.join(names)}", value)
+
+
+def _unique(ledger: Ledger, report: EncodedReport) -> None:
+    """No request has the name of one that waits or is worked on."""
+    given = [(number, one.id) for number, one in enumerate(report.arrived) if one.id is not None]
+    if not given:
+        return
+    taken = set(ledger.names())
+    for number, name in given:
+        if name in taken:
+            accepted = "must be a new name: a request of that name waits or is worked on"
+            raise Contradiction([FieldIssue(f"/arrived/{number}/id", accepted, name)])
+        taken.add(name)

@@ -1,0 +1,233 @@
+"""A policy is asked, and held to what it may do."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Generator, Sequence
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.contract.policy import Policy, Situation, View
+from app.kinds.inference.dynamics import CONTROL, Projector, Transitions, mask, scaled, seen
+from app.kinds.inference.layout import WAIT, Layout
+from app.kinds.inference.queue import Batch, Fleet
+from app.kinds.inference.report import Ledger, Row, states
+from app.policies.network import NetworkPolicy
+
+# A policy is asked, and held to what it may do.
+
+
+class IllegalAction(ValueError):
+    """A policy chose what it may not."""
+
+
+def asked(policy: Policy, situation: Situation) -> list[int]:
+    """What a policy does in B situations.
+
+    Raises:
+        IllegalAction: an action is not one of the view's legal ones.
+    """
+    return legal(policy.name, policy.act(situation).action.tolist(), situation.view.mask)
+
+
+def legal(name: str, actions: list[int], mask: NDArray[np.bool_]) -> list[int]:
+    """The actions of B situations, made sure of.
+
+    Raises:
+        IllegalAction: one is not legal by ``mask`` [B, N]; ``name``: of the policy that chose it.
+    """
+    for row, action in enumerate(actions):  # as arrays it would take longer for the one that a service asks for
+        if not (0 <= action < mask.shape[1] and mask[row, action]):
+            raise IllegalAction(f"{name} chose action {action}, which is not legal here")
+    return actions
+
+
+# Who chooses at a decision.
+
+
+MOST_KEPT = 4096  # sets of legal starts
+
+
+class Chooser:
+    """A policy of a workload, and what it is shown of it.
+
+    Attributes:
+        adapts: whether the policy wants the runs' last transitions.
+    """
+
+    def __init__(self, projector: Projector, fleet: Fleet, policy: Policy) -> None:
+        self._projector, self._fleet, self._policy = projector, fleet, policy
+        self._glance = Glance(projector.layout, fleet)
+        self._network = policy if isinstance(policy, NetworkPolicy) and not policy.units else None
+        self.name, self.adapts = policy.name, bool(getattr(policy, "adapts", False))
+
+    def choose(self, rows: Sequence[Row], recent: Transitions | None = None) -> list[int]:
+        """Actions of the workload's layout at B decisions; with the last transitions where it ``adapts``.
+
+        Raises:
+            IllegalAction: the policy chose one that is not legal.
+        """
+        if self._network is not None:
+            view = self._glance.view(rows)
+            return legal(self._network.name, self._network.best(*view).tolist(), view.mask)
+        state = states(self._fleet, rows)
+        projector = self._projector if recent is None else self._projector._replace(recent=recent)
+        return asked(self._policy, Situation(projector, state, seen(projector.layout, state)))
+
+
+class Glance:
+    """What policies are shown who read nothing but a view: the same as ``seen`` gives, in fewer steps.
+
+    Which starts are legal recurs, and is kept.
+    """
+
+    def __init__(self, layout: Layout, fleet: Fleet) -> None:
+        self._layout, self._fleet = layout, fleet
+        self._starts: dict[tuple[float, ...], NDArray[np.bool_]] = {}
+
+    def view(self, rows: Sequence[Row]) -> View:
+        """Of B decisions."""
+        told = self._layout.told_numbers
+        known = np.array([row.known + told[row.asked][row.loaded] for row in rows])
+        masks = [self._mask(row) for row in rows]
+        observation = scaled(self._layout, known).astype(np.float32)
+        return View(observation, masks[0] if len(masks) == 1 else np.concatenate(masks))
+
+    def _mask(self, row: Row) -> NDArray[np.bool_]:
+        """Legal actions, [1, N]: on a server they depend on which batch sizes each user has requests for alone."""
+        if row.asked == CONTROL:
+            return mask(self._layout, states(self._fleet, [row]))
+        sizes, users = self._layout.spec.batches, len(self._layout.users)
+        waiting = tuple([count and (bisect_right(sizes, count) or 1) for count in row.known[:users]])
+        found = self._starts.get(waiting)
+        if found is None:
+            found = mask(self._layout, states(self._fleet, [row]))
+            found.setflags(write=False)
+            if len(self._starts) < MOST_KEPT:
+                self._starts[waiting] = found
+        return found
+
+
+# From a run's book to what starts: first how many servers are on, then one free server after another is asked for.
+
+
+T = TypeVar("T")
+Asking = Generator[Row, int, T]
+MOST_TURNS = 4
+"""Servers that are turned on or off at one instant."""
+
+
+class Start(NamedTuple):
+    """A batch that starts on a server.
+
+    Attributes:
+        place: of the server.
+        size: that was chosen; the batch may have fewer requests.
+        loaded: variant that the server had loaded, or ``NOTHING_LOADED``.
+        seconds: that it is expected to take; None without a domain model.
+        waiting: requests of the user that waited before.
+    """
+
+    place: int
+    batch: Batch
+    size: int
+    loaded: int
+    seconds: float | None
+    waiting: int
+
+
+class Decided(NamedTuple):
+    """All that a decision changes: batches that start, and servers that are turned on (else off)."""
+
+    starts: list[Start]
+    turns: list[tuple[int, bool]]
+
+
+def decide(ledgers: Sequence[Ledger], chooser: Chooser) -> list[Decided]:
+    """Ask until nothing more is to be started in any of several runs, in all of them at once; the books are kept.
+
+    Raises:
+        IllegalAction: a policy chose what it may not.
+    """
+    if len(ledgers) == 1:
+        return [_alone(ledgers[0], chooser)]
+    asking, found = [_asking(ledger) for ledger in ledgers], [Decided([], [])] * len(ledgers)
+    actions: dict[int, int | None] = dict.fromkeys(range(len(ledgers)))
+    while actions:
+        rows: dict[int, Row] = {}
+        for run, action in actions.items():
+            try:
+                rows[run] = next(asking[run]) if action is None else asking[run].send(action)
+            except StopIteration as done:
+                found[run] = done.value
+        recent = joined([ledgers[run].recent() for run in rows]) if chooser.adapts and rows else None
+        chosen = chooser.choose(list(rows.values()), recent) if rows else []
+        actions = dict(zip(rows, chosen, strict=True))
+    return found
+
+
+def _alone(ledger: Ledger, chooser: Chooser) -> Decided:
+    asking = _asking(ledger)
+    try:
+        row = next(asking)
+        while True:
+            recent = ledger.recent() if chooser.adapts else None
+            row = asking.send(chooser.choose([row], recent)[0])
+    except StopIteration as done:
+        decided: Decided = done.value
+        return decided
+
+
+def joined(recent: Sequence[Transitions]) -> Transitions:
+    """The last transitions of several runs as one, B of all together."""
+    return Transitions(*(np.concatenate(parts) for parts in zip(*recent, strict=True)))
+
+
+def _asking(ledger: Ledger) -> Asking[Decided]:
+    """One run's questions, each answered by an action."""
+    turns = (yield from _turns(ledger)) if ledger.now >= ledger.control else []
+    starts = yield from _starts(ledger)
+    return Decided(starts, turns)
+
+
+def _turns(ledger: Ledger) -> Asking[list[tuple[int, bool]]]:
+    """One server after another, until the policy waits."""
+    seconds, turns = ledger.layout.spec.control_seconds, list[tuple[int, bool]]()
+    ledger.control = (ledger.now // seconds + 1) * seconds
+    while ledger.scalable and len(turns) < MOST_TURNS:
+        action = yield ledger.seen(CONTROL)
+        if action == WAIT:
+            break
+        position, off = divmod(action - 1 - ledger.layout.dispatches, 2)
+        turns.append((ledger.turn_off(position) if off else ledger.turn_on(position), not off))
+    return turns
+
+
+def _starts(ledger: Ledger) -> Asking[list[Start]]:
+    """A server that waits is not asked for again; nor is one like it while nothing else has changed."""
+    waited, starts = set[tuple[int, int]](), list[Start]()
+    for place in ledger.idle():
+        if not ledger.anyone_waits:
+            break
+        alike = ledger.fleet.of[place], ledger.servers[place].loaded
+        if alike in waited:
+            continue
+        action = yield ledger.seen(place)
+        if action == WAIT:
+            waited.add(alike)
+            continue
+        starts.append(_start(ledger, place, action))
+        waited.clear()
+    return starts
+
+
+def _start(ledger: Ledger, place: int, action: int) -> Start:
+    _, variants, sizes = ledger.layout.shape
+    user, own = divmod(action - 1, variants * sizes)  # as `Layout.dispatch_of` has it, of one action
+    variant, position = divmod(own, sizes)
+    size = ledger.layout.spec.batches[position]
+    loaded = ledger.servers[place].loaded
+    seconds, waiting = ledger.expected(place, loaded, variant, size), ledger.waiting()[user]
+    return Start(place, ledger.start(place, user, variant, size), size, loaded, seconds, waiting)

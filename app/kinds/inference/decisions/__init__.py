@@ -1,1 +1,0 @@
-"""Decisions of kind ``inference``: events in, what to start out."""

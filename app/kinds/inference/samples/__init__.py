@@ -1,1 +1,0 @@
-"""Samples of kind `inference`: an execution is measured batches, a log of requests, or, from a run, both."""

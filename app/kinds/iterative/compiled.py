@@ -1,0 +1,200 @@
+"""Workloads of kind `iterative` ready to decide, and notices of what they lack."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from itertools import takewhile
+from operator import le
+from typing import Any
+from zlib import crc32
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.contract.engine import Snapshot
+from app.kinds.contract.inputs import LARGEST_NUMBER
+from app.kinds.iterative.heuristics import HEURISTICS, MODEL_PREDICTIVE, default_heuristic, own_terms
+from app.kinds.iterative.model import uninformed
+from app.kinds.iterative.observation import Preferences, preferences_of
+from app.kinds.iterative.policies import in_force
+from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.reasons import AllocationText, in_words, wording
+from app.kinds.iterative.spec import Resource
+from app.kinds.iterative.state import State, begin
+from app.policies.artifact import Artifact
+
+# What a workload's decisions rest on, compiled once per revision: projector, policy, and texts that recur.
+
+
+Array = NDArray[np.floating]
+
+
+class Compiled:
+    """A snapshot ready to decide with.
+
+    Attributes:
+        artifact: the champion's policy; None when the heuristic answers in its place.
+        heuristic: name of what answers without a champion, or when it fails; for single runs see ``heuristics``.
+        chosen: the rule that the snapshot names, if it names one.
+        source: 'agent', 'heuristic', or 'fallback' when there is a champion that can't be loaded.
+        code: of why no agent answers; empty when one does.
+        preface: the same in words, by the name of the heuristic that does.
+        unknown: not a number for each metric.
+        words: how each metric is spoken of.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot, self.layout = snapshot, snapshot.layout
+        model = in_force(snapshot.model, self.layout.spec) if snapshot.model else uninformed(self.layout)
+        self.projector = Projector(self.layout, model)
+        self.chosen = replace(HEURISTICS[snapshot.rule], everywhere=True) if snapshot.rule else None
+        self.heuristic = (self.chosen or default_heuristic(self.projector)).name
+        self.artifact: Artifact | None = snapshot.artifact
+        self.source, self.code = self._responder()
+        self.preface = lru_cache(maxsize=4)(self._preface)
+        self._levels = [(r.name, {_value(r, i): i for i in range(r.levels)}) for r in self.layout.spec.resources]
+        self._lowest = [feature.minimum for feature in self.layout.spec.features]
+        self._highest = [feature.maximum for feature in self.layout.spec.features]
+        self._counts = (len(self.layout.resources), len(self.layout.metrics), len(self.layout.features))
+        self.words = [wording(metric) for metric in self.layout.spec.metrics]
+        self.unknown = [float("nan")] * len(self.layout.metrics)
+        self.allocation_text = lru_cache(maxsize=4096)(self._allocation_text)
+        self.fresh = lru_cache(maxsize=128)(self._fresh)
+        self._usual = lru_cache(maxsize=128)(lambda batch: preferences_of(self.projector, self.fresh(batch)))
+        self.delta = lru_cache(maxsize=4096)(self._delta)
+
+    def _responder(self) -> tuple[str, str]:
+        snapshot = self.snapshot
+        if snapshot.artifact is not None:
+            return "agent", ""
+        if snapshot.rule:
+            return "heuristic", ""
+        if snapshot.problem:
+            return "fallback", "fallback"
+        return "heuristic", "no_model" if snapshot.model is None else "no_agent"
+
+    def _preface(self, name: str) -> str:
+        snapshot = self.snapshot
+        if not self.code:
+            return ""
+        if snapshot.problem:
+            return f"{snapshot.problem}; {name} answers"
+        if snapshot.model is None:
+            return f"no domain model yet, {name} answers"
+        table = self.projector.table
+        evidence = f": {table.evidence}" if name == table.rule else ""
+        return f"no agent is promoted, {name} answers{evidence}"
+
+    def heuristics(self, state: State) -> list[str]:
+        """Names of the heuristics that answer for B runs where no agent does."""
+        own = own_terms(self.projector, state)
+        if self.heuristic == MODEL_PREDICTIVE or self.chosen or not own.any():
+            return [self.heuristic] * len(own)
+        return [MODEL_PREDICTIVE if one else self.heuristic for one in own.tolist()]
+
+    def encode(
+        self, allocation: Mapping[str, float], metrics: Mapping[str, float], features: Mapping[str, float]
+    ) -> tuple[list[int], list[float], list[float]]:
+        """A report in the layout's order: levels [R], metrics [M], features [F]; a fast way for those that are right.
+
+        Raises:
+            InvalidInput: unknown or missing names, values out of bounds, off the step grid, or not finite.
+        """
+        layout = self.layout
+        try:
+            levels = [known[allocation[name]] for name, known in self._levels]
+            measured = [metrics[name] for name in layout.metrics]
+            given = [features[name] for name in layout.features]
+        except KeyError:
+            return layout.encode_report(allocation, metrics, features)
+        counts = (len(allocation), len(metrics), len(features))
+        sound = counts == self._counts and min(measured) > 0 and max(measured) <= LARGEST_NUMBER
+        if not sound or (given and not self._within(given)):
+            return layout.encode_report(allocation, metrics, features)
+        return levels, measured, given
+
+    def _within(self, features: list[float]) -> bool:
+        return all(map(le, self._lowest, features)) and all(map(le, features, self._highest))
+
+    def _allocation_text(self, index: int) -> AllocationText:
+        allocation = self.layout.allocation_dict(self.projector.grid_levels[index])
+        return AllocationText(msgspec.Raw(msgspec.json.encode(allocation)), in_words(allocation), self._beyond(index))
+
+    def _beyond(self, index: int) -> str:
+        """Of which resources an allocation is outside of what was measured; empty where it is inside."""
+        table, units = self.projector.table, self.layout.allocations[index]
+        outside = (units < table.seen_low - 1e-9) | (units > table.seen_high + 1e-9)
+        bounds = zip(self.layout.resources, table.seen_low, table.seen_high, outside, strict=True)
+        beyond = [f"{low:g} to {high:g} {name}" for name, low, high, is_outside in bounds if is_outside]
+        return f"the allocation is outside of the {', '.join(beyond)} that were measured" if beyond else ""
+
+    def _delta(self, before: int, after: int) -> msgspec.Raw:
+        grid = self.projector.grid_levels
+        return msgspec.Raw(msgspec.json.encode(self.layout.delta_dict(grid[before], grid[after])))
+
+    def _fresh(self, batch: int) -> State:
+        """B runs that have reported nothing; not to be written to."""
+        return begin(self.projector, np.tile(self.layout.start_levels, (batch, 1)))
+
+    def preferences(self, state: State) -> Preferences | None:
+        """What targets, weights and prices come to, where they are ``fresh``'s and no feature changes a run's cost."""
+        batch = len(state.iteration)
+        known = self.projector.ahead.cells == 1 and state.targets is self.fresh(batch).targets
+        return self._usual(batch) if known else None
+
+    def pause(self, moved: NDArray[np.integer], started: NDArray[np.bool_]) -> Array:
+        """Seconds that changing the resources by ``moved`` [B, R] steps takes, [B]; nothing before a run's start."""
+        pause: Array = ((moved != 0) @ self.projector.change_seconds) * started
+        return pause
+
+
+def _value(resource: Resource, level: int) -> float:
+    return round(resource.minimum + resource.step * level, 9)
+
+
+# What a decision says beside its reason: once, and again when it has changed.
+#
+# A run's stored row begins with the notices of its last decision, −1 − CRC-32 of each; what follows begins with the
+# number of reports, which is never negative.
+
+
+NONE: frozenset[int] = frozenset()
+
+
+@lru_cache(maxsize=1024)
+def codes(*notices: str) -> frozenset[int]:
+    """What notices are remembered by; an empty one is none."""
+    return frozenset(crc32(notice.encode()) for notice in notices if notice)
+
+
+def noted(text: str, notice: str, beyond: str, known: frozenset[int], lasting: str) -> tuple[str, frozenset[int]]:
+    """A reason with those of ``notice`` and ``beyond`` that aren't ``known``, and the codes of all.
+
+    What is ``lasting`` stays known while another notice is given: it is as true as before.
+    """
+    if not (notice or beyond or known):
+        return text, NONE
+    before, after, present = _around(notice, beyond, known, lasting)
+    return f"{before}{text}{after}", present
+
+
+@lru_cache(maxsize=1024)
+def _around(notice: str, beyond: str, known: frozenset[int], lasting: str) -> tuple[str, str, frozenset[int]]:
+    """What is said before and after a reason, and the codes of all; the same ones recur from report to report."""
+    before = "" if codes(notice) <= known else f"{notice}: "
+    after = "" if codes(beyond) <= known else f"; {beyond}"
+    return before, after, codes(notice, beyond) | (known & codes(lasting))
+
+
+def with_codes(row: list[Any], known: Collection[int]) -> list[Any]:
+    """A stored row with the notices of the decision that it was answered with."""
+    return [-1.0 - number for number in sorted(known)] + row if known else row
+
+
+def without_codes(row: list[Any]) -> tuple[list[Any], frozenset[int]]:
+    """The stored row, and the notices before it."""
+    before = list(takewhile(lambda number: number < 0, row))
+    return row[len(before) :], frozenset(int(-1 - number) for number in before)

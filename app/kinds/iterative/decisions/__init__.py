@@ -1,1 +1,0 @@
-"""Decisions of kind `iterative`: reports in, next allocations out."""

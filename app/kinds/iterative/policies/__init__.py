@@ -1,1 +1,0 @@
-"""Policies of kind `iterative`, and their guard."""

@@ -1,0 +1,465 @@
+"""Applying reports to the queue of a live run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from app.kinds.contract.inputs import Contradiction, FieldIssue, InvalidInput
+from app.kinds.workflow.formats.reading import LATEST_ORIGIN, LONG_MEDIAN, Edges, cycle_issue
+from app.kinds.workflow.formats.reading import SHOWN as CHECK_SHOWN
+from app.kinds.workflow.plans import reported
+from app.kinds.workflow.queue import (
+    COLUMNS,
+    GIGA,
+    MOST_EDGES,
+    MOST_NAMES,
+    MOST_TASKS,
+    MOST_USERS,
+    NODE_STATES,
+    UP,
+    WAITING,
+    Inputs,
+    Layout,
+    Queue,
+    QueuedTask,
+    QueueReport,
+    RunningTask,
+    State,
+)
+from app.kinds.workflow.run_times import LAST, SHORTEST, Finished, Regression, remember, table
+
+SHOWN = 5
+NOBODY = table([])
+Parents = Sequence[Any]
+
+
+class Draft:
+    """The next state while it is being made: columns as lists, issues as they are found.
+
+    Attributes:
+        wrong: what can't be in any run.
+        against: what contradicts the reports before.
+        new: first row of the tasks that this report names first.
+        gone: rows that leave the queue.
+    """
+
+    def __init__(self, layout: Layout, state: State, report: QueueReport) -> None:
+        self.layout, self.state, self.report = layout, state, report
+        self.columns: dict[str, list[Any]] = {name: list(values) for name, values in state.queue.columns().items()}
+        self.row, self.new = dict(state.queue.row), len(state.queue)
+        self.nodes, self.ended, self.history = dict(state.nodes), dict(state.ended), dict(state.history)
+        self.regression = Regression(state.weight.copy(), state.covariance.copy(), NOBODY)
+        self.gone: set[int] = set()
+        self.wrong: list[FieldIssue] = []
+        self.against: list[FieldIssue] = []
+
+    def add(self, task: QueuedTask | RunningTask, pointer: str) -> int:
+        """A task that is named for the first time; its row."""
+        row = self.row[task.id] = len(self.columns["names"])
+        if task.processors is None:
+            message = "is needed: this task has not been reported before"
+            self.wrong.append(FieldIssue(f"{pointer}/processors", message, None))
+        begun = getattr(task, "start", None)  # a task that runs already was submitted by then
+        values = (
+            task.id,
+            (self.report.now if begun is None else begun) if task.submit is None else task.submit,
+            math.nan if task.estimate is None else task.estimate,
+            math.nan if task.deadline is None else task.deadline,
+            math.nan,
+            (task.memory_gb or 0.0) * GIGA,
+            task.processors or 1,
+            WAITING,
+            task.user or "",
+            task.workflow or "",
+            _inputs(task.parents),
+        )
+        for name, value in zip(COLUMNS, values, strict=True):
+            self.columns[name].append(value)
+        if task.submit is not None and task.submit > self.report.now:
+            self.wrong.append(FieldIssue(f"{pointer}/submit", f"must be at most now, {self.report.now:g}", task.submit))
+        issue = self.layout.misfit(task.processors or 1, (task.memory_gb or 0.0) * GIGA)
+        if issue is not None:
+            self.wrong.append(FieldIssue(f"{pointer}/{issue.pointer}", issue.message, issue.value))
+        return row
+
+    def begin(self, row: int, node: str | None, start: float | None, pointer: str) -> None:
+        """A task that waited runs."""
+        where = self.layout.node_index.get(node or "")
+        if where is None:
+            self.wrong.append(FieldIssue(f"{pointer}/node", self.layout.known_nodes, node))
+        elif self.layout.nodes.processors[where] < self.columns["processors"][row]:
+            message = f"has {self.layout.nodes.processors[where]} processors: too few for this task"
+            self.wrong.append(FieldIssue(f"{pointer}/node", message, node))
+        if start is None or start > self.report.now:
+            message = "is needed" if start is None else f"must be at most now, {self.report.now:g}"
+            self.wrong.append(FieldIssue(f"{pointer}/start", message, start))
+        elif start < self.columns["submit"][row]:
+            message = f"must be at least {self.columns['submit'][row]:g}, when it was submitted"
+            self.wrong.append(FieldIssue(f"{pointer}/start", message, start))
+        if where is not None and start is not None:
+            self.columns["node"][row], self.columns["start"][row] = where, start
+            if self.nodes.get(where, (WAITING, 0.0))[0] != UP:
+                self.nodes[where] = (UP, self.nodes.get(where, (UP, start))[1])
+
+
+def advance(layout: Layout, state: State, report: QueueReport) -> State:
+    """The state after a report.
+
+    Raises:
+        InvalidInput: duplicate ids, unknown nodes or parents, cycles, tasks larger than any node, negative run times,
+            more on a node than it holds.
+        Contradiction: time goes backwards, a task ends that never started, or is nowhere any more, or is elsewhere.
+    """
+    draft = Draft(layout, state, report)
+    if report.now < state.now:
+        message = f"must be at least {state.now:g}, the time of the last report: time does not go backwards"
+        raise Contradiction([FieldIssue("/now", message, report.now)])
+    _once(draft)
+    _few_edges(report)
+    _raise(draft)
+    _nodes(draft)
+    _queued(draft)
+    _running(draft)
+    _finished(draft)
+    _withdrawn(draft)
+    _raise(draft)
+    _few(draft)
+    _parents(draft)
+    _held(draft)
+    _raise(draft)
+    return _made(draft)
+
+
+def _raise(draft: Draft) -> None:
+    if draft.wrong:
+        raise InvalidInput(draft.wrong)
+    if draft.against:
+        raise Contradiction(draft.against)
+
+
+def _few(draft: Draft) -> None:
+    """No more tasks at once than are decided within the time, and the answer, of a request."""
+    there = len(draft.columns["names"]) - len(draft.gone)
+    if there > MOST_TASKS and draft.new < len(draft.columns["names"]):
+        message = f"must leave at most {MOST_TASKS:,} tasks that wait or run in the queue at once"
+        raise InvalidInput([FieldIssue("/queued", message, there)])
+    names = draft.columns["names"]
+    length = sum(len(name.encode()) for name in names) if draft.new < len(names) else 0
+    if length > MOST_NAMES:
+        message = f"must leave tasks whose ids have at most {MOST_NAMES:,} bytes together"
+        raise InvalidInput([FieldIssue("/queued", message, length)])
+
+
+def _few_edges(report: QueueReport) -> None:
+    """No more dependencies in a report than are read within its memory."""
+    edges = sum(len(task.parents) for task in (*report.queued, *report.running))
+    if edges > MOST_EDGES:
+        message = f"must name at most {MOST_EDGES:,} parents of all tasks together"
+        raise InvalidInput([FieldIssue("/queued", message, edges)])
+
+
+def _inputs(parents: Parents) -> Inputs:
+    return tuple((one, 0.0) if isinstance(one, str) else (one.task, float(one.bytes)) for one in parents)
+
+
+def _once(draft: Draft) -> None:
+    """No id twice, in whatever lists."""
+    report = draft.report
+    parts = [(part, [task.id for task in getattr(report, part)]) for part in ("queued", "running", "finished")]
+    parts.append(("withdrawn", list(report.withdrawn)))
+    if len({name for _, names in parts for name in names}) == sum(len(names) for _, names in parts):
+        return
+    first: dict[str, str] = {}
+    for part, names in parts:
+        for i, name in enumerate(names):
+            pointer = f"/{part}/{i}" if part == "withdrawn" else f"/{part}/{i}/id"
+            if name in first:
+                draft.wrong.append(FieldIssue(pointer, f"is there twice: also as {first[name]}", name))
+            first.setdefault(name, pointer)
+
+
+def _nodes(draft: Draft) -> None:
+    report, layout = draft.report, draft.layout
+    if report.nodes is None:
+        return
+    if not report.delta:
+        draft.nodes = {}
+    seen: set[str] = set()
+    for i, node in enumerate(report.nodes):
+        index = layout.node_index.get(node.name)
+        if index is None or node.name in seen:
+            message = layout.known_nodes if index is None else "is there twice"
+            draft.wrong.append(FieldIssue(f"/nodes/{i}/name", message, node.name))
+            continue
+        seen.add(node.name)
+        if node.since is not None and node.since > report.now:
+            draft.wrong.append(FieldIssue(f"/nodes/{i}/since", f"must be at most now, {report.now:g}", node.since))
+        before = draft.state.nodes.get(index)
+        rented = before is not None and before[0] in (NODE_STATES["starting"], UP)
+        since = node.since if node.since is not None else before[1] if before and rented else report.now
+        if node.state == "off":
+            draft.nodes.pop(index, None)
+        else:
+            draft.nodes[index] = (NODE_STATES[node.state], since)
+
+
+def _queued(draft: Draft) -> None:
+    node, start = draft.columns["node"], draft.columns["start"]
+    for i, task in enumerate(draft.report.queued):
+        row = draft.row.get(task.id)
+        if row is None:
+            _not_ended(draft, task.id, f"/queued/{i}/id")
+            draft.add(task, f"/queued/{i}")
+        elif node[row] != WAITING:  # its node failed, or it was stopped
+            node[row], start[row] = WAITING, math.nan
+        elif draft.report.delta:
+            draft.against.append(FieldIssue(f"/queued/{i}/id", "waits already", task.id))
+
+
+def _not_ended(draft: Draft, name: str, pointer: str) -> None:
+    if name in draft.ended:
+        draft.against.append(FieldIssue(pointer, "has finished already", name))
+
+
+def _running(draft: Draft) -> None:
+    names, where = draft.layout.names, draft.columns["node"]
+    for i, task in enumerate(draft.report.running):
+        pointer, row = f"/running/{i}", draft.row.get(task.id)
+        if row is None:
+            _not_ended(draft, task.id, f"{pointer}/id")
+            row = draft.add(task, pointer)
+        if where[row] == WAITING:
+            draft.begin(row, task.node, task.start, pointer)
+        elif task.node is not None and task.node != names[where[row]]:
+            known = task.node in draft.layout.node_index
+            message = f"must be {names[where[row]]}, where it runs" if known else draft.layout.known_nodes
+            (draft.against if known else draft.wrong).append(FieldIssue(f"{pointer}/node", message, task.node))
+
+
+def _finished(draft: Draft) -> None:
+    for i, task in enumerate(draft.report.finished):
+        pointer, row = f"/finished/{i}", draft.row.get(task.id)
+        if row is None:
+            message = "has finished already" if task.id in draft.ended else "neither waits nor runs"
+            draft.against.append(FieldIssue(f"{pointer}/id", message, task.id))
+            continue
+        if draft.columns["node"][row] == WAITING:
+            if task.start is None:
+                message = "has never started: report it as running first, or give its start and node"
+                draft.against.append(FieldIssue(f"{pointer}/id", message, task.id))
+                continue
+            draft.begin(row, task.node, task.start, pointer)
+        start = draft.columns["start"][row]
+        if task.end < start:
+            message = f"must be at least {start:g}, when it started: no run time is negative"
+            draft.wrong.append(FieldIssue(f"{pointer}/end", message, task.end))
+        elif task.end > draft.report.now:
+            message = f"must be at most now, {draft.report.now:g}"
+            draft.wrong.append(FieldIssue(f"{pointer}/end", message, task.end))
+        elif not draft.wrong:
+            _end(draft, row, task.end)
+        draft.gone.add(row)
+
+
+def _end(draft: Draft, row: int, end: float) -> None:
+    """Remember what a task took, for its user, and where it ran, for its children."""
+    columns, node = draft.columns, draft.columns["node"][row]
+    user = columns["users"][row]
+    if user:
+        took = (end - columns["start"][row]) * float(draft.layout.nodes.speed[node])
+        before, ended = (
+            draft.history.pop(user, ()),
+            Finished(took, columns["estimate"][row], columns["processors"][row]),
+        )
+        _learn(draft.regression._replace(history=table([before])), ended)
+        draft.history[user] = (*before, ended)[-LAST:]
+        if len(draft.history) > MOST_USERS:
+            del draft.history[next(iter(draft.history))]  # the user who was seen longest ago
+    draft.ended[columns["names"][row]] = (node, columns["groups"][row])
+
+
+def _learn(regression: Regression, ended: Finished) -> None:
+    """From a task of the regression's only user."""
+    if ended.estimate > 0.0:
+        length, ran = (float(np.log(max(each, SHORTEST))) for each in (ended.estimate, ended.seconds))
+        remember(regression, 0, length, ended.processors, ran)
+
+
+def _withdrawn(draft: Draft) -> None:
+    report, where = draft.report, draft.columns["node"]
+    for i, name in enumerate(report.withdrawn):
+        row = draft.row.get(name)
+        if row is None:
+            draft.against.append(FieldIssue(f"/withdrawn/{i}", "neither waits nor runs", name))
+        else:
+            draft.gone.add(row)
+    if report.delta:
+        return
+    listed = {task.id for part in (report.queued, report.running) for task in part}
+    left = [row for name, row in draft.state.queue.row.items() if name not in listed and row not in draft.gone]
+    lost = [row for row in left if where[row] != WAITING]
+    if lost:
+        shown = _shown(draft.columns["names"][row] for row in lost)
+        message = "leaves out tasks that were running: list them as running, finished, queued or withdrawn"
+        draft.against.append(FieldIssue("/running", message, shown))
+    draft.gone.update(left)
+
+
+def _shown(names: Iterable[str]) -> list[str]:
+    found = list(names)
+    return found if len(found) <= SHOWN else [*found[:SHOWN], "…"]
+
+
+def _parents(draft: Draft) -> None:
+    """Every parent of a new task is known, no new tasks wait for each other, none waits for what is withdrawn."""
+    columns, new = draft.columns, draft.new
+    names, inputs = columns["names"], columns["inputs"]
+    pointers = _pointers(draft)
+    edges: list[list[int]] = []
+    for row in range(new, len(names)):
+        inside = []
+        for k, (parent, _) in enumerate(inputs[row]):
+            at = draft.row.get(parent)
+            if at is None and parent not in draft.ended:
+                message = "unknown task: a parent is reported before its child or with it, and remembered as long as "
+                issue = FieldIssue(f"{pointers[row]}/parents/{k}", f"{message}its workflow goes on", parent)
+                draft.wrong.append(issue)
+            elif at is not None and at >= new:
+                inside.append(at - new)
+        edges.append(inside)
+    if any(edges):
+        start = np.concatenate([[0], np.cumsum([len(inside) for inside in edges])])
+        flat = np.array([at for inside in edges for at in inside], np.int64)
+
+        def where(task: int, field: str) -> str:
+            return f"{pointers[new + task]}/{field}"
+
+        draft.wrong.extend(cycle_issue(names[new:], Edges(start, flat), where))
+    _orphans(draft)
+
+
+def _pointers(draft: Draft) -> dict[int, str]:
+    parts = (("queued", draft.report.queued), ("running", draft.report.running))
+    found = {}
+    for part, tasks in parts:
+        for i, task in enumerate(tasks):
+            row = draft.row.get(task.id, -1)
+            if row >= draft.new:
+                found[row] = f"/{part}/{i}"
+    return found
+
+
+def _orphans(draft: Draft) -> None:
+    columns, gone = draft.columns, draft.gone
+    without = {columns["names"][row] for row in gone} - draft.ended.keys()
+    if not without:
+        return
+    for row, inputs in enumerate(columns["inputs"]):
+        missing = [parent for parent, _ in inputs if parent in without]
+        if missing and row not in gone:
+            message = f"waits for withdrawn tasks ({', '.join(_shown(missing))}): withdraw it too"
+            draft.against.append(FieldIssue("/withdrawn", message, columns["names"][row]))
+
+
+def _held(draft: Draft) -> None:
+    """No node holds more than it has, of processors and memory."""
+    nodes, columns = draft.layout.nodes, draft.columns
+    node = np.array(columns["node"], np.int64)
+    node[list(draft.gone)] = WAITING
+    rows = np.flatnonzero(node != WAITING)
+    for part, scale, limit in (("processors", 1.0, nodes.processors), ("memory", GIGA, nodes.memory)):
+        held = np.bincount(node[rows], np.array(columns[part], np.float64)[rows], minlength=len(nodes.processors))
+        for full in np.flatnonzero(held > limit * (1 + 1e-9)).tolist():
+            unit = "GB of memory" if part == "memory" else "processors"
+            message = (
+                f"{draft.layout.names[full]} has {limit[full] / scale:g} {unit}; what is said to run there needs more"
+            )
+            draft.wrong.append(FieldIssue("/running", message, held[full] / scale))
+
+
+def _made(draft: Draft) -> State:
+    columns, state = draft.columns, draft.state
+    if draft.gone:
+        keep = [row for row in range(len(columns["names"])) if row not in draft.gone]
+        columns = {name: [values[row] for row in keep] for name, values in columns.items()}
+    queue = Queue(columns)
+    head = state.head
+    if head and not (head[0] in queue.row and queue.node[queue.row[head[0]]] == WAITING):
+        head = ()
+    return State(
+        now=draft.report.now,
+        before=state.now,
+        queue=queue,
+        ended=_remembered(draft.ended, queue),
+        nodes=_kept(draft),
+        head=head,
+        history=draft.history,
+        done=state.done + len(draft.report.finished),
+        weight=draft.regression.weight,
+        covariance=draft.regression.covariance,
+        plan=reported(state.plan, draft.report.finished, queue.row),
+        reserved=state.reserved,
+    )
+
+
+def _remembered(ended: dict[str, tuple[int, str]], queue: Queue) -> dict[str, tuple[int, str]]:
+    """Of the finished tasks those that some task still has as a parent, and those of a workflow that goes on."""
+    needed = {parent for inputs in queue.inputs for parent, _ in inputs} if queue.linked else set()
+    going = set(queue.groups) - {""}
+    return {name: where for name, where in ended.items() if name in needed or where[1] in going}
+
+
+def _kept(draft: Draft) -> dict[int, tuple[int, float]]:
+    """The nodes' states; those that are always rented are up unless they have failed."""
+    kept = {node: (UP, 0.0) for node in draft.layout.kept if node not in draft.nodes}
+    return {**kept, **draft.nodes}
+
+
+# What looks wrong in a report that can be taken nevertheless: values that seem to be told in another unit.
+
+
+FEWEST = 5  # values that say something of a unit
+DAY = 86_400.0
+
+
+def implausible(state: State, report: QueueReport) -> list[FieldIssue]:
+    """Warnings, each with the values that look so; ``state`` is that after the report."""
+    found = []
+    if report.now > LATEST_ORIGIN:
+        found.append(
+            FieldIssue("/now", "is in the far future: is it in milliseconds? Seconds are expected", report.now)
+        )
+    estimates = np.array([task.estimate for task in report.queued if task.estimate is not None])
+    if len(estimates) >= FEWEST and (median := float(np.median(estimates))) > LONG_MEDIAN:
+        message = (
+            f"half of the {len(estimates):,} estimates are above {median:,.0f} s ({median / DAY:,.1f} days): are they "
+            "in milliseconds? The longest are given"
+        )
+        found.append(FieldIssue("/queued", message, np.sort(estimates)[: -CHECK_SHOWN - 1 : -1].tolist()))
+    return found + _against_estimates(state, report)
+
+
+def _against_estimates(state: State, report: QueueReport) -> list[FieldIssue]:
+    """Estimates are upper limits in most systems: run times far above them are told in another unit."""
+    ratios, shown = _ratios(state, report.running, report.now)
+    if len(ratios) < FEWEST or (median := float(np.median(ratios))) <= 10:
+        return []
+    message = (
+        f"running tasks have run for {median:,.4g} times their estimates already (median): are the estimates in "
+        "minutes or hours? Tasks are given"
+    )
+    return [FieldIssue("/running", message, shown[:CHECK_SHOWN])]
+
+
+def _ratios(state: State, running: Sequence[Any], now: float) -> tuple[list[float], list[str]]:
+    queue, ratios, shown = state.queue, [], []
+    for task in running:
+        row = queue.row.get(task.id, -1)
+        if row >= 0 and queue.estimate[row] > 0 and queue.start[row] >= 0:
+            ratios.append((now - float(queue.start[row])) / float(queue.estimate[row]))
+            shown.append(task.id)
+    return ratios, shown

@@ -1,1 +1,0 @@
-"""Decisions of kind `workflow`: queues in, placements out."""

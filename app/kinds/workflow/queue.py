@@ -1,0 +1,518 @@
+"""State of a live run's queue, its log, and its reports."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from app.kinds.contract.inputs import FieldIssue
+from app.kinds.fields import Finite, Moment, NonNegative, Positive, Strict
+from app.kinds.workflow import plans
+from app.kinds.workflow.plans import QueuePlan
+from app.kinds.workflow.run_times import Finished, blank
+from app.kinds.workflow.spec import MAXIMUM_NODES, NodeType, Spec
+from app.kinds.workflow.trace import Trace
+
+# What a spec says, as arrays: the nodes that there may be, and their names.
+
+
+MEGA, GIGA, HOUR = 1e6, 1e9, 3600.0
+
+
+class Nodes(NamedTuple):
+    """M nodes, those of a type beside each other; a node's name is its type's and a number from 0.
+
+    Attributes:
+        kind: index of the node's type, [M].
+        processors: [M].
+        speed: a task of t seconds takes t / speed, [M].
+        price: per second of rented time, [M].
+        billing: rented time is billed in whole multiples of so many seconds, [M].
+        startup: seconds from the order to the first task, [M].
+        memory: bytes; infinite where there is no limit, [M].
+        bandwidth: bytes per second to and from other nodes; infinite where transfers take no time, [M].
+        kept: whether the node is rented all the time (one of its type's minimum), [M].
+    """
+
+    kind: NDArray[np.int64]
+    processors: NDArray[np.int64]
+    speed: NDArray[np.float64]
+    price: NDArray[np.float64]
+    billing: NDArray[np.float64]
+    startup: NDArray[np.float64]
+    memory: NDArray[np.float64]
+    bandwidth: NDArray[np.float64]
+    kept: NDArray[np.bool_]
+
+
+def nodes_of(types: tuple[NodeType, ...]) -> Nodes:
+    """All nodes that may be rented at a time."""
+    counts = [node.maximum for node in types]
+
+    def each(values: list[float]) -> NDArray[np.float64]:
+        return np.repeat(np.array(values, np.float64), counts)
+
+    return Nodes(
+        kind=np.repeat(np.arange(len(types)), counts),
+        processors=np.repeat(np.array([node.processors for node in types], np.int64), counts),
+        speed=each([node.speed for node in types]),
+        price=each([node.price_per_hour / HOUR for node in types]),
+        billing=each([node.billing_seconds for node in types]),
+        startup=each([node.startup_seconds for node in types]),
+        memory=each([np.inf if node.memory_gb is None else node.memory_gb * GIGA for node in types]),
+        bandwidth=each([np.inf if node.bandwidth_mbps is None else node.bandwidth_mbps * MEGA for node in types]),
+        kept=np.concatenate([np.arange(node.maximum) < node.minimum for node in types]),
+    )
+
+
+class Layout:
+    """A workload's spec, ready to compute with.
+
+    Attributes:
+        nodes: all nodes that may be rented.
+        names: of the nodes, in their order.
+        weights: of the objective's terms, in the order of ``TERMS``, [6].
+    """
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+        self.nodes = nodes_of(spec.nodes)
+        self.names = tuple(f"{node.name}-{i}" for node in spec.nodes for i in range(node.maximum))
+        self.weights = np.array(list(spec.weights.model_dump().values()))
+
+    @cached_property
+    def node_index(self) -> dict[str, int]:
+        """Where each name stands."""
+        return {name: i for i, name in enumerate(self.names)}
+
+    @cached_property
+    def known_nodes(self) -> str:
+        """What a name of a node must be, in words."""
+        ranges = [
+            f"{node.name}-0" if node.maximum == 1 else f"{node.name}-0 to {node.name}-{node.maximum - 1}"
+            for node in self.spec.nodes
+        ]
+        return f"unknown node; known: {', '.join(ranges)}"
+
+    @cached_property
+    def kept(self) -> list[int]:
+        """The nodes that are rented all the time."""
+        return [int(node) for node in np.flatnonzero(self.nodes.kept)]
+
+    @cached_property
+    def first(self) -> list[int]:
+        """The first node of each type, and the number of all at the end."""
+        return [0, *np.cumsum([node.maximum for node in self.spec.nodes]).tolist()]
+
+    @cached_property
+    def _shapes(self) -> list[tuple[int, float]]:
+        return [(n.processors, np.inf if n.memory_gb is None else n.memory_gb * GIGA) for n in self.spec.nodes]
+
+    def misfit(self, processors: int, memory: float) -> FieldIssue | None:
+        """Why a task of so many processors and bytes is larger than any node; None where one can take it."""
+        if any(processors <= most and memory <= size for most, size in self._shapes):
+            return None
+        largest = max(most for most, _ in self._shapes)
+        if processors > largest:
+            return FieldIssue("processors", f"must be at most {largest:,}, those of the largest node", processors)
+        room = max(size for most, size in self._shapes if processors <= most) / GIGA
+        accepted = f"must be at most {room:g}, the memory of the largest node with {processors} processors"
+        return FieldIssue("memory_gb", accepted, memory / GIGA)
+
+
+def pool(processors: int) -> Nodes:
+    """One machine of so many processors: what batch logs are played on."""
+    return nodes_of((NodeType(name="pool", processors=processors, minimum=1, maximum=1),))
+
+
+# A run's state: the queue as its reports so far tell it. It never changes in place.
+
+
+Floats = NDArray[np.float64]
+Inputs = tuple[tuple[str, float], ...]
+
+WAITING = -1
+STARTING, UP, FAILED = range(3)
+NODE_STATES = {"starting": STARTING, "up": UP, "failed": FAILED}
+MOST_USERS = 2_000
+
+
+class Queue:
+    """N tasks that wait or run, in the order in which they were reported first.
+
+    Attributes:
+        names: [N].
+        submit, estimate, deadline, start: seconds, [N]; not a number where unknown (``start``: while it waits).
+        memory: bytes; 0 where unknown, [N].
+        processors: [N].
+        node: index of the node that it runs on, ``WAITING`` while it waits, [N].
+        users, groups: names; empty where unknown, [N].
+        inputs: parents and the bytes that are read of each, [N].
+    """
+
+    def __init__(self, columns: dict[str, Any]) -> None:
+        self.names: list[str] = columns["names"]
+        self.submit = np.array(columns["submit"], np.float64)
+        self.estimate = np.array(columns["estimate"], np.float64)
+        self.deadline = np.array(columns["deadline"], np.float64)
+        self.start = np.array(columns["start"], np.float64)
+        self.memory = np.array(columns["memory"], np.float64)
+        self.processors = np.array(columns["processors"], np.int64)
+        self.node = np.array(columns["node"], np.int64)
+        self.users: list[str] = columns["users"]
+        self.groups: list[str] = columns["groups"]
+        self.inputs: list[Inputs] = columns["inputs"]
+
+    def __len__(self) -> int:
+        """How many tasks wait or run."""
+        return len(self.names)
+
+    @cached_property
+    def row(self) -> dict[str, int]:
+        """Where each task stands."""
+        return {name: i for i, name in enumerate(self.names)}
+
+    @cached_property
+    def linked(self) -> bool:
+        """Whether any task has a parent."""
+        return any(self.inputs)
+
+    def columns(self) -> dict[str, Any]:
+        """Its columns by name, as plain lists."""
+        return {
+            name: value if isinstance(value, list) else value.tolist()
+            for name in COLUMNS
+            for value in [getattr(self, name)]
+        }
+
+
+COLUMNS = (
+    "names",
+    "submit",
+    "estimate",
+    "deadline",
+    "start",
+    "memory",
+    "processors",
+    "node",
+    "users",
+    "groups",
+    "inputs",
+)
+
+
+class Reserved(NamedTuple):
+    """What was reserved, and by what it shows that reservations may move forward since.
+
+    Attributes:
+        done: how many tasks had finished.
+        free: processors that the decision left free.
+        starts: seconds, by task.
+    """
+
+    done: int
+    free: int
+    starts: dict[str, float]
+
+
+NOTHING_RESERVED = Reserved(0, 0, {})
+
+
+class State(NamedTuple):
+    """A run between two reports.
+
+    Attributes:
+        now: of the last report; −1 before the first.
+        before: of the one before it.
+        queue: tasks that wait or run.
+        ended: finished tasks that others may still depend on: the node that each ran on, and its workflow.
+        nodes: state and moment of each node that isn't off, by index.
+        head: a committed task, its earliest start and the processors spare then; empty where none is.
+        history: the last tasks of each user, ``run_times.LAST`` at most, the newest last.
+        done: how many tasks have finished.
+        weight: of the regression of run times, see ``run_times.Regression``.
+        covariance: of the same.
+        plan: of a workflow, by which it goes on; None where none was searched for.
+        reserved: starts that tasks hold.
+    """
+
+    now: float
+    before: float
+    queue: Queue
+    ended: dict[str, tuple[int, str]]
+    nodes: dict[int, tuple[int, float]]
+    head: tuple[str, float, int] | tuple[()]
+    history: dict[str, tuple[Finished, ...]]
+    done: int
+    weight: Floats
+    covariance: Floats
+    plan: QueuePlan | None = None
+    reserved: Reserved = NOTHING_RESERVED
+
+
+def begin(layout: Layout) -> State:
+    """A run that has reported nothing: no task, and the nodes up that are always rented."""
+    empty = Queue({name: [] for name in COLUMNS})
+    return State(-1.0, -1.0, empty, {}, dict.fromkeys(layout.kept, (UP, 0.0)), (), {}, 0, *blank(0)[:2])
+
+
+def pack(state: State) -> list[Any]:
+    """A state as plain lists, numbers and texts, for JSON."""
+    return [
+        state.now,
+        state.before,
+        state.queue.columns(),
+        {name: list(where) for name, where in state.ended.items()},
+        [[node, *status] for node, status in state.nodes.items()],
+        list(state.head),
+        state.history,
+        state.done,
+        state.weight.tolist(),
+        state.covariance.tolist(),
+        plans.pack(state.plan),
+        list(state.reserved),
+    ]
+
+
+def unpack(stored: list[Any]) -> State:
+    """The state whose ``pack`` went through JSON; earlier releases stored less, from the regression on."""
+    now, before, columns, ended, nodes, head, history, done, *more = stored
+    weight, covariance = more[:2] or blank(0)[:2]
+    columns = {**columns, "inputs": [tuple((name, size) for name, size in inputs) for inputs in columns["inputs"]]}
+    return State(
+        now,
+        before,
+        Queue(columns),
+        {name: tuple(where) for name, where in ended.items()},
+        {node: (status, since) for node, status, since in nodes},
+        tuple(head),
+        {user: tuple(map(_finished, tasks)) for user, tasks in history.items()},
+        done,
+        np.array(weight),
+        np.array(covariance),
+        plans.unpack(more[2]) if len(more) > 2 else None,
+        Reserved(*more[3]) if len(more) > 3 else NOTHING_RESERVED,
+    )
+
+
+def _finished(stored: Any) -> Finished:
+    if not isinstance(stored, list):
+        return Finished(stored, np.nan, 1)
+    seconds, estimate, processors = stored
+    return Finished(seconds, np.nan if estimate is None else estimate, processors)
+
+
+# What a run was: its tasks as a trace, and where and when each ran, from its reports in order.
+
+
+Task = dict[str, Any]
+
+
+class Log(NamedTuple):
+    """The N tasks of a run that have ended, whoever decided their starts.
+
+    Attributes:
+        trace: run times at speed 1; times are seconds after the first submission, which is its origin.
+        start: seconds after the origin, [N].
+        node: index of the node that each ran on, [N].
+    """
+
+    trace: Trace
+    start: NDArray[np.float64]
+    node: NDArray[np.int64]
+
+
+def from_reports(layout: Layout, reports: Sequence[Mapping[str, Any]]) -> Log | None:
+    """The log of a run whose reports were all accepted, in order; None where no task has ended.
+
+    Tasks that have not ended are left out: nothing is known of their run times. Edges to them are left out too. An
+    identifier that is used again after its task has ended names another task; a parent is the task that bears its
+    identifier when the child is first reported.
+    """
+    read = _Reading()
+    for report in reports:
+        read.take(report)
+    ended = [task for task in read.tasks if "end" in task]
+    ended.sort(key=lambda task: task["submit"])
+    return _log(layout, ended) if ended else None
+
+
+class _Reading:
+    """Tasks of reports, in the order in which they were first described."""
+
+    def __init__(self) -> None:
+        self.tasks: list[Task] = []
+        self._by_id: dict[str, Task] = {}
+        """The task that an identifier names now."""
+
+    def take(self, report: Mapping[str, Any]) -> None:
+        """Read one more report of the run."""
+        known, now = len(self.tasks), report["now"]
+        for told in report.get("queued", ()):
+            self._described(told, now).pop("begun", None)
+        for told in report.get("running", ()):
+            _begun(self._described(told, now), told)
+        for told in report.get("finished", ()):
+            task = self._by_id[told["id"]]
+            _begun(task, told)
+            task["end"] = told["end"]
+        for task in self.tasks[known:]:
+            task["edges"] = [(self._by_id[p], size) for p, size in _parents(task) if p in self._by_id]
+
+    def _described(self, told: Mapping[str, Any], now: float) -> Task:
+        """The task as it was first described."""
+        task = self._by_id.get(told["id"])
+        if task is None or "end" in task:
+            begun = told.get("start")
+            submit = told.get("submit")
+            task = {**told, "submit": (now if begun is None else begun) if submit is None else submit}
+            self.tasks.append(task)
+            self._by_id[told["id"]] = task
+        return task
+
+
+def _begun(task: Task, told: Mapping[str, Any]) -> None:
+    if "begun" not in task:
+        task["begun"], task["where"] = told["start"], told["node"]
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _log(layout: Layout, tasks: Sequence[Task]) -> Log:
+    origin = float(tasks[0]["submit"])
+    start = np.array([task["begun"] for task in tasks], np.float64)
+    node = np.array([layout.node_index[task["where"]] for task in tasks], np.int64)
+    users = list(dict.fromkeys(task["user"] for task in tasks if task.get("user")))
+    groups = list(dict.fromkeys(task["workflow"] for task in tasks if task.get("workflow")))
+    at = {name: i for i, name in enumerate(users)}
+    of = {name: i for i, name in enumerate(groups)}
+    row = {id(task): i for i, task in enumerate(tasks)}
+    edges = [[(row[id(parent)], size) for parent, size in task["edges"] if id(parent) in row] for task in tasks]
+    flat = [edge for inside in edges for edge in inside]
+    memory = [task.get("memory_gb") for task in tasks]
+    trace = Trace(
+        names=_names([task["id"] for task in tasks]),
+        submit=np.array([task["submit"] for task in tasks], np.float64) - origin,
+        runtime=(np.array([task["end"] for task in tasks], np.float64) - start) * layout.nodes.speed[node],
+        estimate=np.array([_number(task.get("estimate")) for task in tasks]),
+        processors=np.array([task["processors"] for task in tasks], np.int64),
+        memory=np.array([_number(value) for value in memory]) * GIGA,
+        user=np.array([at.get(task.get("user") or "", -1) for task in tasks], np.int64),
+        deadline=np.array([_number(task.get("deadline")) for task in tasks]) - origin,
+        group=np.array([of.get(task.get("workflow") or "", -1) for task in tasks], np.int64),
+        parent_start=np.concatenate([[0], np.cumsum([len(inside) for inside in edges])]).astype(np.int64),
+        parents=np.array([parent for parent, _ in flat], np.int64),
+        data=np.array([size for _, size in flat], np.float64),
+        users=tuple(users),
+        origin=origin,
+    )
+    return Log(trace, start - origin, node)
+
+
+def _names(identifiers: Sequence[str]) -> tuple[str, ...]:
+    """Identifiers; of those that tasks share, the later ones with a number that makes them unique."""
+    used, times, names = set(identifiers), Counter[str](), []
+    for identifier in identifiers:
+        times[identifier] += 1
+        name = identifier
+        while times[identifier] > 1 and name in used:
+            name = f"{identifier}~{times[identifier]}"
+            times[identifier] += name in used
+        used.add(name)
+        names.append(name)
+    return tuple(names)
+
+
+def _parents(task: Task) -> list[tuple[str, float]]:
+    parents = task.get("parents") or ()
+    return [(one, 0.0) if isinstance(one, str) else (one["task"], one.get("bytes", 0.0)) for one in parents]
+
+
+# What a run of kind ``workflow`` reports: a queue, whole or as what has changed. Times are seconds of one clock.
+#
+# A report is *whole* (it lists every task that waits or runs, and what has ended since the last one) or a *delta* (it
+# lists tasks that were submitted, started, ended or withdrawn since). A task is described when it is first named; after
+# that its id is enough.
+
+
+Id = Annotated[str, Field(min_length=1, max_length=255)]
+NodeState = Literal["off", "starting", "up", "failed"]
+MOST_TASKS = 5_000
+"""That wait or run in a run at once, or that a list of a report names."""
+MOST_NAMES = 300_000
+"""Bytes of the ids of those that wait or run: a decision may name all of them."""
+MOST_PARENTS, MOST_EDGES = 10_000, 100_000
+"""Of a task, and of all tasks of a report."""
+
+
+class Parent(Strict):
+    """A task that must end first."""
+
+    task: Id
+    bytes: NonNegative = Field(default=0.0, description="size of the output that is read")
+
+
+class QueuedTask(Strict):
+    """A waiting task, or one that waits again because its node failed."""
+
+    id: Id
+    processors: Annotated[int, Field(ge=1, le=10_000_000)] | None = Field(
+        default=None, description="required when the task is first named"
+    )
+    submit: Moment | None = Field(default=None, description="submission time; null: now, or its start")
+    estimate: Positive | None = Field(default=None, description="seconds requested by its user, at speed 1")
+    memory_gb: NonNegative | None = None
+    user: Annotated[str, Field(max_length=255)] | None = None
+    deadline: Finite | None = Field(default=None, description="time by which it should have ended")
+    workflow: Annotated[str, Field(max_length=255)] | None = Field(default=None, description="workflow it belongs to")
+    parents: Annotated[tuple[Id | Parent, ...], Field(max_length=MOST_PARENTS)] = ()
+
+
+class RunningTask(QueuedTask):
+    """A running task; node and start are required when it is first reported as running."""
+
+    node: Id | None = Field(default=None, description="as placed: node type and index, starting at 0", examples=["a-0"])
+    start: Moment | None = None
+
+
+class FinishedTask(Strict):
+    """A finished task; if it started since the last report, with start and node."""
+
+    id: Id
+    end: Moment
+    node: Id | None = None
+    start: Moment | None = None
+
+
+class NodeReport(Strict):
+    """A change of a node's state."""
+
+    name: Id
+    state: NodeState
+    since: Moment | None = Field(default=None, description="when it was ordered or rented; null: now")
+
+
+class QueueReport(Strict):
+    """State of a queue at one moment."""
+
+    kind: Literal["workflow"] = "workflow"
+    now: Moment
+    delta: bool = Field(default=False, description="whether only changes are listed")
+    queued: Annotated[tuple[QueuedTask, ...], Field(max_length=MOST_TASKS)] = ()
+    running: Annotated[tuple[RunningTask, ...], Field(max_length=MOST_TASKS)] = ()
+    finished: Annotated[tuple[FinishedTask, ...], Field(max_length=MOST_TASKS)] = ()
+    withdrawn: Annotated[tuple[Id, ...], Field(max_length=MOST_TASKS)] = Field(
+        default=(), description="tasks removed from the queue; in a full report, tasks not listed are removed too"
+    )
+    nodes: Annotated[tuple[NodeReport, ...], Field(max_length=MAXIMUM_NODES)] | None = Field(
+        default=None, description="nodes whose state has changed; in a full report, nodes not listed are off"
+    )

@@ -1,1 +1,0 @@
-"""A live queue: its state, its reports, and how they advance it."""

@@ -1,1 +1,0 @@
-"""Samples of kind `workflow`: an execution is a trace of tasks."""

@@ -1,0 +1,394 @@
+"""Estimation of steps, interference, arrivals and forecasts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+from scipy.optimize import minimize
+from threadpoolctl import threadpool_limits
+
+from app.kinds.cluster.arrivals import HOUR_SECONDS, HOURS, Arrivals, none
+from app.kinds.cluster.jobs import Floats, Integers
+from app.kinds.cluster.sample_columns import ASKED, BY_APPLICATION, DATA, DURATION, QUEUE, SAMPLES, TIME
+from app.kinds.cluster.throughput import LAYOUTS, NORMAL_90, Interference, Throughput, layout_nodes, unknown
+from workers.estimators.base import LEVEL, Estimator, Inputs, TooLittleData, distinct
+from workers.estimators.base import NORMAL_90 as BASE_NORMAL_90
+from workers.estimators.forecasting.back_test import counted, forecasters
+from workers.estimators.registry import FAMILIES
+from workers.estimators.selection import Selection, select
+
+MEMBERS = 6
+SIZES, LOCAL_POINTS = 24, 9
+FEWEST = 3
+MOST_PLACES = 160
+"""Places (GPUs, nodes, samples of a GPU) from which an application is learned; more are drawn from at random."""
+LIKELY = 1.25
+"""How much larger than the best family's a family's error may be for it to be a member."""
+BEYOND = 3.0
+"""By how much steps may be shorter or longer than any that was measured, with as many samples of a GPU."""
+INPUTS = Inputs(("gpus", "nodes"), ("local_batch",))
+TRIED = {
+    "mean": 1,
+    "ernest": 4,
+    "serial_ernest": 5,
+    "log_linear": 6,
+    "throughput": 8,
+    "ernest_gaussian_process": 9,
+    "throughput_gaussian_process": 10,
+}
+"""Families, and places (GPUs, nodes, samples of a GPU) from which on each is tried: fewer than of other inputs."""
+
+
+class Measured(NamedTuple):
+    """Steps of one application on GPUs of speed 1, [n] each."""
+
+    gpus: Floats
+    nodes: Floats
+    local: Floats
+    seconds: Floats
+
+    @property
+    def inputs(self) -> Floats:
+        """As ``INPUTS``, [n, 3]."""
+        return np.column_stack([self.gpus, self.nodes, self.local])
+
+    def take(self, rows: Integers) -> Measured:
+        """Some of them."""
+        return Measured._make(column[rows] for column in self)
+
+
+class Fitted(NamedTuple):
+    """What an application's steps come to.
+
+    Attributes:
+        members: families fitted to all places, or to as many drawn with replacement.
+        bounds: of the log of a step about its median, 90 %.
+        report: plain values.
+    """
+
+    members: list[Estimator]
+    bounds: tuple[float, float]
+    report: dict[str, Any]
+
+
+def fit_steps(measured: Measured, seed: int) -> Fitted:
+    """Families that predict places left out about equally well, each place being GPUs on nodes.
+
+    Raises:
+        TooLittleData: fewer than ``FEWEST`` places.
+    """
+    rng = np.random.default_rng([seed, 7])
+    first, place = distinct(measured.gpus, measured.nodes)
+    if len(first) < 2 or len(measured.seconds) < FEWEST:
+        has = f"{len(measured.seconds)} on {len(first)}"
+        raise TooLittleData(
+            f"{FEWEST} measured steps on 2 allocations of each application that is measured at all", has
+        )
+    known = measured.take(_thinned(measured, rng))
+    _, place = distinct(known.gpus, known.nodes)
+    families = {name: FAMILIES[name]._replace(needs=_constant(least)) for name, least in TRIED.items()}
+    with threadpool_limits(1):
+        chosen = select(INPUTS, known.inputs, known.seconds, place, seed=seed, families=families)
+        members = _members(chosen, known, place, rng)
+    return Fitted(members, (chosen.offsets.low, chosen.offsets.high), _report(chosen, measured))
+
+
+def _constant(least: int) -> Callable[[Inputs], int]:
+    return lambda _: least
+
+
+def _thinned(measured: Measured, rng: np.random.Generator) -> Integers:
+    """Rows of at most ``MOST_PLACES`` places, GPUs alone and the extremes of samples among them."""
+    first, cell = distinct(measured.gpus, measured.nodes, measured.local)
+    if len(first) <= MOST_PLACES:
+        return np.arange(len(cell))
+    kept = np.zeros(len(first), np.bool_)
+    kept[rng.permutation(len(first))[:MOST_PLACES]] = True
+    return np.flatnonzero(kept[cell])
+
+
+def _members(chosen: Selection, known: Measured, place: Integers, rng: np.random.Generator) -> list[Estimator]:
+    """The chosen family and those about as good, each fitted to all places first, then to places drawn again."""
+    able = [one for one in chosen.candidates if one.held_out is not None and one.family in TRIED]
+    likely = [one.family for one in able if one.log_error <= LIKELY * chosen.chosen.log_error]
+    order = sorted(likely, key=lambda name: name != chosen.family)
+    fitted: dict[str, Estimator] = {}
+    members = list[Estimator]()
+    while len(members) < MEMBERS:
+        name = order[len(members) % len(order)]
+        rows = np.arange(len(place)) if name not in fitted else _redrawn(place, rng)
+        made = fitted[name].frozen() if name in fitted else FAMILIES[name].make(INPUTS)
+        part = known.take(rows)
+        members.append(made.fit(part.inputs, part.seconds, place[rows]))
+        fitted.setdefault(name, members[-1])
+    return members
+
+
+def _redrawn(place: Integers, rng: np.random.Generator) -> Integers:
+    """Rows of as many places as there are, drawn with replacement."""
+    drawn = np.unique(rng.integers(0, int(place.max()) + 1, int(place.max()) + 1))
+    return np.flatnonzero(np.isin(place, drawn))
+
+
+def _report(chosen: Selection, measured: Measured) -> dict[str, Any]:
+    return {
+        "family": chosen.family,
+        "candidates": [one.report(chosen.family) for one in chosen.candidates],
+        "mape": chosen.nested.mape,
+        "naive_mape": chosen.naive_mape,
+        "coverage": chosen.offsets.coverage,
+        "level": chosen.offsets.level,
+        "places": len(distinct(measured.gpus, measured.nodes)[0]),
+        "observations": len(measured.seconds),
+    }
+
+
+def tabulated(fitted: list[Fitted], measured: list[Measured], nodes: Integers) -> Throughput:
+    """Tables of all applications; ``nodes``: GPUs of a node, and how many there are."""
+    most = max(int(nodes.prod()), *(int(one.gpus.max()) for one in measured), 2)
+    gpus = sizes(most)
+    local = np.stack([_local(one.local) for one in measured])
+    each = zip(fitted, local, measured, strict=True)
+    logs = np.stack([_bounded(_table(one, gpus, own, nodes), steps) for one, own, steps in each], axis=1)
+    return Throughput(
+        log_seconds=logs,
+        gpus=gpus,
+        local=local,
+        bounds=np.array([one.bounds for one in fitted]),
+        node=nodes,
+        largest=np.array([int(one.gpus.max()) for one in measured]),
+    )
+
+
+def sizes(most: int) -> Integers:
+    """Numbers of GPUs from 1 to ``most``: each of the first eight, then in about equal ratios, [G]."""
+    found = np.unique(np.rint(np.geomspace(1, most, SIZES)).astype(np.int64))
+    return np.unique(np.concatenate([found, np.arange(1, min(most, 8) + 1)]))
+
+
+def _local(values: Floats) -> Floats:
+    """Samples of a GPU from the fewest to the most that were measured, in equal ratios, [K]."""
+    low, high = float(values.min()), float(values.max())
+    return np.geomspace(low, max(high, 1.001 * low), LOCAL_POINTS)
+
+
+def _table(fitted: Fitted, gpus: Integers, local: Floats, node: Integers) -> Floats:
+    """[M, 3, G, K]."""
+    nodes = layout_nodes(gpus, node).astype(np.float64)
+    places = np.stack(np.broadcast_arrays(gpus[None, :, None], nodes[:, :, None], local), axis=-1)
+    points = places.reshape(-1, 3).astype(np.float64)
+    logs = [np.log(member.median(points)) for member in fitted.members]
+    return np.stack(logs).reshape(len(logs), LAYOUTS, len(gpus), len(local))
+
+
+def _bounded(logs: Floats, measured: Measured) -> Floats:
+    """Families that follow lines may come to nothing where there are fewer GPUs than were measured."""
+    low, high = np.log(measured.seconds.min() / BEYOND), np.log(measured.seconds.max() * BEYOND)
+    return np.clip(logs, low, high)
+
+
+def within(measured: Measured, fitted: Fitted) -> tuple[Floats, Floats]:
+    """Predicted seconds, and whether what was measured is within the 90 % interval, [n] each; for what was held out."""
+    logs = np.stack([np.log(member.median(measured.inputs)) for member in fitted.members])
+    centre, apart = logs.mean(axis=0), NORMAL_90 * logs.std(axis=0)
+    miss = np.log(measured.seconds) - centre
+    low, high = fitted.bounds
+    return np.exp(centre), (miss >= -np.hypot(low, apart)) & (miss <= np.hypot(high, apart))
+
+
+# Recover pairwise slow-downs from steps that were measured beside other jobs.
+#
+# log slow-down of a beside b = usual + how sensitive a is + how much b presses + what is particular to the pair; each
+# part normal, its variance chosen by the marginal likelihood (empirical Bayes). So a pair that was never measured is
+# told by what is known of both, and one that was measured often by that alone.
+
+
+SEARCH_ROWS, MOST_ROWS = 400, 2_000
+FOLDS = 5
+START = np.log([0.1, 0.1, 0.1, 0.05, 0.1])
+"""Standard deviations: of what is usual, of sensitivity, of pressure, of pairs, of one measurement."""
+LOWEST, HIGHEST = np.log(1e-3), np.log(3.0)
+
+
+class Shared(NamedTuple):
+    """Steps that were measured beside others.
+
+    Attributes:
+        application: positions, [n].
+        beside: how many jobs of each application were there, [n, B].
+        log: of seconds over those that it takes alone, [n].
+    """
+
+    application: Integers
+    beside: Floats
+    log: Floats
+
+    def take(self, rows: Integers) -> Shared:
+        """Some of them."""
+        return Shared(self.application[rows], self.beside[rows], self.log[rows])
+
+
+def fit_pairs(shared: Shared, applications: int, seed: int) -> tuple[Interference, dict[str, Any] | None]:
+    """Slow-downs of all pairs, and what they err on pairs that were left out; nothing known from too few rows."""
+    if len(shared.log) < FEWEST:
+        return unknown(), None
+    rng = np.random.default_rng([seed, 13])
+    shared = shared.take(np.sort(rng.permutation(len(shared.log))[:MOST_ROWS]))
+    return pairs(shared, applications, likeliest(shared, rng)), held_out(shared, rng)
+
+
+def pairs(shared: Shared, applications: int, spreads: Floats) -> Interference:
+    """All pairs, under given standard deviations."""
+    one, other = (part.ravel() for part in np.indices((applications, applications)))
+    asked = Shared(one, np.eye(applications)[other], np.zeros(len(one)))
+    solved = cho_factor(_covariance(shared, shared, spreads) + _noise(shared, spreads), lower=True)
+    across = _covariance(asked, shared, spreads)
+    log = across @ cho_solve(solved, shared.log)
+    own = float((np.exp(spreads[:4]) ** 2).sum())
+    variance = own - np.einsum("an,na->a", across, cho_solve(solved, across.T))
+    shape = applications, applications
+    usual = [float(log.mean()), float(np.sqrt(own))]
+    return Interference(log.reshape(shape), np.sqrt(np.maximum(variance, 0.0)).reshape(shape), np.array(usual))
+
+
+def held_out(shared: Shared, rng: np.random.Generator) -> dict[str, Any]:
+    """Errors of the slow-down on pairs that were left out, fold by fold, beside those of none and of the mean."""
+    _, pair = np.unique(np.column_stack([shared.application, shared.beside]), axis=0, return_inverse=True)
+    number = int(pair.max()) + 1
+    fold = (rng.permutation(number) % min(FOLDS, number))[pair.ravel()]
+    told = [_judged(shared, fold == one, rng) for one in range(int(fold.max()) + 1) if (fold != one).any()]
+    if not told:
+        return {"mape": None, "naive_mape": None, "mean_mape": None, "coverage": None}
+    error, none, mean, inside = (np.concatenate(parts) for parts in zip(*told, strict=True))
+    return {
+        "mape": float(error.mean()),
+        "naive_mape": float(none.mean()),
+        "mean_mape": float(mean.mean()),
+        "coverage": float(inside.mean()),
+        "level": LEVEL,
+        "observations": len(shared.log),
+    }
+
+
+def _judged(
+    shared: Shared, test: np.ndarray[Any, np.dtype[np.bool_]], rng: np.random.Generator
+) -> tuple[Floats, Floats, Floats, Floats]:
+    known, asked = shared.take(np.flatnonzero(~test)), shared.take(np.flatnonzero(test))
+    spreads = likeliest(known, rng)
+    mean, sd = foretold(known, asked, spreads)
+    true = np.exp(asked.log)
+    naive = np.exp(float((known.log / known.beside.sum(axis=1)).mean()) * asked.beside.sum(axis=1))
+    inside = np.abs(asked.log - mean) <= BASE_NORMAL_90 * sd
+    return np.abs(np.exp(mean) / true - 1), np.abs(1 / true - 1), np.abs(naive / true - 1), inside.astype(np.float64)
+
+
+def foretold(known: Shared, asked: Shared, spreads: Floats) -> tuple[Floats, Floats]:
+    """Mean and standard deviation of the log of measurements that were not seen, [n] each."""
+    solved = cho_factor(_covariance(known, known, spreads) + _noise(known, spreads), lower=True)
+    across = _covariance(asked, known, spreads)
+    mean = across @ cho_solve(solved, known.log)
+    variance = np.diag(_covariance(asked, asked, spreads)) - np.einsum("an,na->a", across, cho_solve(solved, across.T))
+    return mean, np.sqrt(np.maximum(variance, 0.0) + np.exp(2 * spreads[4]))
+
+
+def likeliest(shared: Shared, rng: np.random.Generator) -> Floats:
+    """Logs of the standard deviations of the parts that make what was measured likeliest, [5]."""
+    few = shared.take(rng.permutation(len(shared.log))[:SEARCH_ROWS])
+    parts, size = _parts(few, few), len(few.log)
+
+    def loss(logs: Floats) -> float:
+        covariance = np.tensordot(np.exp(2 * logs[:4]), parts, axes=1) + np.exp(2 * logs[4]) * np.eye(size)
+        factor, lower = cho_factor(covariance, lower=True)
+        solved = cho_solve((factor, lower), few.log)
+        return float(few.log @ solved / 2 + np.log(np.diag(factor)).sum())
+
+    bounds = [(LOWEST, HIGHEST)] * len(START)
+    return np.asarray(minimize(loss, START, method="L-BFGS-B", bounds=bounds, options={"maxiter": 25}).x, np.float64)
+
+
+def _parts(one: Shared, other: Shared) -> Floats:
+    """Of the covariance of two sets of measurements, by the four parts, [4, n, m]."""
+    number = np.outer(one.beside.sum(axis=1), other.beside.sum(axis=1))
+    same = one.application[:, None] == other.application
+    together = one.beside @ other.beside.T
+    return np.stack([number, number * same, together, together * same])
+
+
+def _covariance(one: Shared, other: Shared, spreads: Floats) -> Floats:
+    return np.asarray(np.tensordot(np.exp(2 * spreads[:4]), _parts(one, other), axes=1), np.float64)
+
+
+def _noise(shared: Shared, spreads: Floats) -> Floats:
+    return np.asarray(np.exp(2 * spreads[4]) * np.eye(len(shared.log)), np.float64)
+
+
+# Learn how jobs arrive from logs: rates by hour of the day, how far hours stray, and a draw of the jobs themselves.
+
+
+MOST_JOBS = 4_096
+SHRUNK = 4.0
+"""Hours of the mean rate that each hour of the day counts beside its own."""
+
+
+def fit_arrivals(logs: Sequence[Floats], queues: int, seed: int) -> tuple[Arrivals, dict[str, Any] | None]:
+    """Of logs, [n, 7] each as samples have them; the first and the last hour of each count as far as they were seen."""
+    logs = [log for log in logs if len(log)]
+    if not logs:
+        return none(queues), None
+    counts, seen, hours = (np.concatenate(parts) for parts in zip(*(_hourly(log, queues) for log in logs), strict=True))
+    mean = counts.sum(axis=0) / seen.sum()
+    came = np.stack([counts[hours == hour].sum(axis=0) for hour in range(HOURS)])  # [24, Q]
+    time = np.bincount(hours, seen, HOURS)[:, None]
+    rate = (came + SHRUNK * mean) / (time + SHRUNK)
+    variation = _variation(counts, seen, rate[hours])
+    table = np.concatenate(logs)[:, [QUEUE, BY_APPLICATION, ASKED, DATA, DURATION, SAMPLES]]
+    drawn = np.sort(np.random.default_rng([seed, 17]).permutation(len(table))[:MOST_JOBS])
+    report = {
+        "jobs": len(table),
+        "hours": float(seen.sum()),
+        "per_hour": mean.tolist(),
+        "variation": variation.tolist(),
+        "mean_gpus": float(table[:, 2].mean()),
+    }
+    return Arrivals(rate.T, variation, table[drawn]), report
+
+
+def _hourly(log: Floats, queues: int) -> tuple[Floats, Floats, Integers]:
+    """Jobs in each hour by queue, [h, Q]; parts of it that the log saw, [h]; hour of the day, [h]."""
+    start, end = float(log[0, TIME]), float(log[-1, TIME])
+    first = int(start // HOUR_SECONDS)
+    number = int(max(end, start + HOUR_SECONDS) // HOUR_SECONDS) - first + 1
+    where = (log[:, TIME] // HOUR_SECONDS).astype(np.int64) - first
+    counts = np.bincount(where * queues + log[:, QUEUE].astype(np.int64), minlength=number * queues)
+    edges = np.clip((first + np.arange(number + 1)) * HOUR_SECONDS, start, max(end, start + HOUR_SECONDS))
+    return (
+        counts.reshape(number, queues).astype(np.float64),
+        np.diff(edges) / HOUR_SECONDS,
+        (first + np.arange(number)) % HOURS,
+    )
+
+
+def _variation(counts: Floats, seen: Floats, rate: Floats) -> Floats:
+    """Beyond what counts of a steady rate vary by, [Q]."""
+    expected = rate * seen[:, None]
+    excess = ((counts - expected) ** 2 - expected).sum(axis=0)
+    return np.asarray(np.maximum(excess / np.maximum((expected**2).sum(axis=0), 1e-12), 0.0), np.float64)
+
+
+# Forecasts of the jobs that come to each queue.
+
+
+def forecasts(logs: Sequence[Floats], queues: Sequence[str], seed: int) -> tuple[NDArray[np.uint8], dict[str, Any]]:
+    """What the model keeps of forecasters, and the report of each by queue, from the log that lasts longest.
+
+    Args:
+        logs: of jobs by time, as samples have them, [n, 6] each.
+        queues: names.
+        seed: of networks and trees.
+    """
+    log = max(logs, key=lambda one: one[-1, TIME] - one[0, TIME] if len(one) else 0.0, default=np.zeros((0, 6)))
+    return forecasters(counted(log[:, TIME], log[:, QUEUE], queues), seed)

@@ -1,1 +1,0 @@
-"""How domain models of the kind are fitted."""

@@ -1,0 +1,530 @@
+"""The fit of a domain model of kind `cluster`."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from app.kinds.cluster.jobs import Floats, Integers
+from app.kinds.cluster.layout import Layout
+from app.kinds.cluster.lengths import (
+    AGES,
+    ALIKE,
+    FAMILIES,
+    PARAMETRIC,
+    Ahead,
+    LearningCurves,
+    Seen,
+    kept,
+    like_others,
+    parametric,
+)
+from app.kinds.cluster.model import ClusterModel
+from app.kinds.cluster.outlook import Beliefs
+from app.kinds.cluster.sample_columns import (
+    APPLICATION,
+    BATCH,
+    BESIDE,
+    BY_APPLICATION,
+    COMPUTING,
+    GPUS,
+    ITERATION,
+    JOB,
+    NODE_CLASS,
+    NODES,
+    NOISE_SCALE,
+    OF_APPLICATION,
+    RISES,
+    SECONDS,
+    VALUE,
+    Content,
+)
+from app.kinds.cluster.throughput import Place, Profile, seconds
+from workers.estimators.base import TooLittleData
+from workers.inputs import Workload
+from workers.kinds.cluster.estimation import (
+    FEWEST,
+    Measured,
+    Shared,
+    fit_arrivals,
+    fit_pairs,
+    fit_steps,
+    forecasts,
+    tabulated,
+)
+from workers.kinds.cluster.estimation import Fitted as ThroughputFitted
+from workers.kinds.contract import Fitted as FittedModel
+
+# Learn how curves of an application go, and which family tells best what is left, on later points of other curves.
+
+
+LEVEL = 0.9
+POINTS, DIRECTIONS = 48, 8
+FEWEST_CURVES, FEWEST_POINTS = 9, 5
+"""Of nine errors one is beyond a tenth of those to come (``_factor``); of fewer none is."""
+WHOLE = 0.95
+"""Of the median length that a curve must reach to say how others go."""
+OWN_NOISE = 0.02
+FOLDS = 5
+SMALLEST = 1e-9
+
+
+class Curve(NamedTuple):
+    """One job's: iterations, ascending, and values that rise, [n] each."""
+
+    iteration: Floats
+    value: Floats
+
+
+class Tested(NamedTuple):
+    """Ends that were foretold from ``AGES`` on, [n]; NaN where a family says nothing.
+
+    Attributes:
+        error, half: of each family, and half its interval, [2, n].
+        gain: what was gained by the end.
+        curve: of which curve.
+        age: from which of ``AGES``.
+    """
+
+    error: Floats
+    half: Floats
+    gain: Floats
+    curve: Integers
+    age: Integers
+
+
+class Fitted(NamedTuple):
+    """A class of curves, as ``LearningCurves`` has them, and its report."""
+
+    grid: Floats
+    mean: Floats
+    basis: Floats
+    noise: Floats
+    family: int
+    factor: Floats
+    report: dict[str, Any]
+
+
+def fit_class(curves: Sequence[Curve], seed: int) -> Fitted:
+    """How curves of one application go; with too few whole ones nothing is learned but how wide intervals must be."""
+    usable = [one for one in curves if len(one.value) >= FEWEST_POINTS]
+    whole = _whole(usable)
+    if len(whole) < FEWEST_CURVES:
+        return _alone(whole or usable or curves, _tested([], usable, np.arange(len(usable))), len(curves))
+    fold = np.random.default_rng([seed, 11]).permutation(len(whole)) % FOLDS
+    parts = [
+        _tested(
+            [one for one, at in zip(whole, fold.tolist(), strict=True) if at != held],
+            whole,
+            np.flatnonzero(fold == held),
+        )
+        for held in range(FOLDS)
+    ]
+    tested = Tested(*(np.concatenate(columns, axis=-1) for columns in zip(*parts, strict=True)))
+    errors = _errors(tested)
+    family = ALIKE if np.isnan(errors).any() else int(errors.argmin())
+    grid, mean, basis, noise = alike(whole)
+    return Fitted(grid, mean, basis, noise, family, _factors(tested), _report(tested, family, len(curves)))
+
+
+def classes(application: Sequence[int], rises: Sequence[bool], fitted: Sequence[Fitted]) -> LearningCurves:
+    """All classes together."""
+    if not fitted:
+        return none()
+    family, factor = np.array([one.family for one in fitted]), np.stack([one.factor for one in fitted])
+    grid, mean, basis, noise = (np.stack(parts) for parts in zip(*(one[:4] for one in fitted), strict=True))
+    names, directions = np.array(application, np.int64), np.array(rises, np.bool_)
+    return LearningCurves(names, directions, grid, mean, basis, noise, family, factor)
+
+
+def none() -> LearningCurves:
+    """No class."""
+    points, whole = np.zeros((0, POINTS)), np.zeros(0, np.int64)
+    basis = np.zeros((0, POINTS, DIRECTIONS))
+    return LearningCurves(
+        whole, whole.astype(np.bool_), points, points, basis, points, whole, np.zeros((0, len(FAMILIES), len(AGES)))
+    )
+
+
+def alike(curves: Sequence[Curve]) -> tuple[Floats, Floats, Floats, Floats]:
+    """Grid [E], mean [E], basis [E, R] and noise [E] of whole curves: their principal components."""
+    grid = np.linspace(
+        min(one.iteration[0] for one in curves), float(np.median([one.iteration[-1] for one in curves])), POINTS
+    )
+    table = np.stack([np.interp(grid, one.iteration, one.value) for one in curves])
+    mean = table.mean(axis=0)
+    _, size, across = np.linalg.svd(table - mean, full_matrices=False)
+    number = min(DIRECTIONS, max(1, len(curves) - 2))
+    basis = np.zeros((POINTS, DIRECTIONS))
+    basis[:, :number] = across[:number].T * size[:number] / np.sqrt(max(len(curves) - 1, 1))
+    varied = table.var(axis=0)
+    rest = np.maximum(varied - (basis**2).sum(axis=1), 0.0)
+    # points of a grid that is finer than the curve repeat what it says
+    denser = max(1.0, POINTS / float(np.median([len(one.value) for one in curves])))
+    return grid, mean, basis, denser * (rest + OWN_NOISE * varied) + SMALLEST * max(float(varied.max()), SMALLEST)
+
+
+def _whole(curves: Sequence[Curve]) -> list[Curve]:
+    if not curves:
+        return []
+    usual = float(np.median([one.iteration[-1] for one in curves]))
+    return [one for one in curves if one.iteration[-1] >= WHOLE * usual]
+
+
+def _tested(known: Sequence[Curve], curves: Sequence[Curve], asked: Integers) -> Tested:
+    """Ends of the ``asked`` curves, of which the service has what it keeps; by the parametric family alone where none
+    are known.
+    """
+    which, ages = np.repeat(asked, len(AGES)), np.tile(np.arange(len(AGES)), len(asked))
+    own = [curves[at] for at in which.tolist()]
+    seen, until = _cut(own, [*AGES] * len(asked))
+    end = np.array([one.value[-1] for one in own])
+    lone = parametric(seen, until)
+    others = Ahead(*np.full((len(Ahead._fields), len(which)), np.nan))
+    if len(known):
+        learned = classes([0], [True], [Fitted(*alike(known), ALIKE, np.ones((len(FAMILIES), len(AGES))), {})])
+        others = like_others(learned, 0, seen, until)
+    error = np.stack([one.level + one.gain - end for one in (others, lone)])
+    return Tested(error, np.stack([others.half, lone.half]), end - lone.level, which, ages)
+
+
+def _cut(curves: Sequence[Curve], parts: Sequence[float]) -> tuple[Seen, Floats]:
+    """What is kept of curves at their first points at which a part is done, the last never; and where they end."""
+    until = np.array([one.iteration[-1] for one in curves])
+    due = (1 - SMALLEST) * np.asarray(parts) * until
+    there = [
+        _kept(min(int(np.searchsorted(one.iteration, when)) + 1, len(one.value) - 1))
+        for one, when in zip(curves, due.tolist(), strict=True)
+    ]
+    iteration, value = np.full((2, len(curves), max(map(len, there), default=0)), np.nan)
+    for row, (one, own) in enumerate(zip(curves, there, strict=True)):
+        iteration[row, : len(own)], value[row, : len(own)] = one.iteration[own], one.value[own]
+    return Seen(iteration, value), until
+
+
+_kept = cache(kept)
+
+
+def _errors(tested: Tested) -> Floats:
+    """Mean absolute error of each family over what all of them foretell, [2]; NaN: one foretells nothing."""
+    told = np.isfinite(tested.error).all(axis=0)
+    if not told.any():
+        return np.full(len(tested.error), np.nan)
+    return np.asarray(np.abs(tested.error[:, told]).mean(axis=1), np.float64)
+
+
+def _factors(tested: Tested) -> Floats:
+    """Of each family and age, by which half intervals must be multiplied to hold, [2, 10]."""
+    distance = _distance(tested)
+    return np.array([[_factor(own[tested.age == age]) for age in range(len(AGES))] for own in distance])
+
+
+def _distance(tested: Tested) -> Floats:
+    """Errors in half intervals, [2, n]."""
+    return np.asarray(np.abs(tested.error) / np.maximum(tested.half, SMALLEST), np.float64)
+
+
+def _factor(distance: Floats) -> float:
+    """What the distance of the next job is within with a probability of ``LEVEL``, if it is one like these [n].
+
+    Conformal prediction: the ⌈``LEVEL``·(n + 1)⌉-th smallest (Lei et al., "Distribution-free predictive inference for
+    regression", JASA 2018, section 2), here of curves that were left out (Barber et al., "Predictive inference with
+    the jackknife+", Annals of Statistics 2021). NaN where n is too small for that.
+    """
+    told = np.sort(distance[np.isfinite(distance)])
+    place = math.ceil(LEVEL * (len(told) + 1) - SMALLEST)
+    return float(told[place - 1]) if place <= len(told) else math.nan
+
+
+def _alone(curves: Sequence[Curve], tested: Tested, count: int) -> Fitted:
+    start, end = curves[0].iteration[0], max(one.iteration[-1] for one in curves)
+    grid, empty = np.linspace(start, max(end, start + 1e-9), POINTS), np.zeros(POINTS)
+    report = _report(tested, PARAMETRIC, count)
+    return Fitted(grid, empty, np.zeros((POINTS, DIRECTIONS)), empty + 1.0, PARAMETRIC, _factors(tested), report)
+
+
+def _report(tested: Tested, family: int, curves: int) -> dict[str, Any]:
+    """Errors of the end of curves, over ``AGES``, beside that of what they have by then."""
+    there = np.asarray(np.isfinite(tested.error).any(axis=1), np.bool_)
+    told = np.isfinite(tested.error[there]).all(axis=0) & there.any()
+    if not told.any():
+        return {"family": FAMILIES[family], "curves": curves, "error": None, "naive_error": None, "coverage": None}
+    errors, gains = np.abs(tested.error[:, told]).mean(axis=1).tolist(), np.abs(tested.gain[told])
+    candidates = [
+        {"family": name, "error": error, "chosen": place == family}
+        for place, (name, error) in enumerate(zip(FAMILIES, errors, strict=True))
+        if there[place]
+    ]
+    return {
+        "family": FAMILIES[family],
+        "curves": curves,
+        "candidates": candidates,
+        "error": errors[family],
+        "naive_error": float(gains.mean()) if np.isfinite(gains).all() else None,
+        "coverage": _coverage(tested, family),
+        "level": LEVEL,
+    }
+
+
+def _coverage(tested: Tested, family: int) -> float | None:
+    """Share of ends within intervals whose width the other half of the curves told, age by age; None: too few."""
+    distance, odd = _distance(tested)[family], tested.curve % 2 == 1
+    inside = list[bool]()
+    for own, age in itertools.product((odd, ~odd), range(len(AGES))):
+        here = (tested.age == age) & np.isfinite(distance)
+        factor = _factor(distance[~own & here])
+        inside += (distance[own & here] <= factor).tolist() if np.isfinite(factor) else []
+    return float(np.mean(inside)) if inside else None
+
+
+# Fit the domain model of a workload of kind ``cluster`` to its samples: steps, learning curves, logs of jobs.
+
+
+TENTHS = 10
+
+
+class Gathered(NamedTuple):
+    """All executions together, with positions of applications that hold for all.
+
+    Those of enough steps come first, then others that steps were measured beside, or that have steps beside others.
+    """
+
+    applications: tuple[str, ...]
+    measured: int
+    paired: int
+    steps: Floats
+    curves: Sequence[Floats]
+    arrivals: Sequence[Floats]
+
+
+def fit(workload: Workload, seed: int) -> FittedModel:
+    """A belief on seconds of steps, how applications learn and disturb one another, and how jobs arrive.
+
+    Raises:
+        TooLittleData: no application has three measured steps on two allocations.
+    """
+    layout = Layout(workload.spec)
+    contents: list[Content] = [content for _, content in workload.samples]
+    gathered = gather(contents)
+    if not gathered.measured:
+        has = f"{len(gathered.steps)} steps of {len(gathered.applications)} applications"
+        has += " (a step is a row with application, gpus, batch and seconds)"
+        raise TooLittleData(f"{FEWEST} measured steps of an application on 2 allocations", has)
+    speeds = np.array([one.speed for one in workload.spec.nodes])
+    alone = [measured_alone(gathered.steps, application, speeds) for application in range(gathered.measured)]
+    fitted = [fit_steps(one, seed) for one in alone]
+    node = np.array([int(layout.capacity.max()), len(layout.capacity)])
+    throughput = tabulated(fitted, alone, node)
+    shared = beside(gathered, throughput_seconds(gathered.steps, throughput, speeds))
+    interference, pairs_report = fit_pairs(shared, gathered.paired, seed)
+    learned, curves_report = _learned(gathered, seed)
+    arrivals, arrivals_report = fit_arrivals(gathered.arrivals, len(layout.queues), seed)
+    made, forecasts_report = forecasts(gathered.arrivals, layout.queues, seed)
+    model = ClusterModel(
+        applications=gathered.applications,
+        throughput=throughput,
+        noise_scale=noise_scales(gathered),
+        initial=np.array([(one.local * one.gpus).min() for one in alone]),
+        curves=learned,
+        interference=interference,
+        arrivals=arrivals,
+        forecasts=made,
+    )
+    model = replace(model, arrivals=model.arrivals._replace(jobs=Beliefs(model).log))
+    reports = {"learning": curves_report, "interference": pairs_report, "arrivals": arrivals_report}
+    reports["forecasts"] = forecasts_report
+    return FittedModel(model.to_bytes(), _fit_report(gathered, fitted, len(contents)) | reports)
+
+
+def gather(contents: Sequence[Content]) -> Gathered:
+    """Executions with one list of applications."""
+    names = list(dict.fromkeys(name for content in contents for name in content.applications))
+    steps = np.concatenate(
+        [np.zeros((0, BESIDE + 4)), *(_renamed(c.steps, c, names, (APPLICATION, *_BESIDE)) for c in contents)]
+    )
+    places = range(len(names))
+    known = [place for place in places if _enough(steps[steps[:, APPLICATION] == place])]
+    shared = np.unique(steps[steps[:, BESIDE] >= 0][:, [APPLICATION, *_BESIDE]])
+    ranked = [*known, *(place for place in places if place in shared), *places]
+    order = [names[place] for place in dict.fromkeys(ranked)]
+    paired = len(set(known).union(shared[shared >= 0].tolist()))
+    renamed = [[_renamed(getattr(c, part), c, order, at) for c in contents] for part, at in _NAMED.items()]
+    return Gathered(tuple(order), len(known), paired, np.concatenate([steps[:0], *renamed[0]]), *renamed[1:])
+
+
+_BESIDE = tuple(range(BESIDE, BESIDE + 4))
+_NAMED = {"steps": (APPLICATION, *_BESIDE), "curves": (OF_APPLICATION,), "arrivals": (BY_APPLICATION,)}
+
+
+def _renamed(table: Floats, content: Content, names: Sequence[str], columns: Sequence[int]) -> Floats:
+    """A table whose applications stand as in ``names``; −1 stays."""
+    where = {name: place for place, name in enumerate(names)}
+    places = np.array([*(where[name] for name in content.applications), -1], np.float64)
+    found = table.copy()
+    for column in columns:
+        found[:, column] = places[table[:, column].astype(np.int64)]
+    return found
+
+
+def _enough(steps: Floats) -> bool:
+    alone = steps[(steps[:, BESIDE] < 0)]
+    return len(alone) >= FEWEST and len(np.unique(alone[:, [GPUS, NODES]], axis=0)) >= 2
+
+
+def measured_alone(steps: Floats, application: int, speeds: Floats) -> Measured:
+    """Steps of one application that had its nodes alone, on GPUs of speed 1.
+
+    What computing alone took is what one GPU would have taken, where that was not measured itself.
+    """
+    own = steps[(steps[:, APPLICATION] == application) & (steps[:, BESIDE] < 0)]
+    speed = speeds[own[:, NODE_CLASS].astype(np.int64)]
+    local = own[:, BATCH] / own[:, GPUS]
+    found = Measured(own[:, GPUS], own[:, NODES], local, own[:, SECONDS] * speed)
+    told = ~np.isnan(own[:, COMPUTING]) & (own[:, GPUS] > 1) & ~np.isin(local, local[own[:, GPUS] == 1])
+    ones = np.ones(int(told.sum()))
+    more = Measured(ones, ones, local[told], own[told, COMPUTING] * speed[told])
+    return Measured._make(np.concatenate(pair) for pair in zip(found, more, strict=True))
+
+
+def throughput_seconds(steps: Floats, table: Any, speeds: Floats) -> Floats:
+    """Seconds that each step is expected to take alone; NaN for applications that aren't in the table, [n]."""
+    found = np.full(len(steps), np.nan)
+    known = steps[:, APPLICATION] < len(table.largest)
+    own = steps[known]
+    place = Place(own[:, GPUS], own[:, NODES], own[:, BATCH] / own[:, GPUS])
+    alone = seconds(table, own[:, APPLICATION].astype(np.int64), place)
+    found[known] = alone / speeds[own[:, NODE_CLASS].astype(np.int64)]
+    return found
+
+
+def beside(gathered: Gathered, expected: Floats) -> Shared:
+    """Steps that were measured beside jobs of other applications, and of which it is known what they take alone.
+
+    Where the same step was measured alone, what it took is compared with that, else with what is expected.
+    """
+    key = [APPLICATION, GPUS, NODES, NODE_CLASS, BATCH]
+    lone = gathered.steps[gathered.steps[:, BESIDE] < 0]
+    medians = _medians(lone[:, key], lone[:, SECONDS])
+    alone = np.array([medians.get(tuple(row[key]), other) for row, other in zip(gathered.steps, expected, strict=True)])
+    rows = (gathered.steps[:, BESIDE] >= 0) & np.isfinite(alone)
+    steps, others = gathered.steps[rows], gathered.steps[rows, BESIDE:]
+    each = [(others == one).sum(axis=1) for one in range(gathered.paired)]
+    number = np.reshape(each, (gathered.paired, len(steps))).T.astype(np.float64)
+    application = steps[:, APPLICATION].astype(np.intp)
+    return Shared(application, number, np.log(steps[:, SECONDS]) - np.log(alone[rows]))
+
+
+def _medians(keys: Floats, values: Floats) -> dict[tuple[float, ...], float]:
+    if not len(keys):
+        return {}
+    each, which = np.unique(keys, axis=0, return_inverse=True)
+    order = np.argsort(which.ravel(), kind="stable")
+    parts = np.split(values[order], np.cumsum(np.bincount(which.ravel()))[:-1])
+    return {tuple(key): float(np.median(part)) for key, part in zip(each, parts, strict=True)}
+
+
+def _learned(gathered: Gathered, seed: int) -> tuple[LearningCurves, dict[str, Any]]:
+    """Classes of curves by application and direction, and their reports by name."""
+    found: dict[tuple[int, bool], list[Curve]] = {}
+    for table in gathered.curves:
+        by_job = table[np.argsort(table[:, JOB], kind="stable")]
+        for own in np.split(by_job, np.flatnonzero(np.diff(by_job[:, JOB])) + 1) if len(table) else ():
+            rises = bool(own[0, RISES])
+            curve = Curve(own[:, ITERATION], own[:, VALUE] if rises else -own[:, VALUE])
+            found.setdefault((int(own[0, OF_APPLICATION]), rises), []).append(curve)
+    known = {key: fit_class(curves, seed) for key, curves in found.items() if key[0] >= 0}
+    told = {_called(gathered, key): one.report for key, one in known.items()}
+    return classes([key[0] for key in known], [key[1] for key in known], [*known.values()]), told
+
+
+def _called(gathered: Gathered, key: tuple[int, bool]) -> str:
+    return f"{gathered.applications[key[0]]}, {'metric' if key[1] else 'loss'}"
+
+
+def noise_scales(gathered: Gathered) -> Floats:
+    """Median noise scale of each measured application in each tenth of its jobs' runs, gaps bridged, [A, 10]."""
+    rows = [np.zeros((0, 3))]
+    for table in gathered.curves:
+        told = table[~np.isnan(table[:, NOISE_SCALE]) & (table[:, OF_APPLICATION] >= 0)]
+        last = np.full(int(table[:, JOB].max(initial=0)) + 1, 0.0)
+        np.maximum.at(last, table[:, JOB].astype(np.int64), table[:, ITERATION])
+        part = told[:, ITERATION] / np.maximum(last[told[:, JOB].astype(np.int64)], 1e-12)
+        rows.append(
+            np.column_stack([told[:, OF_APPLICATION], np.minimum(part * TENTHS, TENTHS - 1), told[:, NOISE_SCALE]])
+        )
+    all_rows = np.concatenate(rows)
+    return np.stack([_by_tenth(all_rows[all_rows[:, 0] == one]) for one in range(gathered.measured)])
+
+
+def _by_tenth(rows: Floats) -> Floats:
+    tenth: Integers = rows[:, 1].astype(np.int64)
+    there = np.unique(tenth)
+    if not len(there):
+        return np.full(TENTHS, np.nan)
+    medians = np.array([np.median(rows[tenth == one, 2]) for one in there])
+    return np.interp(np.arange(TENTHS), there, medians)
+
+
+def _fit_report(gathered: Gathered, fitted: Sequence[ThroughputFitted], executions: int) -> dict[str, Any]:
+    """Of the application that was measured most its family answers for the whole."""
+    names = gathered.applications[: gathered.measured]
+    first = max(fitted, key=lambda one: int(one.report["observations"])).report
+    told = {name: one.report for name, one in zip(names, fitted, strict=True)}
+    errors = [(one["mape"], one["naive_mape"], one["coverage"]) for one in told.values()]
+    mape, naive, coverage = np.mean(np.array(errors, np.float64), axis=0).tolist()
+    return {
+        "family": first["family"],
+        "candidates": first["candidates"],
+        "metrics": {"seconds": {"mape": mape, "naive_mape": naive, "coverage": coverage, "level": first["level"]}},
+        "throughput": told,
+        "executions": executions,
+        "observations": len(gathered.steps),
+        "unexplained": [],
+    }
+
+
+# What jobs of each application have shown by now: later jobs of it begin with that.
+
+
+Gradient = tuple[float, float]
+
+
+class Experience:
+    """Of jobs of any number of applications, each by its name.
+
+    Attributes:
+        profiles: throughput, as all jobs of an application measured it.
+        gradients: square and variance as one of its jobs measured them first.
+        totals: progress after which its jobs were complete, of data as were measured.
+    """
+
+    def __init__(self, *, throughput: bool = True) -> None:
+        self._throughput = throughput
+        self.profiles: dict[str, Profile] = {}
+        self.gradients: dict[str, Gradient] = {}
+        self.totals: dict[str, list[float]] = {}
+        self._fits: dict[str, dict[tuple[object, ...], Floats]] = {}
+
+    def profile(self, application: str) -> Profile:
+        """The one that all jobs of an application share; a new one where throughput is not told on."""
+        if not self._throughput:
+            return Profile(self._fits.setdefault(application, {}))
+        return self.profiles.setdefault(application, Profile(self._fits.setdefault(application, {})))
+
+    def completed(self, application: str, total: float) -> None:
+        """A job of an application is complete after so much progress."""
+        self.totals.setdefault(application, []).append(total)
+
+    def remaining(self, application: str, done: float) -> float:
+        """Progress that is left after ``done``, on average of those jobs that needed more.
+
+        As much as is done where none is known that needed more: of long jobs those that have lasted long last longest.
+        """
+        more = [total - done for total in self.totals.get(application, ()) if total > done]
+        return float(np.mean(more)) if more else done

@@ -1,1 +1,0 @@
-"""Domain models of kind `workflow`: how long tasks run."""

@@ -1,0 +1,166 @@
+"""Fit a run-time predictor to the traces of a workload of kind ``workflow``: which family errs least on later tasks.
+
+The median of the relative errors decides: their mean (MAPE) is told too, but hangs on few tasks that end at once.
+
+Each trace is gone through in the order of submissions; what is known of a user's last run times is what had ended by
+then, if every task had started at once, for traces need not say when tasks started. The first part of each trace is
+fitted on, the rest is predicted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heappop, heappush
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.workflow.run_times import FAMILIES, LAST, Finished, Predictor
+from app.kinds.workflow.trace import Trace
+from workers.estimators.base import TooLittleData
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.intp]
+FEWEST_TASKS = 50
+FEWEST_OF_USER = 5
+HELD_OUT = 0.25
+SHORTEST = 10.0  # seconds; below it an error counts as one of this length, as bounded slowdown has it
+
+
+class Fitted(NamedTuple):
+    """A predictor, and how it did."""
+
+    predictor: Predictor
+    report: dict[str, Any]
+
+
+class Known(NamedTuple):
+    """The tasks of a trace whose run times are known, in order of submission, [N] each; ``users`` empty if unknown."""
+
+    submit: Floats
+    runtime: Floats
+    estimate: Floats
+    users: list[str]
+
+
+def fit_run_times(traces: Sequence[tuple[str, Trace]]) -> Fitted:
+    """The family of the least error on what it was not fitted on, fitted on everything.
+
+    Raises:
+        TooLittleData: fewer than 50 tasks with a run time.
+    """
+    known = [_known(trace, np.flatnonzero(trace.runtime > 0)) for _, trace in traces]
+    tasks = sum(len(part.runtime) for part in known)
+    if tasks < FEWEST_TASKS:
+        raise TooLittleData(f"{FEWEST_TASKS} tasks with run times", str(tasks))
+    cuts = [int(len(part.runtime) * (1 - HELD_OUT)) for part in known]
+    fitted = _fitted([_part(part, 0, cut) for part, cut in zip(known, cuts, strict=True)])
+    errors = {family: _errors(known, cuts, fitted, family) for family in FAMILIES}
+    candidates = [_candidate(family, error) for family, error in errors.items()]
+    best = min((entry for entry in candidates if entry["median"] is not None), key=lambda entry: entry["median"])
+    candidates = [{**entry, "chosen": entry is best} for entry in candidates]
+    report = {
+        "family": best["family"],
+        "candidates": candidates,
+        "metrics": {
+            "run_time": {
+                "mape": best["mape"],
+                "median": best["median"],
+                "naive_mape": candidates[0]["mape"],
+                "estimate_mape": candidates[1]["mape"],
+            }
+        },
+        "executions": len(traces),
+        "observations": tasks,
+        "held_out": sum(len(part.runtime) - cut for part, cut in zip(known, cuts, strict=True)),
+        "users": len({user for part in known for user in part.users if user}),
+        "unexplained": [],
+    }
+    return Fitted(_fitted(known, str(best["family"])), report)
+
+
+def predicted(traces: Sequence[Trace], predictor: Predictor) -> list[Trace]:
+    """Traces with what the service would have predicted of each task when it was submitted.
+
+    What is known of a user's last run times is as in a fit, so that only the family ``history`` is an approximation.
+    """
+    found = []
+    for trace in traces:
+        tasks = _known(trace, np.arange(trace.tasks))
+        of_users = predictor.family == "history" or (predictor.family != "mean" and np.isnan(trace.estimate).any())
+        seconds = _predicted(tasks, 0, predictor) if of_users else _at_once(tasks, predictor)
+        found.append(trace._replace(predicted=seconds))
+    return found
+
+
+def refitted(predictor: Predictor, traces: Sequence[Trace]) -> Predictor:
+    """The same family, fitted to other traces; as it is where none of their tasks has run."""
+    parts = [_known(trace, np.flatnonzero(trace.runtime > 0)) for trace in traces]
+    return _fitted(parts, predictor.family) if any(len(part.runtime) for part in parts) else predictor
+
+
+def _known(trace: Trace, rows: Integers) -> Known:
+    users = [trace.users[user] if user >= 0 else "" for user in trace.user[rows].tolist()]
+    return Known(trace.submit[rows], trace.runtime[rows], trace.estimate[rows], users)
+
+
+def _part(known: Known, first: int, last: int) -> Known:
+    at = slice(first, last)
+    return Known(known.submit[at], known.runtime[at], known.estimate[at], known.users[at])
+
+
+def _fitted(parts: Sequence[Known], family: str = "estimate") -> Predictor:
+    """Means and ratios; the family is only named."""
+    runtime, estimate = (np.concatenate([getattr(part, name) for part in parts]) for name in ("runtime", "estimate"))
+    users = np.array([user for part in parts for user in part.users])
+    both = estimate > 0
+    share = np.where(both, runtime / np.where(both, estimate, 1.0), np.nan)
+    ratios = {}
+    for user in dict.fromkeys(users[users != ""].tolist()):
+        own = share[(users == user) & both]
+        if len(own) >= FEWEST_OF_USER:
+            ratios[user] = float(own.mean())
+    return Predictor(family, float(runtime.mean()), float(share[both].mean()) if both.any() else 1.0, ratios)
+
+
+def _errors(known: Sequence[Known], cuts: Sequence[int], fitted: Predictor, family: str) -> Floats:
+    """Relative errors on the held-out tasks; empty where the family has nothing to go by for most of them."""
+    predictor = Predictor(family, fitted.mean, fitted.ratio, fitted.ratios)
+    found = []
+    for part, cut in zip(known, cuts, strict=True):
+        later = _part(part, cut, len(part.runtime))
+        if family in ("estimate", "ratio") and np.isnan(later.estimate).mean() > 0.5:
+            continue
+        predicted = _predicted(part, cut, predictor) if family == "history" else _at_once(later, predictor)
+        found.append(np.abs(predicted - later.runtime) / np.maximum(later.runtime, SHORTEST))
+    return np.concatenate(found) if found else np.zeros(0)
+
+
+def _at_once(part: Known, predictor: Predictor) -> Floats:
+    return predictor.expected(part.estimate, part.users, {})
+
+
+def _predicted(part: Known, cut: int, predictor: Predictor) -> Floats:
+    """Task after task, each with what had ended before it was submitted."""
+    history: dict[str, tuple[Finished, ...]] = {}
+    running: list[tuple[float, int]] = []
+    found = np.zeros(len(part.runtime) - cut)
+    submit, runtime = part.submit.tolist(), part.runtime.tolist()
+    for i, user in enumerate(part.users):
+        while running and running[0][0] <= submit[i]:
+            row = heappop(running)[1]
+            ended = Finished(runtime[row], float(part.estimate[row]), 1)
+            history[part.users[row]] = (*history.get(part.users[row], ()), ended)[-LAST:]
+        if i >= cut:
+            own = {user: history[user]} if user in history else {}
+            found[i - cut] = predictor.expected(part.estimate[i : i + 1], [user], own)[0]
+        if user and runtime[i] > 0:
+            heappush(running, (submit[i] + runtime[i], i))
+    return found
+
+
+def _candidate(family: str, errors: Floats) -> dict[str, Any]:
+    if not len(errors):
+        return {"family": family, "mape": None, "median": None}
+    return {"family": family, "mape": float(errors.mean()), "median": float(np.median(errors))}
