@@ -33,8 +33,7 @@ from workers.kinds.iterative.evaluation.judge import Evaluator
 from workers.kinds.iterative.evaluation.optimum import solve
 from workers.kinds.iterative.expected import ExpectedSimulator
 from workers.kinds.iterative.simulator import described
-from workers.learning.algorithms.config import DeviceConfig
-from workers.learning.algorithms.config.policy import PPO, Entropy
+from workers.learning.algorithms.config import PPO, DeviceConfig, Entropy
 from workers.learning.execution import Plan, make_executor
 
 CHOSEN = ("ellis-kmeans", "pollux-bert", "pollux-yolov3", "pollux-ncf")

@@ -25,8 +25,7 @@ from workers.learning.algorithms.base import (
     WarmStartable,
     summed,
 )
-from workers.learning.algorithms.config import Config
-from workers.learning.algorithms.config.policy import DeviceConfig
+from workers.learning.algorithms.config import Config, DeviceConfig
 from workers.learning.backends import Backend, backend_of, resolve
 from workers.learning.spaces import sample
 

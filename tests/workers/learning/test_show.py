@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.planted import planted_spec
-from workers.learning.algorithms.config import DQN, NAMED, Network, QTable, encode, named
-from workers.learning.algorithms.config.policy import Scorer
+from workers.learning.algorithms.config import DQN, NAMED, Network, QTable, Scorer, encode, named
 from workers.learning.describe import main
 
 PLAIN = ["--observation", "16", "--actions", "9"]

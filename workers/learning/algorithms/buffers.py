@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workers.learning.algorithms.base import Batch, Experience, Host, LearnStats
-from workers.learning.algorithms.config import DQN
-from workers.learning.algorithms.config.policy import Network, Scorer
+from workers.learning.algorithms.config import DQN, Network, Scorer
 from workers.learning.backends.base import Array, Backend, Layout
 from workers.learning.build import part, prefixed
 from workers.learning.components import network as components

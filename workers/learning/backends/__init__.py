@@ -7,7 +7,7 @@ from typing import cast
 
 from msgspec import structs
 
-from workers.learning.algorithms.config.policy import DeviceConfig
+from workers.learning.algorithms.config import DeviceConfig
 from workers.learning.backends.base import Backend, BackendError
 
 BACKENDS = {

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import msgspec
 
 from workers.learning.algorithms import registry
-from workers.learning.algorithms.config import DQN, ActorCritic, Config, Imitation, QTable, endless
-from workers.learning.algorithms.config.policy import DeviceConfig
+from workers.learning.algorithms.config import DQN, ActorCritic, Config, DeviceConfig, Imitation, QTable, endless
 from workers.learning.bracket import Entry
 
 PLANNER = "planner"
