@@ -35,7 +35,7 @@ from app.kinds.cluster.layout import Layout as ClusterLayout
 from app.kinds.cluster.samples import JSON, ClusterSamples
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.contract.policy import Choice, Policy, Situation
-from app.kinds.iterative import policies as artifacts
+from app.kinds.iterative import policies
 from app.kinds.iterative.heuristics import HEURISTICS
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
@@ -198,13 +198,13 @@ class Careless:
         return Choice(np.where(drawn, other.action, usual.action), values)
 
 
-artifacts.FAMILIES = {**artifacts.FAMILIES, "careless": Careless}
+policies.FAMILIES = {**policies.FAMILIES, "careless": Careless}
 
 
 def careless(problem: Problem, share: float) -> bytes:
     """An artifact that hesitates as much as a heuristic does."""
     layout = Layout(problem.spec)
-    return artifacts.save(Careless({"share": share}), layout, artifacts.experience_of(layout, MODEL_NOISE))
+    return policies.save(Careless({"share": share}), layout, policies.experience_of(layout, MODEL_NOISE))
 
 
 def worth(

@@ -25,7 +25,7 @@ from app.kinds.contract.inputs import invalid, stored
 from app.kinds.forecasting.answer import HOUR, LEAST_SECONDS, Forecast, forecast_of
 from app.kinds.registry import KINDS, read_spec
 from app.retention import held
-from app.samples import intake as samples
+from app.samples import intake
 from app.workloads import service as workloads
 
 # What crosses the API about domain models.
@@ -82,7 +82,7 @@ def require_samples(session: Session, workload: Workload) -> None:
     Raises:
         Conflict: there is no sample yet; it says what to do.
     """
-    if samples.count(session, workload.id) == 0:
+    if intake.count(session, workload.id) == 0:
         raise Conflict(
             f"workload {workload.name!r} has no samples yet: upload executions with "
             f"POST /workloads/{workload.name}/samples, or finish a run of it, first",

@@ -25,7 +25,7 @@ from app.evaluations.schemas import EquivalenceMargin
 from app.jobs import service as jobs
 from app.kinds.contract.engine import Chain, DriftNotice
 from app.samples import service as samples
-from app.workloads import members as workload_rows
+from app.workloads import members
 
 # What crosses the API about drifts.
 
@@ -300,7 +300,7 @@ def trained(on: Context) -> None:
     running = repository.runs(on.session, on.workload.id)
     on.adaptation.marks = {run.id: run.next_iteration for run in running}
     on.go_on("shadow", f"agent {agent.version} is good enough under domain model {agent.model_version}", **judged)
-    workload_rows.bump(on.session, on.workload.id)
+    members.bump(on.session, on.workload.id)
 
 
 def shadowed(on: Context) -> None:
@@ -308,7 +308,7 @@ def shadowed(on: Context) -> None:
     version, needed = int(on.adaptation.agent_version or 0), on.response.shadow_decisions
     if agents.rivals(on.workload) != on.answering:
         on.end("superseded", "another agent was promoted meanwhile")
-        workload_rows.bump(on.session, on.workload.id)
+        members.bump(on.session, on.workload.id)
         return
     found = [
         repository.shadowed(on.session, run.id, version, int(on.adaptation.marks.get(run.id, 0)), needed)
@@ -321,7 +321,7 @@ def shadowed(on: Context) -> None:
         return
     lost = _lost(on, found)
     figures = {"decisions": len(seen), "failures": len(failed), "agreement": _share(seen)}
-    workload_rows.bump(on.session, on.workload.id)
+    members.bump(on.session, on.workload.id)
     if failed or lost:
         why = f"as a shadow it failed: {failed[0]['problem']}" if failed else lost
         on.end("rejected", f"agent {version}: {why}", **figures)

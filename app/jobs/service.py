@@ -24,7 +24,7 @@ from app.jobs.repository import TASKS, WAITING, cancelled
 from app.kinds.contract.inputs import stored
 from app.retention import held
 from app.telemetry.logs import current_traceparent
-from app.workloads import members as workloads
+from app.workloads import members
 
 # What crosses the API about jobs.
 
@@ -184,7 +184,7 @@ def listed(
     with database.reading() as session:
         workload_id = None
         if workload is not None:
-            found = workloads.find(session, tenant, workload)
+            found = members.find(session, tenant, workload)
             if found is None:
                 raise NotFound(f"no workload {workload!r}")
             workload_id = found.id

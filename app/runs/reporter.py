@@ -32,8 +32,7 @@ from app.http.batching import LARGEST_BATCH, Gathering
 from app.http.query import LARGE_BYTES, check_names
 from app.kinds.contract.engine import CompiledWorkload, Pending
 from app.kinds.registry import KINDS
-from app.runs import deciding as writing
-from app.runs import repository
+from app.runs import deciding, repository
 from app.runs.deciding import Item, Live, LiveCache, StartedRuns, Verdict, decide_aside, decided, from_stored
 from app.runs.outcomes import ENDED
 from app.runs.waiting import Aside, Waiting
@@ -156,7 +155,7 @@ class Reporter:
     def _decide_aside(self, item: Item) -> None:
         """In a thread: all that can be done before the turn to be written comes."""
         decide_aside(item, self._clock())
-        item.entry = writing.entry(item)
+        item.entry = deciding.entry(item)
 
     async def _load(self, tenant: str, run: str) -> Live:
         live = await self._in_thread(self._read, tenant, run)
@@ -248,7 +247,7 @@ class Reporter:
     def _write(self, ready: Sequence[Item], now: datetime) -> dict[str, Exception | None]:
         """In a thread: commit; gives the runs that were written (None), or whose report can't be."""
         try:
-            return writing.written(self._writer, ready, now)
+            return deciding.written(self._writer, ready, now)
         finally:
             if len(ready) == 1 and not self._pending:  # where several came, more will come
                 self._writer.close()

@@ -31,7 +31,7 @@ from app.runs.deciding import StartedRuns, from_start
 from app.runs.outcomes import CompiledOf, Staleness
 from app.runs.repository import Filter, Loaded
 from app.samples import service as samples
-from app.workloads import members as workloads
+from app.workloads import members
 
 # What crosses the API about runs.
 
@@ -171,7 +171,7 @@ def start(
     )
     started = RunStarted(id=run.id, workload=snapshot.name, agent=snapshot.agent_version, decision=run.decision)
     with database.session() as session:
-        if not workloads.keep(session, snapshot.workload_id):
+        if not members.keep(session, snapshot.workload_id):
             raise NotFound(f"no workload {given.workload!r}: it was deleted a moment ago")
         if given.shadow is not None:
             _check_shadow(session, compiled, given.shadow)
@@ -238,7 +238,7 @@ def listed(
         NotFound: `workload` names none.
     """
     with database.reading() as session:
-        found = None if workload is None else workloads.find(session, tenant, workload)
+        found = None if workload is None else members.find(session, tenant, workload)
         if workload is not None and found is None:
             raise NotFound(f"no workload {workload!r}")
         chosen = Filter(None if found is None else found.id, state, outcome)

@@ -21,7 +21,6 @@ from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.registry import KINDS, AnySpec, read_or_raw, read_spec
 from app.retention import held
 from app.workloads import members
-from app.workloads import members as repository
 
 # What crosses the API about workloads.
 
@@ -74,7 +73,7 @@ def register(database: Database, tenant: str, spec: Any, record: Record = no_rec
 
 
 def _register(session: Session, tenant: str, spec: Any, record: Record) -> WorkloadRead:
-    present = repository.find(session, tenant, spec.name)
+    present = members.find(session, tenant, spec.name)
     if present is not None and present.name != spec.name:  # whoever names that one by its id would get this one
         message = "must not be another workload's id"
         raise Conflict(f"name {spec.name!r} {message}", errors=[FieldError("/name", message, spec.name)])
@@ -111,7 +110,7 @@ def require(session: Session, tenant: str, name_or_id: str, *, lock: bool = Fals
     Raises:
         NotFound: there is none.
     """
-    workload = repository.find(session, tenant, name_or_id, lock=lock)
+    workload = members.find(session, tenant, name_or_id, lock=lock)
     if workload is None:
         raise NotFound(f"no workload {name_or_id!r}; register it with POST /workloads")
     return workload
@@ -154,7 +153,7 @@ def get(database: Database, tenant: str, name: str) -> WorkloadRead:
 def listed(database: Database, tenant: str, request: PageRequest) -> Slice[Workload]:
     """A page of workloads, by name."""
     with database.reading() as session:
-        return repository.listed(session, tenant, request)
+        return members.listed(session, tenant, request)
 
 
 def change(database: Database, tenant: str, name: str, patch: Mapping[str, Any]) -> WorkloadRead:
@@ -185,7 +184,7 @@ def changed(session: Session, workload: Workload) -> None:
     workload.revision += 1
     others = [one.id for one in members.naming(session, workload)]
     if others:
-        repository.bump(session, *others)
+        members.bump(session, *others)
 
 
 def delete(database: Database, tenant: str, name: str, *, force: bool = False) -> None:
@@ -200,5 +199,5 @@ def delete(database: Database, tenant: str, name: str, *, force: bool = False) -
         members.refuse_deletion(session, workload)
         if not force:
             held.refuse(f"workload {workload.name!r}", held.workload(session, workload.id), "or say force=true")
-        repository.remove(session, workload.id)
+        members.remove(session, workload.id)
         audit.add(session, tenant, "workload.delete", f"workload {workload.name}", {"force": force})

@@ -14,7 +14,7 @@ from rich.text import Text
 from app.charts.text import moment
 from app.cli.failures import exit_status
 from app.cli.options import DONE, INTERRUPTED, LEVELS, UNMET
-from app.cli.remote import train as bar
+from app.cli.remote import train
 from app.cli.remote.outcomes import by_level
 from app.cli.remote.request import meant
 from app.cli.remote.service import Json, RefusedError, Service, UnreachableError
@@ -68,7 +68,7 @@ def _evaluated(service: Service, options: Options, notes: Console) -> Json:
     """The evaluation, once it is done; cancelled where nobody waits for it any more."""
     job = service.call("POST", "/evaluations", json=options.request)
     try:
-        ended = bar.follow(notes, "evaluate", service.follow(job["id"]), words)
+        ended = train.follow(notes, "evaluate", service.follow(job["id"]), words)
     except KeyboardInterrupt:
         with suppress(RefusedError):  # it has ended meanwhile
             service.call("POST", f"/jobs/{job['id']}/cancel")
@@ -79,7 +79,7 @@ def _evaluated(service: Service, options: Options, notes: Console) -> Json:
 def words(event: Json) -> str:
     """What is worth saying beside the bar."""
     where = " ".join(str(event[key]) for key in ("phase", "level", "policy") if event.get(key))
-    return ", ".join(part for part in (bar.remaining(event), where) if part)
+    return ", ".join(part for part in (train.remaining(event), where) if part)
 
 
 def show(found: Json, output: Console, *, as_json: bool = False) -> None:

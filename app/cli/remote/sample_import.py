@@ -17,7 +17,7 @@ from rich.text import Text
 from app.charts.text import number
 from app.cli.failures import exit_status
 from app.cli.options import DONE, INTERRUPTED, REFUSED
-from app.cli.remote import train as bar
+from app.cli.remote import train
 from app.cli.remote.perform import GZIP_MAGIC, PIECE
 from app.cli.remote.service import NOT_FOUND, RefusedError, Service, UnreachableError
 from app.kinds.contract.inputs import FieldIssue, InvalidInput, Refused, Sample, plain
@@ -243,7 +243,7 @@ def _hand_over(
         return
     if job is None or not goes_on:
         job = service.call("POST", f"{path}/models", json={})
-    ended = bar.follow(notes, "fit", service.follow(job["id"]), bar.remaining)
+    ended = train.follow(notes, "fit", service.follow(job["id"]), train.remaining)
     model = service.call("GET", f"{path}/models/{ended['result']['model']}")
     output.print(Text(f"model {model['version']} of {spec.name}", "bold"))
     for sentence in what.model(model):

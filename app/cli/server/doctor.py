@@ -23,8 +23,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from app import startup
-from app.cli.server import data as lock
-from app.cli.server import serve as probe
+from app.cli.server import data, serve
 from app.cli.server.serve import bind, check_address, is_loopback
 from app.database import leases as seen
 from app.database.base import utc_now
@@ -32,7 +31,7 @@ from app.database.engine import LEAST_FREE_BYTES, Database
 from app.database.leases import database_time
 from app.database.tables import Key
 from app.jobs import repository as listing
-from app.keys import ring as keys
+from app.keys import ring
 from app.settings import Settings
 from app.startup import StartupError, check_traces
 
@@ -284,9 +283,9 @@ def _long(seconds: float) -> str:
 def of_keys(session: Session, settings: Settings) -> Finding:
     """How many are valid, and which end soon."""
     now = database_time(session)
-    valid = [key for key in keys.valid(session) if key.expires_at is None or key.expires_at > now]
+    valid = [key for key in ring.valid(session) if key.expires_at is None or key.expires_at > now]
     if not valid:
-        asked = settings.authentication == "required" or keys.fingerprint(session).made > 0
+        asked = settings.authentication == "required" or ring.fingerprint(session).made > 0
         if asked and not settings.oidc_issuer:
             return Finding("keys", "fail", "keys are asked for, and none is valid", "steward key create --scopes admin")
         return Finding("keys", "ok", "none is valid, and none is asked for by keys of its own")
@@ -305,10 +304,10 @@ def _ending(valid: list[Key], now: datetime) -> list[str]:
 
 def api(settings: Settings) -> Finding:
     """Whether it answers here, and whether it is ready."""
-    address = probe.address(settings)
-    holder = lock.holder(settings.data_dir)
+    address = serve.address(settings)
+    holder = data.holder(settings.data_dir)
     try:
-        answer = probe.get(settings, "/readyz")
+        answer = serve.get(settings, "/readyz")
     except OSError as error:
         if holder is not None:
             detail = f"process {holder} serves {settings.data_dir}, and {address} does not answer ({error})"

@@ -27,7 +27,7 @@ from urllib.request import urlopen
 import uvicorn
 
 from app import startup
-from app.cli.server import data as lock
+from app.cli.server import data
 from app.database.engine import Database
 from app.jobs import lease
 from app.processes import importing, is_gone
@@ -369,10 +369,10 @@ def _alone(settings: Settings) -> Iterator[None]:
     if not settings.embedded:
         yield
     elif settings.workers:
-        with lock.exclusive(settings.data_dir, say):
+        with data.exclusive(settings.data_dir, say):
             yield
     else:
-        holder = lock.holder(settings.data_dir)
+        holder = data.holder(settings.data_dir)
         if holder is not None:
             say(f"one more API beside process {holder}, which serves {settings.data_dir} too")
         yield

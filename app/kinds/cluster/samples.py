@@ -10,8 +10,7 @@ import msgspec
 import numpy as np
 from pydantic import BaseModel, Field
 
-from app.kinds.cluster import sample_columns
-from app.kinds.cluster import sample_content as reported
+from app.kinds.cluster import sample_columns, sample_content
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.sample_columns import BESIDE, GPUS, NODES, Content, summary
 from app.kinds.cluster.sample_content import ARRIVAL, BETWEEN, COLUMNS, CURVE, NEEDED, STEP, WORDS, Collector
@@ -277,7 +276,7 @@ class ClusterSamples:
 
     def of_run(self, run: str, reports: Sequence[Mapping[str, Any]], first: int = 0) -> Sample | None:  # noqa: ARG002
         """What it says of steps, learning and arrivals: see ``app.kinds.cluster.sample_content``."""
-        collector = reported.collected(self.layout, reports)
+        collector = sample_content.collected(self.layout, reports)
         return collector.sample(run) if collector.count else None
 
     def as_csv(self, execution: Stored) -> Iterator[str]:

@@ -26,7 +26,7 @@ from app.kinds.contract.views import (
     evenly,
     too_long,
 )
-from app.kinds.iterative import policies as artifact
+from app.kinds.iterative import policies
 from app.kinds.iterative.compiled import Compiled
 from app.kinds.iterative.heuristics import HEURISTICS
 from app.kinds.iterative.layout import Layout
@@ -225,7 +225,7 @@ def policy_figures(compiled: Compiled) -> Iterator[Figure]:
         levels[:, position] = np.tile(shown, len(moments))
         state = _policy_states(compiled, levels, np.repeat(moments, len(shown)))
         situation = Situation(compiled.projector, state, view(compiled.projector, state))
-        taken = step(layout, levels, artifact.decide(situation, compiled.artifact).action)[:, position]
+        taken = step(layout, levels, policies.decide(situation, compiled.artifact).action)[:, position]
         change = (taken - levels[:, position]) * resource.step
         amounts = resource.minimum + resource.step * levels[:, position]
         cells = [

@@ -21,7 +21,7 @@ from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.inference.example import SPEC as SERVED
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.spec import InferenceSpec
-from app.kinds.iterative import policies as artifact
+from app.kinds.iterative import policies
 from app.kinds.iterative.heuristics import HeuristicPolicy
 from app.kinds.registry import KINDS
 from app.policies.artifact import by_role
@@ -130,7 +130,7 @@ def test_pictures_are_left_out_of_lists(client: TestClient, workload: str, backe
     pictures = {"schedules": [{"name": "agent"}], "points": []}
     with backend.session() as session:
         found = workloads.require(session, TENANT, workload)
-        made = artifact.save(HeuristicPolicy({"heuristic": "hold"}), layout_of(found))
+        made = policies.save(HeuristicPolicy({"heuristic": "hold"}), layout_of(found))
         report = {"algorithm": "dqn", "pictures": pictures}
         agents.publish(session, found.id, Trained(1, 1, "dqn", 0, report, made, False, "worse"))
     path = f"/workloads/{workload}/agents"
@@ -182,7 +182,7 @@ def test_the_policy_is_downloaded_with_its_tag(client: TestClient, workload: str
     publish_agent(backend, workload, heuristic="pid")
     answer = client.get(f"/workloads/{workload}/agents/1/policy")
     assert (answer.status_code, answer.headers["content-type"]) == (200, "application/octet-stream")
-    assert artifact.load(answer.content).policy.name == "pid"
+    assert policies.load(answer.content).policy.name == "pid"
     tag = answer.headers["etag"]
     for given in (tag, f'W/{tag}, "other"', "*"):
         again = client.get(f"/workloads/{workload}/agents/1/policy", headers={"If-None-Match": given})

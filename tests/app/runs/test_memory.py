@@ -18,7 +18,7 @@ from app.database.engine import Database
 from app.database.tables import Run
 from app.domain_models import service as domain_models
 from app.kinds.contract.policy import Choice, Situation
-from app.kinds.iterative import policies as guard
+from app.kinds.iterative import policies
 from app.kinds.iterative.engine import IterativeEngine, Kept
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.observation import view
@@ -78,7 +78,7 @@ def simulated(artifact: bytes, seed: int) -> Iterator[tuple[dict[str, Any], dict
     memory = None
     for _ in range(SPEC.iterations - 1):
         state = simulator.state
-        decided = guard.decide(simulator.situation._replace(memory=memory), made)
+        decided = policies.decide(simulator.situation._replace(memory=memory), made)
         memory = decided.memory
         report = {
             "allocation": LAYOUT.allocation_dict(state.levels[0]),
@@ -99,7 +99,7 @@ def replayed(artifact: bytes, reports: list[dict[str, Any]]) -> tuple[Array, lis
     for report in reports:
         levels, metrics, _ = LAYOUT.encode_report(report["allocation"], report["metrics"], {})
         state = advance(projector, state, np.array([levels], np.int16), np.array([metrics]), np.zeros((1, 0)))
-        decided = guard.decide(Situation(projector, state, view(projector, state), memory), made)
+        decided = policies.decide(Situation(projector, state, view(projector, state), memory), made)
         memory = decided.memory
         chosen.append(int(decided.chosen[0]))
     assert memory is not None
@@ -153,7 +153,7 @@ def test_what_is_remembered_decides(artifacts: dict[int, bytes]) -> None:
     for report in reports:
         levels, metrics, _ = LAYOUT.encode_report(report["allocation"], report["metrics"], {})
         state = advance(projector, state, np.array([levels], np.int16), np.array([metrics]), np.zeros((1, 0)))
-        forgetful.append(int(guard.decide(Situation(projector, state, view(projector, state)), made).chosen[0]))
+        forgetful.append(int(policies.decide(Situation(projector, state, view(projector, state)), made).chosen[0]))
     assert forgetful != replayed(artifacts[1], reports)[1]
 
 

@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 from app.agents import service
 from app.database.engine import Database, DeadlinePassed, commit_deadline
 from app.database.tables import Agent, Evaluation, Workload
-from app.kinds.iterative import policies as guard
+from app.kinds.iterative import policies
 from app.runs.logs import logged
 from tests.app.both import on_both
 from tests.app.domain_models.published import publish_agent, publish_model
@@ -70,14 +70,14 @@ def test_a_shadow_must_be_an_agent_of_the_workload(client: TestClient, agents: s
 def test_a_shadow_that_fails_is_told_and_delays_nobody(
     client: TestClient, agents: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run, real = begin(client, agents, shadow=2), guard.decide
+    run, real = begin(client, agents, shadow=2), policies.decide
 
     def failing(situation: Any, artifact: Any, rule: Any = None) -> Any:
         if artifact is not None and artifact.policy.name == "model_predictive":
             raise FloatingPointError("overflow")
         return real(situation, artifact, rule)
 
-    monkeypatch.setattr(guard, "decide", failing)
+    monkeypatch.setattr(policies, "decide", failing)
     told = tell(client, run, 0)
     assert told["source"] == "agent"
     assert told["shadow"] == {

@@ -10,8 +10,7 @@ import pytest
 from app.database.engine import Database
 from app.errors import Unavailable
 from app.http.batching import LARGEST_BATCH
-from app.runs import deciding as module
-from app.runs import waiting
+from app.runs import deciding, waiting
 from app.runs.waiting import LONGEST_SECONDS, MOST, Waiting
 from tests.app.runs.reporting import TENANT, register, report, reporter, start
 
@@ -46,13 +45,13 @@ def test_a_flood_is_refused_in_part_and_what_is_taken_is_written_once(
     monkeypatch.setattr(waiting, "MOST", LARGEST_BATCH + 6)
     register(database)
     runs = [start(database) for _ in range(LARGEST_BATCH + 16)]
-    taker, disk, commit = reporter(database), threading.Event(), module._commit
+    taker, disk, commit = reporter(database), threading.Event(), deciding._commit
 
     def slowly(*given: object) -> set[str]:
         disk.wait(60)
         return commit(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(module, "_commit", slowly)
+    monkeypatch.setattr(deciding, "_commit", slowly)
 
     async def go() -> None:
         calls = [asyncio.ensure_future(taker.report(TENANT, run, 0, report())) for run in runs]

@@ -8,7 +8,7 @@ from typing import Any
 
 import vl_convert
 
-from app.charts import figures as style
+from app.charts import figures
 from app.charts.figures import DARK_COLOURS, LIGHT_COLOURS, SCHEMA, Json, category, layer, quantity
 from workers.evaluation.report.markup import Markup, element
 
@@ -75,7 +75,7 @@ TERMS = ("#c92a2a", "#1971c2", "#f08c00", "#5f3dc4", "#2f9e44")
 
 def definition(chart: Json) -> Json:
     """A plot as Vega-Lite, in the style of all."""
-    return {"$schema": SCHEMA, "padding": PADDING, **chart, "config": {**style.config(), "background": "white"}}
+    return {"$schema": SCHEMA, "padding": PADDING, **chart, "config": {**figures.config(), "background": "white"}}
 
 
 def figure(chart: Json, caption: str) -> Markup:

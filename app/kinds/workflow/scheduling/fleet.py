@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from app.kinds.workflow.queue import FAILED, NOTHING_RESERVED, STARTING, UP, Reserved
-from app.kinds.workflow.scheduling import dispatch as reservations
+from app.kinds.workflow.scheduling import dispatch
 from app.kinds.workflow.scheduling.dispatch import EASY, NONE
 from app.kinds.workflow.scheduling.placement import Calendar, earliest, grown, occupy
 from app.kinds.workflow.scheduling.situation import QueueSituation
@@ -290,7 +290,7 @@ def conservative(situation: QueueSituation, order: Sequence[int]) -> Started:
     starts: list[tuple[int, int]] = []
     overtook: list[int] = []
     window, reserved = OPEN, 0
-    reach = max(8, min(reservations.MOST, MOST_LOOKS // max(len(nodes), 1)))
+    reach = max(8, min(dispatch.MOST, MOST_LOOKS // max(len(nodes), 1)))
     for task in order:
         if task not in allowed:
             continue

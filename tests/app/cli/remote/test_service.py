@@ -11,8 +11,7 @@ import httpx
 import pytest
 from rich.console import Console
 
-from app.cli.remote import service
-from app.cli.remote import train as bar
+from app.cli.remote import service, train
 from app.cli.remote.service import RefusedError, Service, UnreachableError
 
 PROBLEM = {"type": "/problems/invalid", "title": "Invalid input", "status": 422, "detail": "seeds must be 5 or more"}
@@ -102,7 +101,7 @@ def test_what_is_refused_is_said_in_words() -> None:
 def test_the_bar_shows_texts_as_they_are() -> None:
     console = Console(file=io.StringIO(), width=120, force_terminal=True)
     events = [{"state": "running", "progress": 0.5}, {"state": "succeeded", "progress": 1.0}]
-    last = bar.follow(console, "[red]title", events, lambda event: f"[bold]{event['state']}")
+    last = train.follow(console, "[red]title", events, lambda event: f"[bold]{event['state']}")
     assert isinstance(console.file, io.StringIO)
     assert last["progress"] == 1.0
     assert "[bold]succeeded" in console.file.getvalue()

@@ -8,7 +8,6 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from app.kinds.workflow.scheduling import placement
-from app.kinds.workflow.scheduling import placement as ranks
 from app.kinds.workflow.scheduling.placement import Fleet, Floats, Graph, Indices, Plan, Rule, Work, bill
 from app.kinds.workflow.scheduling.planning import STRATEGIES, Problem, cost_rules, length, money, rules
 from workers.kinds.workflow.simulator.world import compilable, kernel
@@ -365,15 +364,15 @@ def plan_of(order: Indices, node: Indices, graph: Graph, work: Work, fleet: Flee
 
 
 compilable(placement.opened, placement.grown, placement.earliest, placement.split, placement.occupy)
-compilable(placement.arrival, placement.bill, placement.offer, placement.planned, ranks.first_ready)
+compilable(placement.arrival, placement.bill, placement.offer, placement.planned, placement.first_ready)
 compilable(used, replayed, supplied, timed, restored)
 compilable(critical_chain, turned, turns_open, soonest)
 compilable(beside, put)
 compilable(relatives, turn_for, attempt, bills, worth_of)
 place = kernel(placement.planned)
 anneal = kernel(annealed)
-COMPILED_RANKS = ranks.Ranks(
-    kernel(ranks.upward), kernel(ranks.downward), kernel(ranks.optimistic), kernel(ranks.first_ready)
+COMPILED_RANKS = placement.Ranks(
+    kernel(placement.upward), kernel(placement.downward), kernel(placement.optimistic), kernel(placement.first_ready)
 )
 
 
