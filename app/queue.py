@@ -20,6 +20,7 @@ TRAIN = "workers.tasks.train_agent"
 TRIAL = "workers.tasks.train_trial"
 EVALUATE = "workers.tasks.evaluate_agents"
 POLLING_SECONDS = 0.05
+PROBE, LOOK_SECONDS = "steward.probe", 1.0
 VISIBILITY_SECONDS = 3600
 
 _active: list[Settings] = []
@@ -115,10 +116,16 @@ def _tell(send: Callable[[Celery], object], what: str) -> None:
 
 
 def broker_problem() -> str | None:
-    """Why the broker can't be reached; None when it can."""
-    with _current().connection_for_write() as connection:
+    """Why the broker can't be reached or takes no message; None when it does."""
+    celery = _current()
+    quick = {"socket_timeout": LOOK_SECONDS, "socket_connect_timeout": LOOK_SECONDS}
+    options = {} if _settings().files_as_broker else quick
+    transport = {**celery.conf.broker_transport_options, **options}
+    with celery.connection_for_write(transport_options=transport) as connection:
         try:
             connection.connect()
-        except (OperationalError, OSError, *connection.connection_errors) as error:
+            if options:  # a Redis that is full, or may not be written to, answers all the same
+                connection.default_channel.client.set(PROBE, b"", px=1_000)
+        except (OperationalError, OSError, *connection.connection_errors, *connection.channel_errors) as error:
             return f"{type(error).__name__}: {error}"
     return None

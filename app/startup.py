@@ -120,8 +120,10 @@ def check_folder(folder: Path) -> None:
     probe = folder / f".writable-{uuid4().hex}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        probe.write_bytes(b"\0" * 4096)
-        probe.unlink()
+        try:
+            probe.write_bytes(b"\0" * 4096)
+        finally:
+            probe.unlink(missing_ok=True)
     except OSError as error:
         remedy = "free some space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "choose a folder you may write"
         raise StartupError(f"STEWARD_DATA_DIR={str(folder)!r}: {_reason(error)}; {remedy} there (--data)") from error

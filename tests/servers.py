@@ -179,13 +179,13 @@ def _listens(port: int) -> bool:
 
 
 @contextmanager
-def redis_server(*arguments: str) -> Iterator[str]:
+def redis_server(*arguments: str, port: int | None = None) -> Iterator[str]:
     """A fresh Redis server on a loopback port; gives its URL. `arguments` are options of its command line."""
     program = redis_program()
     if program is None:
         missing("Redis")
     assert program is not None
-    port = free_port()
+    port = port or free_port()
     command = [
         program,
         "--port",

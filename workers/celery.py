@@ -21,6 +21,7 @@ from importlib import import_module
 from typing import Any
 
 from celery import bootsteps, signals
+from celery.worker import state
 
 from app.charts.text import use_currency
 from app.processes import die_with_parent, importing, process_name
@@ -34,6 +35,8 @@ LOST_SECONDS = 1.0
 """For which the result of a child that was killed is waited for, before its place takes another message."""
 SETTLED_SECONDS = 2.0
 """After which a connection that was made anew counts: one over which nothing may be consumed fails at once."""
+LOOK_SECONDS, LOOKS = 1.0, 3
+"""Between two looks at the places for messages, and how many in a row find one lost before it is given up."""
 EXIT_STATUS = 1
 LOG_FORMAT = "%(asctime)s %(levelname)s %(processName)s %(name)s: %(message)s"
 
@@ -57,21 +60,45 @@ def is_stopping() -> bool:
     return _stopping[0] != 0
 
 
+def _check_places(consumer: Any) -> None:
+    """Connect to the broker anew where it has a place that no task takes.
+
+    An acknowledgement that fails, since the broker went away as a task ended, is logged by kombu (5.7,
+    ``Message.ack_log_error``) and never repeated: the place counts as taken, and nothing is consumed any more.
+
+    Raises:
+        ConnectionResetError: there is such a place; Celery connects anew.
+    """
+    qos = consumer.task_consumer.channel.qos
+    taken = state.reserved_requests or qos.can_consume()
+    Consumption.lost = 0 if taken else Consumption.lost + 1
+    if Consumption.lost >= LOOKS:
+        Consumption.lost = 0
+        raise ConnectionResetError("an acknowledgement was lost, and its place with it")
+
+
 class Consumption(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no types
     """Since when messages are taken from the broker: begins and ends with each connection that is made for it."""
 
     requires = ("celery.worker.consumer.tasks:Tasks",)
     since: float | None = None
     began: bool = False
+    lost: int = 0
+    watch: Any = None
 
-    def start(self, _consumer: Any) -> None:
+    def start(self, consumer: Any) -> None:
         """Messages are taken from now on; of the first connection it is known that it was made with nothing before."""
         Consumption.since = time.monotonic() if Consumption.began else -math.inf
         Consumption.began = True
+        if consumer.hub is not None:  # over files nothing is acknowledged that could fail so
+            Consumption.watch = consumer.hub.call_repeatedly(LOOK_SECONDS, _check_places, consumer)
 
     def stop(self, _consumer: Any) -> None:
         """Messages are no longer taken."""
         Consumption.since = None
+        if Consumption.watch is not None:
+            Consumption.watch.cancel()
+            Consumption.watch = None
 
 
 celery.steps["consumer"].add(Consumption)
@@ -99,7 +126,7 @@ def _start_child(**_: Any) -> None:
 def _warm_up() -> None:
     """Import what the tasks need, so that the first job need not wait for it."""
     with importing():
-        for module in ("workers.tasks.trained", "workers.tasks.online", "workers.tasks.trained"):
+        for module in ("workers.tasks.trained", "workers.tasks.online"):
             import_module(module)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request
-from fastapi.responses import StreamingResponse
 
 from app.audit import service
 from app.audit.service import AuditRead
 from app.http.dependencies import FromDatabase, Tenant, problems
 from app.http.pagination import Page, Paging, joined, page
+from app.http.streams import Streamed
 
 router = APIRouter(tags=["audit"])
 
@@ -46,4 +46,4 @@ def listed(
     if media is None:
         return page(request, service.listed(database, tenant, paging, action), service.read)
     lines = EXPORTS[media](service.every(database, tenant, action))
-    return StreamingResponse(joined(lines), media_type=media, headers={"Cache-Control": "no-store"})
+    return Streamed(joined(lines), media, stored=False)

@@ -23,7 +23,7 @@ from app.http.pagination import PageRequest
 from app.jobs import service as jobs
 from app.jobs.service import FINAL_STATES, JobRead, JobState
 from app.kinds.contract.inputs import BrokenRow
-from app.kinds.contract.kind import RunOutcome
+from app.kinds.contract.run_outcome import RunOutcome
 from app.kinds.contract.views import MOST_STEPS, Shown, Step, Views
 from app.kinds.registry import KINDS, MissingKind
 from app.runs import service as runs

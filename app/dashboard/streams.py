@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Callable, Hashable
 
 from fastapi import Request
 from fastapi.responses import StreamingResponse
-from starlette.concurrency import run_in_threadpool
 
 from app.http.caller import Caller
+from app.http.streams import Streamed, look
 from app.settings import Settings
 
 LEAST_SECONDS = 1.0
@@ -19,22 +19,22 @@ KEEP_ALIVE_SECONDS = 15.0
 Look = Callable[[], tuple[Hashable, bool]]
 
 
-def changes(request: Request, settings: Settings, caller: Caller, look: Look) -> StreamingResponse:
-    """An event ``changed`` whenever what ``look`` gives is another, ``ended`` when it says that nothing more comes."""
-    stream = _stream(request, settings, caller, look)
-    return StreamingResponse(stream, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+def changes(request: Request, settings: Settings, caller: Caller, find: Look) -> StreamingResponse:
+    """An event ``changed`` whenever what ``find`` gives is another, ``ended`` when it says that nothing more comes."""
+    stream = _stream(request, settings, caller, find)
+    return Streamed(stream, "text/event-stream", events=True, stored=False)
 
 
-async def _stream(request: Request, settings: Settings, caller: Caller, look: Look) -> AsyncIterator[str]:
+async def _stream(request: Request, settings: Settings, caller: Caller, find: Look) -> AsyncIterator[str]:
     ends = spoken = time.monotonic()
     ends += settings.stream_seconds
-    seen, over = await run_in_threadpool(look)
+    seen, over = await look(find)
     yield "retry: 2000\n: here\n\n"
     while not over and time.monotonic() < ends and request.app.state.keys.holds(caller.key):
         await asyncio.sleep(max(settings.stream_poll_seconds, LEAST_SECONDS))
         if await request.is_disconnected():
             return
-        found, over = await run_in_threadpool(look)
+        found, over = await look(find)
         if found != seen:
             seen, spoken = found, time.monotonic()
             yield "event: changed\ndata: .\n\n"

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -81,6 +82,9 @@ def is_filled(url: URL) -> bool:
         engine.dispose()
 
 
+LOOKS, LOOK_SECONDS = 20, 0.1
+
+
 def users(url: URL) -> int:
     """How many other connections a database has.
 
@@ -90,7 +94,12 @@ def users(url: URL) -> int:
     engine = create_engine(url)
     try:
         with engine.connect() as connection:
-            return int(connection.scalar(text(_USERS)) or 0)
+            for _ in range(LOOKS):  # a connection that has just been closed is counted for a moment
+                found = int(connection.scalar(text(_USERS)) or 0)
+                if not found:
+                    break
+                time.sleep(LOOK_SECONDS)
+            return found
     except SQLAlchemyError as error:
         raise BackupError(f"the database does not answer: {str(error).splitlines()[0]}") from error
     finally:

@@ -54,7 +54,8 @@ def written(file: Path, *, force: bool) -> Iterator[Path]:
     except OSError as error:
         raise BackupError(f"{file}: {error.strerror or error}") from error
     finally:
-        beside.unlink(missing_ok=True)
+        for suffix in ("", "-wal", "-shm"):  # reading it makes files beside it
+            beside.with_name(beside.name + suffix).unlink(missing_ok=True)
     handle_of_folder = os.open(file.absolute().parent, os.O_RDONLY)
     try:
         os.fsync(handle_of_folder)

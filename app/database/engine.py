@@ -97,6 +97,7 @@ class Writer:
 
 READING = "steward_reading"
 DISK_FULL = "53100"
+READ_ONLY, DEADLOCK = "25006", "40P01"
 FULL_SECONDS = 30.0
 LEAST_FREE_BYTES = 4 << 20
 AFTER_COMMIT = "steward_after_commit"
@@ -119,7 +120,14 @@ def is_lost(error: BaseException) -> bool:
         return False
     if isinstance(error, OperationalError | InterfaceError | PoolTimeoutError):
         return True
+    if getattr(original, "sqlstate", None) == READ_ONLY:  # a standby, or a database that is set so
+        return True
     return isinstance(error, DBAPIError) and error.connection_invalidated
+
+
+def is_deadlock(error: BaseException) -> bool:
+    """Whether PostgreSQL undid this to end a deadlock."""
+    return isinstance(error, DBAPIError) and getattr(error.orig, "sqlstate", None) == DEADLOCK
 
 
 def is_full(error: BaseException) -> bool:

@@ -22,6 +22,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 from pydantic import BaseModel, Field
+from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
 from app import queue
@@ -30,7 +31,7 @@ from app.database.engine import Database
 from app.http.dependencies import FromDatabase, FromSettings, Tenant
 from app.http.exchange import Exchange, LoopLocal
 from app.jobs import repository as jobs
-from app.kinds.contract.kind import LIVE, RunOutcome
+from app.kinds.contract.run_outcome import LIVE, RunOutcome
 from app.runs import outcomes
 from app.runs.outcomes import Staleness
 from app.settings import Settings
@@ -172,7 +173,11 @@ async def readiness(
 def _database(database: Database, _: Settings) -> str:
     try:
         with database.reading() as session:
-            session.connection()
+            connection = session.connection()
+            if not database.is_sqlite and connection.scalar(text("SHOW default_transaction_read_only")) == "on":
+                return "takes no writes: it is read-only"
+            if not database.is_sqlite and connection.scalar(text("SELECT pg_is_in_recovery()")):
+                return "takes no writes: it is a standby"
     except SQLAlchemyError as error:
         return f"does not answer: {type(error).__name__}"
     return "its disk is full" if database.disk_is_full else "ok"

@@ -22,6 +22,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from app.database.base import UtcDateTime
 from app.errors import FieldError, Invalid
+from app.http.streams import Streamed
 
 MAXIMUM_LIMIT = 500
 DEFAULT_LIMIT = 50
@@ -179,7 +180,7 @@ def streamed(request: Request, found: Slice[Row], convert: Callable[[Row], Item]
             yield from (text[at : at + PIECE] for at in range(0, len(text), PIECE))
         yield f'],"next":{json.dumps(_following(request, found))}}}'
 
-    return StreamingResponse(joined(texts()), media_type="application/json")
+    return Streamed(joined(texts()), "application/json")
 
 
 def joined(texts: Iterable[str]) -> Iterator[str]:

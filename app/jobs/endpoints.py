@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Path, Query, Request, status
@@ -18,6 +19,7 @@ from app.errors import FieldError, Invalid
 from app.http.caller import Caller
 from app.http.dependencies import FromCaller, FromDatabase, FromSettings, Tenant, problems
 from app.http.pagination import Page, Paging, page
+from app.http.streams import Streamed, look
 from app.jobs import service
 from app.jobs.service import JobRead, JobState
 from app.settings import Settings
@@ -94,7 +96,7 @@ async def follow_job(
     after = _position(last_event_id)
     await run_in_threadpool(service.events, database, caller.tenant, job, after)
     stream = _stream(request, database, settings, caller, job, after)
-    return StreamingResponse(stream, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+    return Streamed(stream, "text/event-stream", events=True, stored=False)
 
 
 def _position(last_event_id: str | None) -> int:
@@ -113,7 +115,7 @@ async def _stream(
     spoken = time.monotonic()
     keys = request.app.state.keys
     while time.monotonic() < ends and keys.holds(caller.key) and not await request.is_disconnected():
-        found, complete = await run_in_threadpool(service.events, database, caller.tenant, job, after)
+        found, complete = await look(partial(service.events, database, caller.tenant, job, after))
         for event in found:
             after = event.sequence
             yield _frame(event)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any, Literal, cast
 
@@ -164,7 +165,10 @@ def require(session: Session, tenant: str, job_id: str) -> Job:
 
 
 def _read(session: Session, job: Job) -> JobRead:
-    return read(job, listing.workload_names(session, [job.workload_id])[job.workload_id])
+    name = listing.workload_names(session, [job.workload_id]).get(job.workload_id)
+    if name is None:  # its workload was deleted between the two statements
+        raise NotFound(f"no job {job.id!r}")
+    return read(job, name)
 
 
 def get(database: Database, tenant: str, job_id: str) -> JobRead:
@@ -189,7 +193,8 @@ def listed(
                 raise NotFound(f"no workload {workload!r}")
             workload_id = found.id
         found_jobs = listing.listed(session, tenant, request, workload_id, state)
-        return found_jobs, listing.workload_names(session, [job.workload_id for job in found_jobs.rows])
+        names = listing.workload_names(session, [job.workload_id for job in found_jobs.rows])
+        return replace(found_jobs, rows=[job for job in found_jobs.rows if job.workload_id in names]), names
 
 
 def cancel(database: Database, tenant: str, job_id: str) -> JobRead:

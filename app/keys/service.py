@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Literal, NamedTuple, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from sqlalchemy.exc import IntegrityError
 
 from app.audit import service as audit
 from app.database.base import utc_now
@@ -198,14 +199,21 @@ def revoke(database: Database, tenant: str | None, key: str, now: datetime | Non
 
 
 def issue_run_token(database: Database, caller: Caller, run: str) -> str:
-    """A token that can report to this run and read it, and nothing else; void when its caller's key is revoked."""
+    """A token that can report to this run and read it, and nothing else; void when its caller's key is revoked.
+
+    Raises:
+        NotFound: the run was deleted.
+    """
     made = make(RUN_PREFIX)
     row = RunToken(
         id=made.id, run_id=run, tenant=caller.tenant, digest=made.digest, key_id=caller.key, created_at=utc_now()
     )
-    with database.session() as session:
-        ring.add(session, row)
-        audit.add(session, caller.tenant, "run.token", f"run {run}", {"token": made.id})
+    try:
+        with database.session() as session:
+            ring.add(session, row)
+            audit.add(session, caller.tenant, "run.token", f"run {run}", {"token": made.id})
+    except IntegrityError as error:
+        raise NotFound(f"no run {run!r}: it was started by this request, and deleted since") from error
     return made.text
 
 

@@ -250,7 +250,7 @@ def _cut(reading: Reading, workload: Workload, pieces: Iterable[Piece]) -> Itera
 
 
 def _of_pieces(reading: Reading, workload: Workload, pieces: Sequence[Piece]) -> Batch:
-    rows, kinds = list[Mapping[str, Any]](), _kinds(Iteration)
+    rows, kinds = list[Mapping[str, Any]](), {**_kinds(Iteration), "report": "json", "decision": "json"}
     with reading() as session:
         for piece in pieces:
             found = session.scalars(select(Iteration).where(*_within(piece)).order_by(Iteration.iteration))

@@ -26,7 +26,7 @@ from app.http.pagination import Page, Paging, page, streamed
 from app.http.query import check_query, query_values
 from app.keys import service as keys
 from app.kinds.contract.inputs import LARGEST_ITERATION, number_at
-from app.kinds.contract.kind import RunOutcome
+from app.kinds.contract.run_outcome import RunOutcome
 from app.kinds.registry import KINDS
 from app.runs import service
 from app.runs.reporter import Reporter

@@ -23,7 +23,7 @@ from app.charts.text import duration, seconds
 from app.database.base import utc_now
 from app.database.tables import Iteration, Run
 from app.kinds.contract.engine import CompiledWorkload
-from app.kinds.contract.kind import LIVE, Ended, RunOutcome
+from app.kinds.contract.run_outcome import LIVE, Ended, RunOutcome
 from app.kinds.registry import KINDS
 from app.settings import Settings
 

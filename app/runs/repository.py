@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session, defer
 
 from app.database.tables import Iteration, Run, Workload
 from app.http.pagination import AT_ONCE, HEAVIEST_PAGE, ROW, PageRequest, Slice, encode_cursor, json_size, paginate
-from app.kinds.contract.kind import RunOutcome
+from app.kinds.contract.run_outcome import RunOutcome
 from app.runs.outcomes import Staleness, having, silence
 
 if TYPE_CHECKING:

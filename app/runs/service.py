@@ -22,7 +22,7 @@ from app.http.idempotency import Record, no_record
 from app.http.pagination import PageRequest, Slice
 from app.kinds.contract.engine import CompiledWorkload, DriftNotice
 from app.kinds.contract.inputs import stored
-from app.kinds.contract.kind import Ended, RunOutcome
+from app.kinds.contract.run_outcome import Ended, RunOutcome
 from app.kinds.registry import KINDS, AnyDecision, AnyReport, load_artifact, read_decision, read_or_raw, read_report
 from app.policies.base import IncompatibleArtifact
 from app.retention import held

@@ -18,6 +18,7 @@ from app.errors import FieldError, TooLarge, TooManyRequests, UnsupportedMedia
 from app.http.dependencies import FromDatabase, FromSettings, Tenant, UtcTime, WorkloadName, problems
 from app.http.idempotency import IdempotentUpload, Once
 from app.http.pagination import Page, Paging, page, streamed
+from app.http.streams import Streamed
 from app.kinds.contract.samples import FILE, Format
 from app.kinds.registry import AnyExecution
 from app.samples import service
@@ -211,7 +212,7 @@ def listed(
     """
     media_type = preferred(accept, EXPORTS)
     if media_type is not None:
-        return StreamingResponse(export(database, tenant, workload, media_type, execution), media_type=media_type)
+        return Streamed(export(database, tenant, workload, media_type, execution), media_type)
     answer = streamed if reports else page
     return answer(request, *service.listed(database, tenant, workload, paging, execution, reports=reports))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 
@@ -31,7 +32,7 @@ def preferred(accept: str, exports: Iterable[str]) -> str | None:
 def _quality(parameters: list[str]) -> float:
     for parameter in parameters:
         key, _, value = parameter.partition("=")
-        if key.strip() == "q" and value.strip().replace(".", "", 1).isdigit():
+        if key.strip() == "q" and re.fullmatch(r"[01](\.[0-9]{0,3})?", value.strip()):
             return float(value)
     return 1.0
 

@@ -21,7 +21,8 @@ from pydantic import TypeAdapter, ValidationError
 from app.charts.figures import Figure
 from app.kinds.contract.engine import ADDED, Answered, CompiledWorkload, DecisionBase, Pending, Snapshot
 from app.kinds.contract.inputs import InvalidInput, Sample
-from app.kinds.contract.kind import Ended, Kind, RunStart, left
+from app.kinds.contract.kind import Kind, RunStart, left
+from app.kinds.contract.run_outcome import Ended
 from app.kinds.contract.samples import ExecutionBase, SampleCodec
 from app.kinds.contract.views import Learnt, Shown, Step
 from app.kinds.fields import Slug

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import pytest
@@ -12,7 +13,7 @@ import redis
 from tests.conftest import StartSteward
 from tests.integration.caller import Caller
 from tests.recovering import recovering
-from tests.servers import redis_server, standalone_worker, wait_until
+from tests.servers import free_port, redis_server, standalone_worker, wait_until
 
 FAULT_SECONDS = 8.0
 RECOVERY_SECONDS = 400  # 30 on an idle machine
@@ -107,4 +108,30 @@ def test_a_job_under_way_is_done_once_while_its_broker_answers_errors(steward_fa
             jobs.append(caller.train(**QUICK))
             are_done_once(caller, jobs)
             assert worker.poll() is None
+        caller.http.close()
+
+
+def test_a_worker_goes_on_whose_broker_died_as_its_job_ended(steward_factory: StartSteward) -> None:
+    """The message of the job can't be acknowledged, and the only place of the worker is taken by it."""
+    with ExitStack() as servers:
+        port = free_port()
+        first = redis_server(port=port)
+        url = first.__enter__()
+        try:
+            api = steward_factory(None, "--workers", "0", wait="alive", broker_url=url, **SEEN)
+            caller = Caller(api.url)
+            caller.modelled(api)
+            worker = servers.enter_context(
+                standalone_worker(api.data_dir, 1, broker_url=url, database_url=api.database_url, **SEEN)
+            )
+            jobs = [caller.train(algorithm="tabular_q", budget=200_000)]
+            wait_until(lambda: caller.job(jobs[0])["state"] == "running", 120, "the job to begin")
+        finally:
+            first.__exit__(None, None, None)
+        caller.wait(jobs[0], RECOVERY_SECONDS)
+        time.sleep(3)  # the worker has tried to acknowledge it
+        assert servers.enter_context(redis_server(port=port)) == url
+        jobs.append(caller.train(**QUICK))
+        are_done_once(caller, jobs)
+        assert worker.poll() is None
         caller.http.close()

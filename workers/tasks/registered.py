@@ -28,9 +28,9 @@ class Work(NamedTuple):
 
 
 WORK = {
-    "fit": Work("fit", "fit", 1, yields=False),
-    "train": Work("train", "train", 24, yields=True),
-    "trial": Work("sweep", "trial", 24, yields=True),
+    "fit": Work("trained", "fit", 1, yields=False),
+    "train": Work("online", "train", 24, yields=True),
+    "trial": Work("trained", "trial", 24, yields=True),
     "evaluate": Work("evaluate", "evaluate", 24, yields=False),
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from app.cli.nouns.contract import Action, Column, Noun, Option
-from app.kinds.contract.kind import RunOutcome
+from app.kinds.contract.run_outcome import RunOutcome
 
 AGE = Column("age", "created_at", "age")
 OF_WORKLOAD = Option("workload", str, "Filter by workload.")

@@ -14,7 +14,8 @@ from app.kinds.cluster.samples import ClusterExecution, ClusterSamples
 from app.kinds.cluster.spec import ClusterPatch, ClusterSpec, changed
 from app.kinds.cluster.views import ClusterViews
 from app.kinds.contract.engine import DEFAULT_ROLE
-from app.kinds.contract.kind import Description, Ended, Judgement, Parameter, Prediction, Terms, TrainingOptions, priced
+from app.kinds.contract.kind import Description, Parameter, Prediction, Terms, TrainingOptions, priced
+from app.kinds.contract.run_outcome import Ended, Judgement
 from app.kinds.contract.views import Views
 from app.kinds.forecasting.answer import Forecaster
 from app.policies.artifact import Artifact

@@ -23,7 +23,7 @@ from app.kinds.cluster.outlook import BelievedOutlook
 from app.kinds.cluster.placement import slowdowns
 from app.kinds.cluster.report import decode
 from app.kinds.cluster.throughput import Place, interval
-from app.kinds.contract.kind import Ended, Judgement, in_time
+from app.kinds.contract.run_outcome import Ended, Judgement, in_time
 from app.kinds.contract.samples import errors
 from app.kinds.contract.views import (
     ASKED_THEN,

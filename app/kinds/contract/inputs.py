@@ -174,6 +174,8 @@ LARGEST_NUMBER = 1e100
 """Of what is measured; sums and squares of such numbers are finite, too."""
 SMALLEST_NUMBER = 1e-100
 """Of what is divided by; a share of it is no 0."""
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(inf|nan)")
+"""As a query spells one; whether it is finite is checked where it is used."""
 LATEST_MOMENT = 1e15
 """Seconds of a run's clock, whatever it counts from; until then a float tells eighths of a second apart."""
 
@@ -265,10 +267,9 @@ def pairs(query: Mapping[str, Sequence[str]], name: str) -> dict[str, float]:
             key, _, value = pair.rpartition(":")
             if key in found:
                 raise invalid(f"/query/{name}/{key}", "must be given once", pair)
-            try:
-                found[key] = float(value)
-            except ValueError:
-                raise invalid(f"/query/{name}", "must be name:number", pair) from None
+            if not NUMBER.fullmatch(value):
+                raise invalid(f"/query/{name}", "must be name:number", pair)
+            found[key] = float(value)
     return found
 
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from app.kinds.contract.kind import Description, Ended, Judgement, Parameter, Prediction, Terms, TrainingOptions, priced
+from app.kinds.contract.kind import Description, Parameter, Prediction, Terms, TrainingOptions, priced
+from app.kinds.contract.run_outcome import Ended, Judgement
 from app.kinds.contract.views import Views
 from app.kinds.forecasting.answer import Forecaster, read
 from app.kinds.inference import views as outcome

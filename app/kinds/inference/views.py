@@ -9,7 +9,7 @@ from typing import Any
 from app.charts.figures import Figure, Fitted, responses
 from app.charts.text import number
 from app.charts.timeline import counts, courses
-from app.kinds.contract.kind import Ended, Judgement
+from app.kinds.contract.run_outcome import Ended, Judgement
 from app.kinds.contract.samples import errors
 from app.kinds.contract.views import Fact, Learnt, Shown, Views
 from app.kinds.inference.layout import Layout

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.contract.engine import Snapshot
-from app.kinds.contract.inputs import LARGEST_NUMBER
+from app.kinds.contract.inputs import LARGEST_NUMBER, SMALLEST_NUMBER
 from app.kinds.iterative.heuristics import HEURISTICS, MODEL_PREDICTIVE, default_heuristic, own_terms
 from app.kinds.iterative.model import uninformed
 from app.kinds.iterative.observation import Preferences, preferences_of
@@ -111,7 +111,7 @@ class Compiled:
         except KeyError:
             return layout.encode_report(allocation, metrics, features)
         counts = (len(allocation), len(metrics), len(features))
-        sound = counts == self._counts and min(measured) > 0 and max(measured) <= LARGEST_NUMBER
+        sound = counts == self._counts and min(measured) >= SMALLEST_NUMBER and max(measured) <= LARGEST_NUMBER
         if not sound or (given and not self._within(given)):
             return layout.encode_report(allocation, metrics, features)
         return levels, measured, given

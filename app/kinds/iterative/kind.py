@@ -5,7 +5,8 @@ from typing import Any
 
 from app.charts.text import number
 from app.kinds.contract.engine import DEFAULT_ROLE, Member
-from app.kinds.contract.kind import Description, Ended, Judgement, Parameter, Prediction, Terms, TrainingOptions
+from app.kinds.contract.kind import Description, Parameter, Prediction, Terms, TrainingOptions
+from app.kinds.contract.run_outcome import Ended, Judgement
 from app.kinds.contract.views import Views
 from app.kinds.forecasting.answer import Forecaster
 from app.kinds.iterative import policies, prediction

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.inputs import LARGEST_NUMBER, FieldIssue, InvalidInput
+from app.kinds.contract.inputs import LARGEST_NUMBER, SMALLEST_NUMBER, FieldIssue, InvalidInput
 from app.kinds.iterative.spec import SECONDS, Spec
 
 if TYPE_CHECKING:
@@ -216,12 +216,12 @@ class Layout:
         part: str, names: list[str], given: Mapping[str, float], issues: list[FieldIssue], *, positive: bool
     ) -> list[float]:
         _unknown(part, names, given, issues)
-        accepted = "must be a finite number greater than 0" if positive else "must be a finite number"
-        accepted += f", at most {LARGEST_NUMBER:g}"
+        accepted = f"must be {SMALLEST_NUMBER:g}" if positive else f"must be {-LARGEST_NUMBER:g}"
+        accepted += f" to {LARGEST_NUMBER:g}"
         values = []
         for name in names:
             value = given.get(name)
-            if not _finite(value) or abs(value) > LARGEST_NUMBER or (positive and value <= 0):
+            if not _finite(value) or abs(value) > LARGEST_NUMBER or (positive and value < SMALLEST_NUMBER):
                 issues.append(FieldIssue(f"/{part}/{name}", accepted, value))
                 value = None
             values.append(1.0 if value is None else float(value))

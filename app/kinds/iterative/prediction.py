@@ -13,7 +13,8 @@ from pydantic import BaseModel, Field
 from app.charts.text import amount
 from app.kinds.contract.engine import Query
 from app.kinds.contract.inputs import InvalidInput, invalid, of_query, pairs, whole_number
-from app.kinds.contract.kind import DEFAULT_PROBABILITY, Ended, Judgement, Parameter
+from app.kinds.contract.kind import Parameter
+from app.kinds.contract.run_outcome import DEFAULT_PROBABILITY, Ended, Judgement
 from app.kinds.iterative.announced import announced
 from app.kinds.iterative.compiled import Compiled
 from app.kinds.iterative.layout import Layout

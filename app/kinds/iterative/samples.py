@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field
 
 from app.kinds.contract.inputs import (
     LARGEST_NUMBER,
+    SMALLEST_NUMBER,
     FieldIssue,
     InvalidInput,
     Refused,
@@ -80,7 +81,7 @@ class Checker:
             exact = (data[:, self._allocation] - self._minimum) / self._step
             level = np.rint(exact)
             good[:, self._allocation] &= (np.abs(exact - level) <= 1e-6) & (level >= 0) & (level <= self._top)
-        good[:, self._metrics] &= data[:, self._metrics] > 0
+        good[:, self._metrics] &= data[:, self._metrics] >= SMALLEST_NUMBER
         features = data[:, self._features]
         good[:, self._features] &= (features >= self._low) & (features <= self._high)
         if good.all():

@@ -15,17 +15,8 @@ from pydantic import BaseModel
 
 from app.kinds.contract.engine import DEFAULT_ROLE, Member
 from app.kinds.contract.inputs import IncompatibleModel
-from app.kinds.contract.kind import (
-    Description,
-    Ended,
-    Example,
-    Judgement,
-    Parameter,
-    Prediction,
-    RunStart,
-    Terms,
-    TrainingOptions,
-)
+from app.kinds.contract.kind import Description, Example, Parameter, Prediction, RunStart, Terms, TrainingOptions
+from app.kinds.contract.run_outcome import Ended, Judgement
 from app.kinds.contract.views import Views
 from app.kinds.forecasting.answer import Forecaster
 from app.kinds.simulated.engine import NumberedEngine

@@ -3,17 +3,8 @@
 from collections.abc import Sequence
 
 from app.kinds.contract.engine import DEFAULT_ROLE
-from app.kinds.contract.kind import (
-    Description,
-    Ended,
-    Judgement,
-    Parameter,
-    Prediction,
-    RunStart,
-    Terms,
-    TrainingOptions,
-    priced,
-)
+from app.kinds.contract.kind import Description, Parameter, Prediction, RunStart, Terms, TrainingOptions, priced
+from app.kinds.contract.run_outcome import Ended, Judgement
 from app.kinds.contract.views import Views
 from app.kinds.forecasting.answer import Forecaster
 from app.kinds.workflow import policies

@@ -13,7 +13,7 @@ import numpy as np
 from app.charts.figures import DECIDED, Figure, beside_decided
 from app.charts.text import number
 from app.charts.timeline import Bar, courses, gantt
-from app.kinds.contract.kind import Ended, Judgement, in_time
+from app.kinds.contract.run_outcome import Ended, Judgement, in_time
 from app.kinds.contract.views import (
     ASKED_THEN,
     NOTHING_YET,

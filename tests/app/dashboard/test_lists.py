@@ -49,7 +49,7 @@ def test_runs_are_chosen_by_workload_and_state(client: TestClient, workload: str
 def test_what_was_chosen_holds_for_older_ones(
     client: TestClient, workload: str, other: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lists, "ROWS", 2)
+    monkeypatch.setattr(lists, "LISTS_ROWS", 2)
     monkeypatch.setattr(workload_page, "RUNS", 2)
     first, *_ = started(client, workload, 3)
     started(client, other)

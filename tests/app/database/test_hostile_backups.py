@@ -35,6 +35,7 @@ def test_what_is_none_of_stewards_is_refused(sqlite_url: str, tmp_path: Path, st
 def test_a_backup_in_which_one_bit_is_another_is_refused(sqlite_url: str, tmp_path: Path) -> None:
     file, random = tmp_path / "kept.backup", Random(7)
     made = backup_sqlite.backup(tmp_path / "steward.db", file)
+    assert [path for path in tmp_path.iterdir() if "kept" in path.name] == [file]
     assert backup_sqlite.check(file) == made
     whole = file.read_bytes()
     for _ in range(40):

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from sqlalchemy.exc import IntegrityError, InternalError
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError, IntegrityError, InternalError
 
 from app.database.engine import Database, Writer, is_lost
+from app.http import health
+from app.http.problems import translate
+from app.settings import Settings
 
 KEY = "INSERT INTO change_log (id) VALUES (1)"
 
@@ -73,3 +78,33 @@ def test_no_failure_while_an_error_is_told_keeps_the_database_locked(
         driver.execute(KEY)
     assert rows(database) == 1
     writer.close()
+
+
+def test_a_database_that_takes_no_writes_counts_as_away(postgres_database: Database) -> None:
+    """As after a failover to a standby: what is refused may be sent again."""
+
+    def write() -> None:
+        with postgres_database.session() as session:
+            session.execute(text("SET TRANSACTION READ ONLY"))
+            session.execute(text("DELETE FROM workloads"))
+
+    with pytest.raises(DBAPIError) as refused:
+        write()
+    assert is_lost(refused.value)
+    found = translate(refused.value)
+    assert found is not None
+    assert found.status == 503
+
+
+def test_readiness_tells_that_a_database_takes_no_writes(postgres_database: Database, tmp_path: Path) -> None:
+    url = postgres_database.url.render_as_string(hide_password=False)
+    settings = Settings(data_dir=tmp_path, database_url=url)
+    assert health._database(postgres_database, settings) == "ok"
+    with postgres_database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        name = postgres_database.url.database
+        connection.execute(text(f'ALTER DATABASE "{name}" SET default_transaction_read_only=on'))
+    again = Database(url)
+    try:
+        assert health._database(again, settings) == "takes no writes: it is read-only"
+    finally:
+        again.dispose()

@@ -2,13 +2,17 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Sequence
 
 import pytest
 from fastapi.testclient import TestClient
+from sqlalchemy.orm import Session
 
 from app import queue
 from app.database.engine import Database
+from app.database.tables import Job
 from app.jobs import lease as leases
+from app.jobs import repository
 from app.kinds.registry import KINDS
 from app.settings import Settings
 from tests.app.jobs.test_lease import make
@@ -111,3 +115,19 @@ def test_a_strange_last_event_id_names_its_header(client: TestClient, database: 
     answer = client.get(f"/jobs/{make(database)}/events", headers={"Last-Event-ID": last})
     assert answer.status_code == 422
     assert answer.json()["errors"][0]["pointer"] == "/header/Last-Event-ID"
+
+
+def test_a_job_whose_workload_goes_meanwhile_is_not_there(
+    client: TestClient, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job and its workload's name are read one after the other."""
+    first, second = make(database, "a"), make(database, "b")
+    names = repository.workload_names
+
+    def without_first(session: Session, ids: Sequence[str]) -> dict[str, str]:
+        gone = session.get_one(Job, first).workload_id
+        return {identifier: name for identifier, name in names(session, ids).items() if identifier != gone}
+
+    monkeypatch.setattr(repository, "workload_names", without_first)
+    assert client.get(f"/jobs/{first}").status_code == 404
+    assert [job["id"] for job in client.get("/jobs").json()["items"]] == [second]

@@ -427,8 +427,8 @@ def test_an_export_can_be_uploaded_again(client: TestClient, workload: str, spec
 
 
 def test_json_is_answered_unless_csv_is_preferred(client: TestClient, workload: str) -> None:
-    for accept in ("*/*", "application/json, text/csv;q=0.5", "text/html"):
-        answer = client.get(f"/workloads/{workload}/samples", headers={"Accept": accept})
+    for accept in ("*/*", "application/json, text/csv;q=0.5", "text/html", "application/json, text/csv;q=0\u00b2"):
+        answer = client.get(f"/workloads/{workload}/samples", headers=[(b"Accept", accept.encode("latin-1"))])
         assert answer.headers["content-type"] == "application/json"
     empty = client.get(f"/workloads/{workload}/samples", headers={"Accept": "text/csv, */*;q=0.1"})
     assert empty.text == HEADER

@@ -303,7 +303,7 @@ def test_one_run_whose_policy_fails_does_not_disturb_the_others() -> None:
     assert "seven" in answers[1]["reason"]["text"]
 
 
-@pytest.mark.parametrize(("users", "limit", "accepted"), [(2, 10_000, True), (3, 6_666, True), (3, 6_667, False)])
+@pytest.mark.parametrize(("users", "limit", "accepted"), [(2, 5_000, True), (3, 3_333, True), (3, 3_334, False)])
 def test_what_all_queues_hold_together_is_bounded(users: int, limit: int, accepted: bool) -> None:
     quality = {"full_until": 1, "zero_at": 2}
     wanted = {
@@ -314,5 +314,5 @@ def test_what_all_queues_hold_together_is_bounded(users: int, limit: int, accept
     if accepted:
         assert InferenceSpec.model_validate(wanted).queue_limit == limit
         return
-    with pytest.raises(ValueError, match="queue_limit must be at most 20,000 over 3 users, 6,666: queue_limit 6,667"):
+    with pytest.raises(ValueError, match="queue_limit must be at most 10,000 over 3 users, 3,333: queue_limit 3,334"):
         InferenceSpec.model_validate(wanted)

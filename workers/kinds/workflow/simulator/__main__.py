@@ -1,31 +1,40 @@
 """``python -m workers.kinds.workflow.simulator``: what ``steward simulate`` runs.
 
-The format of the trace decides who plays it: each has a module with ``read`` and ``played``.
+The format of the trace decides which player it has.
 """
 
 import json
 import os
 import sys
 from argparse import Namespace
-from types import ModuleType
+from collections.abc import Callable
+from typing import NamedTuple
 
 from app.kinds.contract.inputs import InvalidInput
-from app.kinds.workflow.formats.reading import pieces
+from app.kinds.workflow.formats.reading import Reading, pieces
 from workers.kinds.workflow.simulator import batches, dag
 from workers.kinds.workflow.simulator.request import SimulatedSequence, parse_arguments, summary_json, text
 
 DONE, REFUSED, INTERRUPTED = 0, 1, 130
 
 
-def player(options: Namespace) -> ModuleType:
-    """Who plays the file: what begins with a brace is JSON, and so a workflow.
+class Player(NamedTuple):
+    """Reads a file, and plays strategies on what it holds."""
+
+    read: Callable[[Namespace], Reading]
+    play: Callable[[Namespace, Reading], list[SimulatedSequence]]
+
+
+def player(options: Namespace) -> Player:
+    """The player of the file: what begins with a brace is JSON, and so a workflow.
 
     Raises:
         OSError: it can't be read.
         InvalidInput: it is gzip, and broken.
     """
     start = next(iter(pieces(options.trace)), b"")
-    return dag if start.lstrip().startswith(b"{") else batches
+    is_workflow = start.lstrip().startswith(b"{")
+    return Player(dag.read, dag.played_graphs) if is_workflow else Player(batches.read, batches.played)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -34,7 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         by = player(options)
         reading = by.read(options)
-        rows: list[SimulatedSequence] = by.played(options, reading)
+        rows = by.play(options, reading)
         if options.plot is not None:
             _draw(options, rows)
     except InvalidInput as error:
