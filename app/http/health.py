@@ -39,7 +39,7 @@ from app.telemetry.logs import began
 from app.telemetry.requests import RequestLog
 
 if TYPE_CHECKING:
-    from app.telemetry.logs import Spans
+    from app.telemetry.spans import Spans
 
 
 LATELY = timedelta(hours=1)
@@ -336,7 +336,7 @@ def observer(settings: Settings) -> Observer | None:
     log = RequestLog(json=settings.log_format == "json") if settings.log_requests else None
     spans = None
     if settings.traces:
-        from app.telemetry.logs import Spans
+        from app.telemetry.spans import Spans
 
         spans = Spans()
     return Observer(log, spans) if log or spans else None

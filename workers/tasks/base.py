@@ -64,7 +64,7 @@ def step(lease: Lease, *, traces: bool) -> Iterator[Step]:
 
 
 def _span(lease: Lease, trace: Trace, ended: float, seconds: float, outcome: str) -> None:
-    from app.telemetry.logs import SpanKind, of_this_process
+    from app.telemetry.spans import SpanKind, of_this_process
 
     told: dict[str, str | int | float] = {
         "steward.job": lease.job_id,

@@ -19,6 +19,7 @@ from app.keys import service as secrets
 from app.main import create_app
 from app.settings import Settings
 from tests.app.keys.conftest import MakeKey
+from tests.batched import SPEC
 
 
 def test_a_service_without_keys_asks_for_none_until_there_is_one(client: TestClient, database: Database) -> None:
@@ -82,7 +83,6 @@ def test_a_revoked_key_ends_on_every_process_within_a_second(
 
 
 def test_an_event_stream_ends_with_its_key(settings: Settings, database: Database) -> None:
-    from tests.batched import SPEC
 
     sample = [{"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 3}, "features": {"batch": 128}}]
     settings = settings.model_copy(update={"stream_seconds": 120.0})
@@ -102,7 +102,6 @@ def test_an_event_stream_ends_with_its_key(settings: Settings, database: Databas
 
 
 def test_a_runs_token_ends_with_the_key_that_asked_for_it(client: TestClient, key: MakeKey, made_app: FastAPI) -> None:
-    from tests.batched import SPEC
 
     admin, reporter = key(), key("default", "report")
     client.post("/workloads", json=SPEC, headers=admin)
@@ -123,7 +122,6 @@ def test_a_runs_token_ends_with_the_key_that_asked_for_it(client: TestClient, ke
 def test_what_was_begun_with_a_key_ends_when_it_expires(
     client: TestClient, key: MakeKey, settings: Settings, database: Database
 ) -> None:
-    from tests.batched import SPEC
 
     reporter = key("default", "report")
     client.post("/workloads", json=SPEC, headers=key())
@@ -246,3 +244,17 @@ def test_times_that_utc_has_not_are_refused(client: TestClient, moment: str) -> 
         answer = client.request(method, f"/workloads/w/{path}{moment}")
         assert answer.status_code == 422, answer.text
         assert answer.json()["errors"][0]["pointer"] == f"/query/{path.partition('?')[2].rstrip('=')}"
+
+
+def test_a_start_that_is_repeated_after_its_run_was_deleted_is_404(client: TestClient, key: MakeKey) -> None:
+    headers = {**key(), "Idempotency-Key": "once"}
+    client.post("/workloads", json=SPEC, headers=key())
+    start = {"workload": SPEC["name"], "token": True}
+    runs = [client.post("/runs", json=start, headers=headers).json()["id"] for _ in range(2)]
+    assert runs[0] == runs[1]
+    other = client.post("/runs", json=start, headers=key()).json()["id"]
+    assert client.patch(f"/runs/{runs[0]}", json={"state": "cancelled"}, headers=key()).is_success
+    assert client.delete(f"/runs/{runs[0]}", headers=key()).status_code == 204
+    again = client.post("/runs", json=start, headers=headers)
+    assert (again.status_code, "deleted since" in again.json()["detail"]) == (404, True)
+    assert client.get(f"/runs/{other}", headers=key()).is_success

@@ -12,7 +12,7 @@ from app.database.engine import Database
 from app.main import create_app
 from app.settings import Settings
 from app.startup import StartupError
-from app.telemetry import logs
+from app.telemetry import spans
 from app.telemetry.logs import began
 from tests.app.jobs.test_lease import make
 from workers.tasks.base import RunningJob, perform
@@ -27,10 +27,10 @@ from opentelemetry.trace import SpanKind, StatusCode
 def exporter(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
     """Keeps what is exported by this process."""
     kept = InMemorySpanExporter()
-    monkeypatch.setattr(logs, "BatchSpanProcessor", lambda _: SimpleSpanProcessor(kept))
-    logs.of_this_process.cache_clear()
+    monkeypatch.setattr(spans, "BatchSpanProcessor", lambda _: SimpleSpanProcessor(kept))
+    spans.of_this_process.cache_clear()
     yield kept
-    logs.of_this_process.cache_clear()
+    spans.of_this_process.cache_clear()
 
 
 def test_a_request_and_its_job_are_spans_of_one_trace(
@@ -65,7 +65,7 @@ def _broken(_: RunningJob) -> None:
 
 def test_a_span_that_its_caller_does_not_want_is_not_exported(exporter: InMemorySpanExporter) -> None:
     caller = began(None)._replace(sampled=False)
-    logs.Spans().add("x", began(caller.traceparent), 2.0, 1.0, {})
+    spans.Spans().add("x", began(caller.traceparent), 2.0, 1.0, {})
     assert exporter.get_finished_spans() == ()
 
 

@@ -30,7 +30,7 @@ LAYOUT = Layout(
 )
 CHECKER = Checker(LAYOUT)
 
-odd = st.sampled_from([math.nan, math.inf, -math.inf, 0.0, -1.0, 1e-320, 1e308, 0.55])
+odd = st.sampled_from([math.nan, math.inf, -math.inf, 0.0, -1.0, 1e-320, 1e-101, 1e-100, 1e308, 0.55])
 numbers = st.one_of(odd, st.floats(0.1, 4.0), st.sampled_from([1.0, 2.0, 4.0, 5.0, 0.5, 0.7, 1.9]))
 rows = st.tuples(
     st.sampled_from([1.0, 2.0, 3.0, 4.0]),
@@ -90,3 +90,11 @@ def test_names_are_printable() -> None:
 
 def test_values_can_be_carried_by_json() -> None:
     assert [plain(v) for v in (math.nan, -math.inf, 1.5, "a\0\ud800", None)] == ["nan", "-inf", 1.5, "a\ufffd?", None]
+
+
+@pytest.mark.parametrize(("seconds", "sound"), [(1e-100, True), (9e-101, False), (5e-324, False), (1e100, True)])
+def test_a_measurement_is_neither_too_small_nor_too_large_to_reckon_with(seconds: float, sound: bool) -> None:
+    data = table([(0, 1, 0.5, 7.0, 2.0, 0), (1, 1, 0.5, seconds, 2.0, 0)], CHECKER.columns)
+    fault = CHECKER.fault(data)
+    assert (fault is None) == sound
+    assert (single(data[1]) == set()) == sound
