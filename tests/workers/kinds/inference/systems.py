@@ -28,7 +28,7 @@ def layout(
         "servers": servers or [{"name": "cpu", "minimum": 1, "maximum": 1}],
         "users": [{"name": f"u{i}", "quality": quality} for i in range(users)],
         "batches": [1],
-        "queue_limit": 10_000,
+        "queue_limit": 5_000,
         **changes,
     }
     return Layout(InferenceSpec.model_validate(given))
