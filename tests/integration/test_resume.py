@@ -163,7 +163,7 @@ def test_jobs_go_on_after_a_stop_and_after_a_crash_of_everything(
 def test_a_cancelled_training_ends_at_its_next_chunk(server: StewardServer, call: Call) -> None:
     caller = call(server, "cancelled")
     caller.modelled(server)
-    job = caller.train(**{**LONG, "budget": 1_000_000_000})
+    job = caller.train(**{**LONG, "budget": 400_000_000})
     until_half_way(caller, job, 1e-4)
     caller.post(f"/jobs/{job}/cancel")
     assert caller.wait(job, 60)["state"] == "cancelled"

@@ -79,7 +79,7 @@ class Phase(NamedTuple):
 LEARNING: dict[str, Any] = {"algorithm": "tabular_q", "seed": 3}
 PHASES = {
     "fit": Phase(f"/workloads/{WORKLOAD}/models", {}, "fit"),
-    "trials": Phase(f"/workloads/{WORKLOAD}/agents", {**LEARNING, "seeds": 2, "budget": 10**9}, "trial", jobs=2),
+    "trials": Phase(f"/workloads/{WORKLOAD}/agents", {**LEARNING, "seeds": 2, "budget": 400_000_000}, "trial", jobs=2),
     "evaluation": Phase(
         "/evaluations",
         {"workload": WORKLOAD, "agents": [1], "level": "L3"},

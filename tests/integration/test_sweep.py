@@ -84,7 +84,7 @@ def test_a_killed_worker_costs_a_sweep_no_trial(server: StewardServer, call: Cal
 def test_a_cancelled_sweep_frees_both_workers(embedded: StewardServer, call: Call) -> None:
     caller = call(embedded, "cancelled")
     caller.modelled(embedded)
-    job = caller.train(**{**SWEEP, "budget": 1_000_000_000})
+    job = caller.train(**{**SWEEP, "budget": 400_000_000})
     wait_until(lambda: caller.job(job)["progress"] > 0, 120, "trials to be at work")
     assert caller.post(f"/jobs/{job}/cancel")["state"] == "cancelled"
     assert caller.agents() == []
