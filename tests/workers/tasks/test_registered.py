@@ -28,7 +28,7 @@ def held(settings: Settings, database: Database) -> RunningJob:
 
 def found(work: Callable[[RunningJob], None]) -> Callable[[str, str], Callable[[RunningJob], None]]:
     """Stands for what finds the work."""
-    return lambda module, function: work if (module, function) == ("fit", "fit") else pytest.fail(module)
+    return lambda module, function: work if (module, function) == ("trained", "fit") else pytest.fail(module)
 
 
 def test_work_has_an_end_by_the_type_of_its_job(held: RunningJob, monkeypatch: pytest.MonkeyPatch) -> None:
