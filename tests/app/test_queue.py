@@ -9,7 +9,7 @@ import redis
 
 from app import queue
 from app.settings import Settings
-from tests.servers import free_port
+from tests.servers import free_port, redis_server
 
 
 @pytest.fixture(autouse=True)
@@ -66,3 +66,22 @@ def test_a_dead_broker_is_logged_and_never_raised(tmp_path: Path, caplog: pytest
     assert time.monotonic() - started < 10
     assert "job-1" in caplog.text
     assert queue.broker_problem() is not None
+
+
+@pytest.mark.servers
+def test_a_broker_that_takes_no_message_or_does_not_answer_is_told(tmp_path: Path) -> None:
+    with redis_server() as url, redis.Redis.from_url(url) as client, redis_server() as other:
+        queue.use(Settings(data_dir=tmp_path, broker_url=url))
+        assert queue.broker_problem() is None
+        client.config_set("maxmemory", 1)
+        full = queue.broker_problem()
+        assert full is not None
+        assert "OutOfMemory" in full or "OOM" in full
+        client.config_set("maxmemory", 0)
+        assert queue.broker_problem() is None
+        client.execute_command("CLIENT", "PAUSE", "60000", "ALL")
+        begun = time.monotonic()
+        assert queue.broker_problem() is not None
+        assert time.monotonic() - begun < 30, "it waits for a second each, and not for the pause"
+        queue.use(Settings(data_dir=tmp_path, broker_url=other))
+        assert queue.broker_problem() is None

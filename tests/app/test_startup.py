@@ -107,12 +107,14 @@ def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(_path: Path, _content: bytes) -> int:
+    def full(path: Path, _content: bytes) -> int:
+        path.touch()
         raise OSError(28, os.strerror(28))
 
     monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(StartupError, match=r"STEWARD_DATA_DIR='.*': No space left on device; free some space"):
         startup.check_folder(tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_workers_need_and_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,9 +31,8 @@ from workers.learning.training.driver import TrainedAgent, Training
 from workers.learning.training.request import Untrainable, entries
 from workers.learning.training.trial import NO_PLAN, Learned, Trial, learned
 from workers.tasks import inputs
-from workers.tasks import trained as sweep
 from workers.tasks.base import RunningJob
-from workers.tasks.trained import TrainInput, load, publish
+from workers.tasks.trained import TrainInput, lead, load, publish
 
 STAYS = "stays"
 PUBLISHED = "published"
@@ -225,7 +224,7 @@ def train(job: RunningJob) -> None:
     if given.request.algorithm not in kind.algorithms:
         raise Untrainable(f"unknown algorithm {given.request.algorithm!r}; known are {', '.join(kind.algorithms)}")
     if isinstance(kind, Competing) and given.request.competes and len(entries(given.request)) > 1:
-        sweep.lead(job, kind, given)
+        lead(job, kind, given)
         return
     training = Training(kind.trainer(given.workload, given.request, given.champion_artifact), job.lease.checkpoint)
     trained = _run(job, training)

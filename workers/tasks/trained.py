@@ -17,7 +17,6 @@ from app.agents.evidence import TRAINED_FOR, trained_for
 from app.agents.schemas import TrainRequest
 from app.database import tables
 from app.database.tables import Job
-from app.database.tables import Workload as TablesWorkload
 from app.domain_models import service as domain_models
 from app.jobs import sweeps
 from app.kinds.registry import read_spec
@@ -130,7 +129,7 @@ def publish(session: Session, workload_id: str, given: TrainInput, trained: Trai
 def fit(job: RunningJob) -> None:
     """Read spec and samples, fit as the workload's kind does, and publish."""
     with job.database.reading() as session:
-        workload = session.get_one(TablesWorkload, job.lease.workload_id)
+        workload = session.get_one(tables.Workload, job.lease.workload_id)
         kind, spec_version = workload.kind, workload.spec_version
         given = inputs.workload(session, workload, with_samples=True)
     fitted = learned_kind(kind).fit(given, int(job.lease.request.get("seed", 0)))

@@ -16,7 +16,6 @@ from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.sample_columns import ASKED, BY_APPLICATION, DATA, DURATION, QUEUE, SAMPLES, TIME
 from app.kinds.cluster.throughput import LAYOUTS, NORMAL_90, Interference, Throughput, layout_nodes, unknown
 from workers.estimators.base import LEVEL, Estimator, Inputs, TooLittleData, distinct
-from workers.estimators.base import NORMAL_90 as BASE_NORMAL_90
 from workers.estimators.forecasting.back_test import counted, forecasters
 from workers.estimators.registry import FAMILIES
 from workers.estimators.selection import Selection, select
@@ -282,7 +281,7 @@ def _judged(
     mean, sd = foretold(known, asked, spreads)
     true = np.exp(asked.log)
     naive = np.exp(float((known.log / known.beside.sum(axis=1)).mean()) * asked.beside.sum(axis=1))
-    inside = np.abs(asked.log - mean) <= BASE_NORMAL_90 * sd
+    inside = np.abs(asked.log - mean) <= NORMAL_90 * sd
     return np.abs(np.exp(mean) / true - 1), np.abs(1 / true - 1), np.abs(naive / true - 1), inside.astype(np.float64)
 
 

@@ -17,7 +17,6 @@ from app.kinds.inference.model import ServiceModel
 from workers.evaluation.arena import Bare, play
 from workers.evaluation.statistics import Level
 from workers.evaluation.wrappers import Conditions, World, neutral
-from workers.inputs import Conditions as InputsConditions
 from workers.inputs import Conditions as Wanted
 from workers.inputs import Workload
 from workers.kinds.inference.adaptive_experience import Fit, MetaLearner, Tasks, gathered, joined
@@ -286,7 +285,7 @@ def adaptive_policies(
 
 def _return(layout: Layout, model: ServiceModel, policy: AdaptivePlanner, seed: int) -> float:
     """Mean over episodes of the domain model."""
-    world = InferenceWorld(layout, [model], InputsConditions(EPISODES, seed))
+    world = InferenceWorld(layout, [model], Wanted(EPISODES, seed))
     return float(play(world, Level.SEEDS, seed, Bare(policy)).returns.mean())
 
 

@@ -24,7 +24,7 @@ from app.kinds.contract.policy import Situation as PolicySituation
 from workers.kinds.cluster.simulator.kernels import THERE, UNDISTURBED, Clusters, Rules, most
 from workers.kinds.cluster.simulator.measured import NCF_BATCH, ONE_GPU, Application, Batch
 from workers.kinds.cluster.simulator.simulator import HOUR, Settings, Submission
-from workers.kinds.cluster.simulator.simulator import draw as drawn_draw
+from workers.kinds.cluster.simulator.simulator import draw as draw_jobs
 from workers.kinds.cluster.world.episodes import (
     DRAWN,
     Coming,
@@ -398,7 +398,7 @@ class LoggedSource:
         return made, Drawn(real, steps, real + SECONDS, own, np.zeros(len(found)), real + np.nan, none)
 
     def _piece(self, load: float, first: float, random: np.random.Generator) -> list[Submission]:
-        jobs = drawn_draw(self._logs, load, random)
+        jobs = draw_jobs(self._logs, load, random)
         inside = [job for job in jobs if first <= job.time < first + self._seconds] or jobs[:1]
         return [job._replace(time=max(job.time - first, 0.0)) for job in inside]
 

@@ -15,7 +15,7 @@ from app.kinds.inference.heuristics import statics
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
 from app.kinds.inference.sample_content import VARIANT, Content
-from app.kinds.inference.sample_content import Requests as ContentRequests
+from app.kinds.inference.sample_content import Requests as LoggedRequests
 from workers.evaluation.arena import Player, play
 from workers.evaluation.problem import Axis, HeatMapAxes, Tunable
 from workers.evaluation.protocol import Chosen, KeptBack, choose, drawn
@@ -217,7 +217,7 @@ def kept_back(samples: Samples, variants: int, request: HoldOut, seed: int) -> K
 def _end(name: str, content: Content, request: HoldOut) -> tuple[Chosen, list[tuple[str, Content]]]:
     time = content.requests.time
     late = time >= time[-1] - request.share * (time[-1] - time[0])
-    requests = ContentRequests(*(column[late] for column in content.requests))
+    requests = LoggedRequests(*(column[late] for column in content.requests))
     return Chosen((name,), int(name in request.unseen)), [(name, content._replace(requests=requests))]
 
 
@@ -229,7 +229,7 @@ def _enough(contents: Sequence[Content], variants: int) -> bool:
 
 def _measured(data: Mapping[str, Content]) -> list[tuple[str, Content]]:
     """Every execution's measured batches, without its requests."""
-    without = ContentRequests(np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(0))
+    without = LoggedRequests(np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(0))
     return [(name, content._replace(requests=without)) for name, content in data.items() if len(content.batches)]
 
 
