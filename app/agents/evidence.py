@@ -14,7 +14,6 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.agents import repository
-from app.agents import repository as agents
 from app.agents.schemas import GainInterval, Requirement, ShadowRead
 from app.charts.text import confidence, fixed, moment
 from app.database.engine import check_deadline
@@ -269,7 +268,7 @@ def standard_errors(freedom: int) -> float:
 def missing(session: Session, workload: Workload, version: int, required: Sequence[Requirement]) -> list[str]:
     """What the evidence lacks for a promotion that requires it, in words; empty when nothing does."""
     found = {"shadow": _missing_shadow, "off_policy": _missing_off_policy}
-    agent = agents.find(session, workload.id, version)
+    agent = repository.find(session, workload.id, version)
     margin = 0.0 if agent is None else _margin(agent.report)
     problems = [found[name](session, workload, version, margin) for name in dict.fromkeys(required)]
     return [text for text in problems if text]
@@ -304,7 +303,7 @@ def _missing_off_policy(session: Session, workload: Workload, version: int, marg
         select(Evaluation.report)
         .where(Evaluation.workload_id == workload.id)
         .order_by(Evaluation.created_at.desc())
-        .limit(agents.LARGEST_SEARCH)
+        .limit(repository.LARGEST_SEARCH)
     )
     for report in reports:
         scored = (report.get("off_policy") or {}).get(str(version))

@@ -11,7 +11,6 @@ from sqlalchemy.orm import Session
 
 from app import queue
 from app.agents import combinations, evidence, repository
-from app.agents import combinations as extras
 from app.agents.algorithms import AUTO_SEEDS
 from app.agents.evidence import JUDGE, Present
 from app.agents.repository import Served
@@ -65,7 +64,7 @@ def request_training(
         if DEFAULT_ROLE not in roles(workload):
             combinations.check_together(request)
         if queue.reaches_this_host_alone():
-            extras.require(request)
+            combinations.require(request)
         _check_length(session, workload, request)
         stored_request = {**request.model_dump(mode="json"), "model": _model_version(session, workload, request.model)}
         if request.start_from is not None:

@@ -17,7 +17,6 @@ from app.database.leases import Clock, database_time
 from app.database.tables import Job
 from app.http import idempotency
 from app.jobs import repository
-from app.jobs import repository as family
 from app.jobs.repository import TASKS, cancelled, ended, requeued, resting
 from app.settings import Settings
 
@@ -225,7 +224,7 @@ def fail(database: Database, lease: Lease, problem: dict[str, Any], clock: Clock
         LeaseLost: it has been taken over.
     """
     with database.session() as session:
-        family.hold_parent(session, lease.job_id)
+        repository.hold_parent(session, lease.job_id)
         now, event = clock(session), {"error": problem}
         _end(session, lease, now, state="failed", progress=lease.progress, error=problem, event=event)
 
@@ -237,11 +236,11 @@ def cancel(database: Database, lease: Lease, clock: Clock = database_time) -> No
         LeaseLost: it has been taken over.
     """
     with database.session() as session:
-        family.hold_parent(session, lease.job_id)
+        repository.hold_parent(session, lease.job_id)
         now = clock(session)
         write(session, lease, **cancelled(now))
         repository.add_event(session, lease.tenant, lease.job_id, {"state": "cancelled"}, now)
-        family.settle(session, lease.job_id, now)
+        repository.settle(session, lease.job_id, now)
 
 
 def release(database: Database, lease: Claim, checkpoint: bytes | None, clock: Clock = database_time) -> None:
@@ -252,13 +251,13 @@ def release(database: Database, lease: Claim, checkpoint: bytes | None, clock: C
     """
     kept = {} if checkpoint is None else {"checkpoint": checkpoint}
     with database.session() as session:
-        family.hold_parent(session, lease.job_id)
+        repository.hold_parent(session, lease.job_id)
         now = clock(session)
         write(session, lease, **requeued(None), attempts=Job.attempts - 1, **kept)
         stopped = cancel_requested(session, lease)
         if stopped:
             repository.change(session, lease.job_id, [], **cancelled(now))
-            family.settle(session, lease.job_id, now)
+            repository.settle(session, lease.job_id, now)
         event = {"state": "cancelled" if stopped else "queued"}
         repository.add_event(session, lease.tenant, lease.job_id, event, now)
 
@@ -316,7 +315,7 @@ def _end(session: Session, lease: Lease, now: datetime, *, event: dict[str, Any]
     write(session, lease, state=state, **values, **ended(now))
     data = {"state": state, "progress": values["progress"], **event}
     repository.add_event(session, lease.tenant, lease.job_id, data, now)
-    family.settle(session, lease.job_id, now)
+    repository.settle(session, lease.job_id, now)
 
 
 def sweep(
@@ -367,14 +366,14 @@ def _bring_back(
     session: Session, job: Job, conditions: Sequence[ColumnElement[bool]], max_attempts: int, now: datetime
 ) -> bool:
     """Put a job back into the queue under these conditions, or end it; tells whether it will be announced."""
-    family.hold_parent(session, job.id)
+    repository.hold_parent(session, job.id)
     values, event = _recovery(job, max_attempts, now)
     as_read = Job.cancel_requested.is_(job.cancel_requested)  # a queued job of which that is requested is never taken
     if not repository.change(session, job.id, [*conditions, as_read], **values):
         return False
     repository.add_event(session, job.tenant, job.id, event, now)
     if values["state"] != "queued":
-        family.settle(session, job.id, now)
+        repository.settle(session, job.id, now)
         return False
     after_commit(session, lambda: queue.enqueue(TASKS[job.type], job.id))
     return True

@@ -19,8 +19,6 @@ from app.errors import Conflict, NotFound, TooManyRequests
 from app.http.caller import current_quotas
 from app.http.pagination import PageRequest, Slice
 from app.jobs import repository
-from app.jobs import repository as family
-from app.jobs import repository as listing
 from app.jobs.repository import TASKS, WAITING, cancelled
 from app.kinds.contract.inputs import stored
 from app.retention import held
@@ -158,14 +156,14 @@ def require(session: Session, tenant: str, job_id: str) -> Job:
     Raises:
         NotFound: there is none.
     """
-    job = listing.find(session, tenant, job_id)
+    job = repository.find(session, tenant, job_id)
     if job is None:
         raise NotFound(f"no job {job_id!r}")
     return job
 
 
 def _read(session: Session, job: Job) -> JobRead:
-    name = listing.workload_names(session, [job.workload_id]).get(job.workload_id)
+    name = repository.workload_names(session, [job.workload_id]).get(job.workload_id)
     if name is None:  # its workload was deleted between the two statements
         raise NotFound(f"no job {job.id!r}")
     return read(job, name)
@@ -192,8 +190,8 @@ def listed(
             if found is None:
                 raise NotFound(f"no workload {workload!r}")
             workload_id = found.id
-        found_jobs = listing.listed(session, tenant, request, workload_id, state)
-        names = listing.workload_names(session, [job.workload_id for job in found_jobs.rows])
+        found_jobs = repository.listed(session, tenant, request, workload_id, state)
+        names = repository.workload_names(session, [job.workload_id for job in found_jobs.rows])
         return replace(found_jobs, rows=[job for job in found_jobs.rows if job.workload_id in names]), names
 
 
@@ -206,7 +204,7 @@ def cancel(database: Database, tenant: str, job_id: str) -> JobRead:
         Conflict: it has succeeded or failed already.
     """
     with database.session() as session:
-        family.hold_parent(session, job_id)
+        repository.hold_parent(session, job_id)
         now = database_time(session)
         job = require(session, tenant, job_id)
         session.refresh(job, with_for_update=True)
@@ -214,7 +212,7 @@ def cancel(database: Database, tenant: str, job_id: str) -> JobRead:
             raise Conflict(f"job {job_id} has {job.state} already; only one that waits or runs can be cancelled")
         if repository.change(session, job_id, [Job.state.in_(("queued", WAITING))], **cancelled(now)):
             repository.add_event(session, tenant, job_id, _event("cancelled", job.progress), now)
-            family.settle(session, job_id, now)
+            repository.settle(session, job_id, now)
         elif job.state != "cancelled":
             repository.change(session, job_id, [Job.state == "running"], cancel_requested=True)
         if job.state != "cancelled":
@@ -230,11 +228,11 @@ def delete(database: Database, tenant: str, job_id: str) -> None:
         Conflict: it has not ended, or something live rests on it.
     """
     with database.session() as session:
-        family.hold_parent(session, job_id)
+        repository.hold_parent(session, job_id)
         found = require(session, tenant, job_id)
         session.refresh(found, with_for_update=True)
         held.refuse(f"job {job_id}", held.job(session, found))
-        family.remove(session, [job_id])
+        repository.remove(session, [job_id])
         audit.add(session, tenant, "job.delete", f"job {job_id}")
 
 
@@ -246,5 +244,5 @@ def events(database: Database, tenant: str, job_id: str, after: int) -> tuple[Se
     """
     with database.reading() as session:
         state = require(session, tenant, job_id).state
-        found = listing.events(session, job_id, after, EVENTS_AT_ONCE)
+        found = repository.events(session, job_id, after, EVENTS_AT_ONCE)
     return found, state in FINAL_STATES and len(found) < EVENTS_AT_ONCE

@@ -20,7 +20,6 @@ from app.database.engine import Database, after_commit
 from app.database.leases import Clock, database_time
 from app.database.tables import Job, Trial
 from app.jobs import lease, repository
-from app.jobs import repository as family
 from app.jobs.lease import Lease, LeaseLost
 from app.jobs.repository import TASKS, WAITING, cancelled, ended, waiting
 from app.telemetry.logs import current_traceparent
@@ -169,7 +168,7 @@ def resume_trials(
             _change(session, job, until=until)
             repository.add_event(session, held.tenant, job, {"state": "queued"}, now)
         _announce(session, sent)
-        family.wake(session, held.job_id, now)  # at once where none of them was left
+        repository.wake(session, held.job_id, now)  # at once where none of them was left
         return True
 
 
@@ -212,7 +211,7 @@ def report_progress(
     """
     kept = {} if checkpoint is None else {"checkpoint": checkpoint}
     with database.session() as session:
-        parent, now = family.hold_parent(session, held.job_id), clock(session)
+        parent, now = repository.hold_parent(session, held.job_id), clock(session)
         lease.write(session, held, progress=progress.share, lease_expires_at=lease.renewed(held, now), **kept)
         _change(session, held.job_id, share=progress.share)
         if parent is not None:
@@ -240,18 +239,18 @@ def rest(database: Database, held: Lease, outcome: Outcome, checkpoint: bytes, c
         LeaseLost: the trial has been taken over.
     """
     with database.session() as session:
-        parent = family.hold_parent(session, held.job_id)
+        parent = repository.hold_parent(session, held.job_id)
         if parent is None:
             raise LeaseLost(f"job {held.job_id}: its training was deleted")
         now = clock(session)
         if not _let_go(session, held, now, checkpoint=checkpoint, progress=outcome.share, eta_seconds=None):
             return False
-        if family.is_over(session, parent):
+        if repository.is_over(session, parent):
             repository.change(session, held.job_id, [Job.state == WAITING], **cancelled(now))
             return True
         found = {"score": outcome.score, "report": outcome.report, "artifact": outcome.artifact}
         _change(session, held.job_id, share=outcome.share, rungs=Trial.rungs + 1, **found)
-        family.wake(session, parent, now)
+        repository.wake(session, parent, now)
         return True
 
 

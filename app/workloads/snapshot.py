@@ -35,7 +35,6 @@ from app.kinds.forecasting.answer import next_hour
 from app.kinds.registry import KINDS, layout_of, load_artifact, read_spec
 from app.policies.base import IncompatibleArtifact
 from app.workloads import members, service
-from app.workloads import members as repository
 
 LEAST_BYTES, FACTOR = 64 << 10, 4
 """Memory of a workload that is ready to decide: at least, and per byte that was read for it."""
@@ -122,7 +121,7 @@ class WorkloadCache:
         with self._lock:
             cached = dict(self._entries)
             with self._database.reading() as session:
-                revisions = repository.revisions(session, list(cached)) if cached else {}
+                revisions = members.revisions(session, list(cached)) if cached else {}
             now = self._clock()  # after the reading: else a slow one would leave nothing fresh, and all would wait
             for identifier, entry in cached.items():
                 if identifier not in revisions:

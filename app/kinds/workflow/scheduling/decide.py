@@ -7,8 +7,6 @@ import numpy as np
 
 from app.kinds.workflow.queue import Floats, Reserved, State
 from app.kinds.workflow.scheduling import dispatch, fleet
-from app.kinds.workflow.scheduling import dispatch as reservations
-from app.kinds.workflow.scheduling import fleet as renting
 from app.kinds.workflow.scheduling.dispatch import CONSERVATIVE, EASY, MECHANISMS, NONE, Head
 from app.kinds.workflow.scheduling.fleet import OPEN, Renting, Started, Window
 from app.kinds.workflow.scheduling.situation import THRIFTY, QueueSituation, ranking
@@ -70,7 +68,7 @@ def decide(situation: QueueSituation, choose: Chooser) -> Decided:
     if choice.fill is None:
         fill = fill[np.argsort(situation.queue.submit[fill], kind="stable")]
     started = _started(situation, choice, order, fill)
-    rented = renting.rent(situation, started.starts, order.tolist())
+    rented = fleet.rent(situation, started.starts, order.tolist())
     state = situation.state
     state = state._replace(head=_head(situation, choice, started), reserved=started.reserved)
     return Decided(choice, order.tolist(), started, rented, state)
@@ -132,11 +130,11 @@ def reserving(situation: QueueSituation, order: dispatch.Indices) -> Started:
     held = {row: max(at, now) for row, at in rows if row is not None and tasks.waiting[row]}
     reserved = np.full(len(queue), np.inf)
     reserved[list(held)] = list(held.values())
-    profile = reservations.empty_profile(len(order), len(situation.running))
+    profile = dispatch.empty_profile(len(order), len(situation.running))
     pool = situation.pool()
     level = int(pool.level[0])
     anew = situation.state.done != done or level > free or len(held) < len(before)
-    count = reservations.reserve(now, order, anew, tasks, pool, reserved, profile, chosen)
+    count = dispatch.reserve(now, order, anew, tasks, pool, reserved, profile, chosen)
     started = chosen[:count].tolist()
     waiting = [task for task in order.tolist() if tasks.waiting[task] and reserved[task] < np.inf]
     window = Window(waiting[0], 0, float(reserved[waiting[0]]), 0, 0.0) if waiting else OPEN

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from app.kinds.workflow import run_times
 from app.kinds.workflow.run_times import INPUTS, SHORTEST, Regression
 from app.kinds.workflow.scheduling import dispatch, planning, rules
-from app.kinds.workflow.scheduling import dispatch as reservations
 from app.kinds.workflow.scheduling.dispatch import (
     EASY,
     NONE,
@@ -413,8 +412,8 @@ def _check(trace: Trace, processors: int) -> None:
 # Beside submissions and ends, reservations that fall due are events.
 
 
-compilable(reservations.empty_profile, reservations.begin, reservations.point, reservations.hold, reservations.place)
-compilable(reservations.keep, reservations.reserve)
+compilable(dispatch.empty_profile, dispatch.begin, dispatch.point, dispatch.hold, dispatch.place)
+compilable(dispatch.keep, dispatch.reserve)
 
 
 @kernel
