@@ -100,6 +100,7 @@ class Settings(BaseSettings):
     database_silence_seconds: int = Field(
         15, ge=2, description="A PostgreSQL connection without acknowledgements for this long is closed."
     )
+    database_lock_seconds: float = Field(15.0, gt=0, description="Timeout for another user's PostgreSQL lock.")
     sqlite_busy_seconds: float = Field(15.0, gt=0, description="Timeout for another writer's SQLite lock.")
 
     lease_seconds: float = Field(20.0, gt=0, description="A job whose worker is silent for this long is taken over.")

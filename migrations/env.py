@@ -33,6 +33,7 @@ def _run(connection: Connection) -> None:
     )
     with context.begin_transaction():
         if connection.dialect.name == "postgresql":  # several processes may start at once
+            connection.execute(text("SET LOCAL lock_timeout = 0"))  # another migration may take long
             connection.execute(text(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"))
         before = context.get_context().get_current_revision()
         context.run_migrations()

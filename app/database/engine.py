@@ -97,7 +97,8 @@ class Writer:
 
 READING = "steward_reading"
 DISK_FULL = "53100"
-READ_ONLY, DEADLOCK = "25006", "40P01"
+READ_ONLY = "25006"
+CONTENDED = frozenset({"40P01", "55P03"})
 FULL_SECONDS = 30.0
 LEAST_FREE_BYTES = 4 << 20
 AFTER_COMMIT = "steward_after_commit"
@@ -125,9 +126,9 @@ def is_lost(error: BaseException) -> bool:
     return isinstance(error, DBAPIError) and error.connection_invalidated
 
 
-def is_deadlock(error: BaseException) -> bool:
-    """Whether PostgreSQL undid this to end a deadlock."""
-    return isinstance(error, DBAPIError) and getattr(error.orig, "sqlstate", None) == DEADLOCK
+def is_contended(error: BaseException) -> bool:
+    """Whether PostgreSQL undid this to end a deadlock, or because another user's lock was waited for too long."""
+    return isinstance(error, DBAPIError) and getattr(error.orig, "sqlstate", None) in CONTENDED
 
 
 def is_full(error: BaseException) -> bool:
@@ -201,7 +202,7 @@ class Database:
                 Path(self.url.database).parent.mkdir(parents=True, exist_ok=True)
             options["connect_args"] = {"check_same_thread": False, "timeout": settings.sqlite_busy_seconds}
         else:
-            options["connect_args"] = _patience(settings)
+            options["connect_args"] = _patience(settings, self.url)
             options["pool_pre_ping"] = True
         self.engine = create_engine(self.url, **options)
         if self.is_sqlite:
@@ -284,10 +285,13 @@ class Database:
             record.invalidate()
 
 
-def _patience(settings: Settings) -> dict[str, int]:
-    """How long libpq waits; else a connection to a vanished host is waited for while TCP sends again: 15 minutes."""
-    silence = settings.database_silence_seconds
+def _patience(settings: Settings, url: URL) -> dict[str, Any]:
+    """How long libpq and PostgreSQL wait; else a vanished host is waited for while TCP sends again, 15 minutes, and a
+    lock for ever. What the URL sets by ``options`` holds.
+    """
+    silence, own = settings.database_silence_seconds, url.query.get("options", "")
     return {
+        "options": f"-c lock_timeout={1000 * settings.database_lock_seconds:.0f} {own}".rstrip(),
         "connect_timeout": settings.database_connect_seconds,
         "tcp_user_timeout": 1000 * silence,  # what was sent
         "keepalives_idle": max(silence // 2, 1),  # and while an answer is waited for

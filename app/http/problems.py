@@ -20,7 +20,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from app import errors
-from app.database.engine import DeadlinePassed, is_deadlock, is_full, is_lost
+from app.database.engine import DeadlinePassed, is_contended, is_full, is_lost
 from app.errors import FieldError, StewardError, problem
 from app.http.dependencies import problems
 from app.http.idempotency import HEADER
@@ -205,8 +205,10 @@ def _of_database(error: Exception) -> StewardError | None:
     """What the database or its driver reports; None for a defect."""
     if is_full(error):
         return errors.DiskFull("the disk of the database is full; nothing was written")
-    if is_deadlock(error):
-        return errors.Unavailable("two requests waited for one another; nothing was written, send it again")
+    if is_contended(error):
+        return errors.Unavailable(
+            "another user of the database has locked what this needs; nothing was written, send it again"
+        )
     if is_lost(error):
         return errors.Unavailable("the database does not answer, or takes no writes; nothing was written")
     if isinstance(error, IntegrityError):

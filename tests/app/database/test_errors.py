@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from sqlalchemy import text
@@ -52,3 +53,24 @@ def test_what_contradicts_the_database_is_a_conflict(any_database: Database) -> 
 def test_a_wrong_statement_is_a_defect(any_database: Database) -> None:
     answer = client_of(any_database).post("/broken")
     assert (answer.status_code, "nowhere" in answer.text) == (500, False)
+
+
+@pytest.mark.servers
+def test_a_lock_of_somebody_else_is_waited_for_so_long_and_no_longer(postgres_url: str) -> None:
+    hasty, usual = Database(postgres_url, Settings(database_lock_seconds=0.2)), Database(postgres_url)
+    client = client_of(hasty)
+    with usual.session() as other:
+        other.execute(text("LOCK TABLE workloads"))
+        answer = client.post("/workloads", params={"name": "a"})
+        assert (answer.status_code, "nothing was written" in answer.json()["detail"]) == (503, True)
+    assert client.post("/workloads", params={"name": "a"}).status_code == 200
+    for database in (hasty, usual):
+        database.dispose()
+
+
+@pytest.mark.servers
+def test_what_a_url_says_of_locks_holds(postgres_url: str) -> None:
+    database = Database(f"{postgres_url}?options=-c%20lock_timeout%3D1234", Settings(database_lock_seconds=0.2))
+    with database.reading() as session:
+        assert session.scalar(text("SHOW lock_timeout")) == "1234ms"
+    database.dispose()

@@ -58,6 +58,8 @@ MEMBERS, DEALS = 4, 3  # of each half's belief, and of the executions for a verd
 ATTEMPTS = 4  # at each deal, of which few executions allow only some
 EPISODES, FEWEST_EPISODES, STEPS = 128, 16, 4_096  # of each model that is followed, and their iterations together
 FEWEST_TO_CHOOSE, TRIED_EPISODES = 12, 32  # executions, and episodes of each model, by which a heuristic is chosen
+LONGEST_COMPARED = 5_000
+"""Iterations of an episode: comparing heuristics takes some 40 ms for each, so that is three minutes."""
 UNCHOSEN = "static_best"  # what ``hold`` comes to in the end, at the cost of a plan at each report
 
 
@@ -199,6 +201,9 @@ def chosen_rule(spec: Spec, samples: Samples, table: ModelTable, *, seed: int) -
     if len(samples) < FEWEST_TO_CHOOSE:
         few = f"not compared with other heuristics: needs {FEWEST_TO_CHOOSE} executions, has {len(samples)}"
         return table, {"rule": default, "reason": few, "returns": {}}
+    if spec.iterations > LONGEST_COMPARED:
+        long = f"runs of {spec.iterations:,} iterations are too long to compare, at most {LONGEST_COMPARED:,} are"
+        return table, {"rule": default, "reason": f"not compared with other heuristics: {long}", "returns": {}}
     try:
         arena = CrossFit(spec, samples, seed, episodes=TRIED_EPISODES, deals=1)
     except TooFewHalves as error:

@@ -186,3 +186,10 @@ def test_too_few_executions_leave_model_predictive_control() -> None:
     table, answers = chosen_rule(SPEC, executions(planted, 11), TABLE, seed=1)
     assert (table.rule, answers["rule"], answers["returns"]) == (None, "model_predictive", {})
     assert answers["reason"] == "not compared with other heuristics: needs 12 executions, has 11"
+
+
+def test_runs_that_would_take_minutes_to_compare_leave_model_predictive_control() -> None:
+    longest = SPEC.model_copy(update={"iterations": judge.LONGEST_COMPARED + 1})
+    table, answers = chosen_rule(longest, executions(planted, 12), TABLE, seed=1)
+    assert (table.rule, answers["rule"], answers["returns"]) == (None, "model_predictive", {})
+    assert answers["reason"].endswith("runs of 5,001 iterations are too long to compare, at most 5,000 are")
