@@ -26,6 +26,7 @@ from app.kinds.contract.engine import Pending, Snapshot
 from app.kinds.contract.kind import RunStart
 from app.workloads import service as workloads
 from benchmarks.api_speed import Row, _post, served
+from tests.answers import all_answered
 from workers.inputs import Workload
 from workers.kinds.cluster import KIND as LEARNED
 
@@ -106,15 +107,17 @@ def in_process(model: bytes) -> Iterator[float]:
     spec = KIND.spec.model_validate(SPEC)
     layout, engine, now = KIND.layout(spec), KIND.engine, datetime(2026, 1, 1, tzinfo=UTC)
     on = engine.compile(Snapshot("w", "bench", 1, spec, layout, KIND.model(model), 1, None, None, 1))
-    state, launcher = engine.begin(on, "r", RunStart(workload="bench"), now).state, Launcher()
+    kept, launcher = engine.begin(on, "r", RunStart(workload="bench"), now).state, Launcher()
     for number in range(REPORTS + 1):
         body = json.dumps(launcher.following() if number else launcher.first()).encode()
         before = time.perf_counter()
-        read = engine.read(on, state, number, engine.decode(body))
-        state = engine.answer(on, [Pending("r", number, state, read, {}, None)], now)[0].state
-        engine.serialise(state)
+        read = engine.read(on, kept, number, engine.decode(body))
+        [answered] = all_answered(engine.answer(on, [Pending("r", number, kept, read, {}, None)], now))
+        kept = answered.state
+        engine.serialise(kept)
         if number:
             yield 1e3 * (time.perf_counter() - before)
+    state = kept.state
     running = int((state.jobs.gpus > 0).sum())
     assert (running, len(state.names)) == (RUNNING, RUNNING + WAITING), (running, len(state.names))  # noqa: S101
 

@@ -28,7 +28,7 @@ from app.database.engine import Database
 from app.domain_models import service as domain_models
 from app.kinds.contract.engine import Pending, Snapshot
 from app.kinds.inference.carried import Carried
-from app.kinds.inference.engine import InferenceStart
+from app.kinds.inference.decision import InferenceStart
 from app.kinds.inference.kind import KIND
 from app.kinds.inference.layout import WAIT, Layout
 from app.kinds.inference.model import ServiceModel
@@ -38,6 +38,7 @@ from app.policies.network import NetworkPolicy
 from app.workloads import service as workloads
 from benchmarks import load
 from benchmarks.api_speed import CONNECTIONS, SECONDS, TURNS, Row, _measure, _post, _row, served, server, states
+from tests.answers import all_answered
 from tests.servers import free_port
 
 DECISIONS, WAITING, REPORTS = 20_000, 1_000, 90
@@ -121,7 +122,7 @@ def queue_seconds(repeats: int = 200) -> list[float]:
 
     def answer(state: Any, report: dict[str, Any]) -> Any:
         read = engine.read(on, state, 0, engine.decode(json.dumps(report).encode()))
-        return engine.answer(on, [Pending("r", 0, state, read, {}, None)], now)[0].state
+        return all_answered(engine.answer(on, [Pending("r", 0, state, read, {}, None)], now))[0].state
 
     state = answer(state, {"at": 0.2, "arrived": arrived})
     report = {"at": 0.21, "finished": [{"server": f"cpu-{i}", "at": 0.21} for i in range(4)]}

@@ -33,14 +33,16 @@ import numpy as np
 
 from app.kinds.contract.engine import Pending, Snapshot
 from app.kinds.contract.kind import RunStart
+from app.kinds.engine import Kept
 from app.kinds.registry import layout_of, read_spec
 from app.kinds.workflow.decide import Compiled
-from app.kinds.workflow.engine import WorkflowEngine
+from app.kinds.workflow.engine import ENGINE
 from app.kinds.workflow.queue import WAITING, State
 from app.kinds.workflow.scheduling.decide import decide
 from app.kinds.workflow.scheduling.situation import QueueSituation
 from app.main import tune_garbage_collection
 from benchmarks.api_speed import served
+from tests.answers import all_answered
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 POOL: dict[str, Any] = {"nodes": [{"name": "pool", "processors": 4096, "minimum": 1, "maximum": 1}]}
@@ -50,7 +52,6 @@ CLOUD: dict[str, Any] = {
         {"name": "large", "processors": 64, "memory_gb": 256, "price_per_hour": 1.9, "speed": 1.3, "maximum": 50},
     ]
 }
-ENGINE = WorkflowEngine()
 
 LEAST_TASKS, REPEATS, GOAL = 5_000, 15, 20.0
 REPORTS, HTTP_GOAL = 40, 25.0
@@ -72,7 +73,8 @@ def compiled(name: str, **spec: Any) -> Compiled:
         artifact=None,
         revision=1,
     )
-    return ENGINE.compile(snapshot)
+    found: Compiled = ENGINE.compile(snapshot)
+    return found
 
 
 def queue(tasks: int, largest: int, *, linked: bool, seed: int = 0) -> list[dict[str, Any]]:
@@ -94,23 +96,23 @@ def queue(tasks: int, largest: int, *, linked: bool, seed: int = 0) -> list[dict
     ]
 
 
-def reported(on: Compiled, state: State, report: dict[str, Any]) -> tuple[bytes, State]:
+def reported(on: Compiled, kept: Kept, report: dict[str, Any]) -> tuple[bytes, Kept]:
     """A report all the way, but for the disk."""
-    read = ENGINE.read(on, state, 0, ENGINE.decode(msgspec.json.encode(report)))
-    answered = ENGINE.answer(on, [Pending("run", 1, state, read, {}, None)], NOW)[0]
+    read = ENGINE.read(on, kept, 0, ENGINE.decode(msgspec.json.encode(report)))
+    [answered] = all_answered(ENGINE.answer(on, [Pending("run", 1, kept, read, {}, None)], NOW))
     ENGINE.serialise(answered.state)
     return answered.decision, answered.state
 
 
-def busy(on: Compiled, tasks: int, *, linked: bool) -> State:
+def busy(on: Compiled, tasks: int, *, linked: bool) -> Kept:
     """A state in which the nodes are full, and so many tasks wait."""
     largest = int(on.layout.nodes.processors.max())
     now = float(2 * tasks)
-    state = ENGINE.begin(on, "run", RunStart(workload="w"), NOW).state
-    decision, state = reported(on, state, {"now": now, "queued": queue(tasks + tasks // 5, largest, linked=linked)})
+    kept = ENGINE.begin(on, "run", RunStart(workload="w"), NOW).state
+    decision, kept = reported(on, kept, {"now": now, "queued": queue(tasks + tasks // 5, largest, linked=linked)})
     placed = msgspec.json.decode(decision)["placements"]
     running = [{"id": one["task"], "node": one["node"], "start": one["start"]} for one in placed]
-    return reported(on, state, {"now": now + 1, "delta": True, "running": running})[1]
+    return reported(on, kept, {"now": now + 1, "delta": True, "running": running})[1]
 
 
 def whole(state: State, on: Compiled) -> dict[str, Any]:
@@ -167,17 +169,18 @@ def timed(call: Callable[[], object]) -> float:
     return float(np.median(taken[2:]))
 
 
-def measured(on: Compiled, state: State) -> dict[str, float]:
+def measured(on: Compiled, kept: Kept) -> dict[str, float]:
     """Milliseconds of each part."""
+    state: State = kept.state
     some, every = delta(state), whole(state, on)
     choose, free = on.chooser(on.agent), int(on.layout.nodes.processors.sum()) // 10
-    read = ENGINE.read(on, state, 1, ENGINE.decode(msgspec.json.encode(some)))
-    asked = [Pending("run", 1, None, read, {}, None)]
+    read = ENGINE.read(on, kept, 1, ENGINE.decode(msgspec.json.encode(some)))
+    asked = [Pending("run", 1, kept, read, {}, None)]
     return {
         "decide": timed(lambda: decide(QueueSituation(on.layout, state), choose)),
         "answer": timed(lambda: ENGINE.answer(on, asked, NOW)),
-        "report": timed(lambda: reported(on, state, some)),
-        "whole": timed(lambda: reported(on, state, every)),
+        "report": timed(lambda: reported(on, kept, some)),
+        "whole": timed(lambda: reported(on, kept, every)),
         "plain": timed(lambda: plain(state, free)),
     }
 
@@ -249,8 +252,8 @@ def put(connection: HTTPConnection, method: str, target: str, content: Any) -> t
 
 def _row(nodes: str, part: dict[str, Any], strategy: str, backfilling: str, linked: bool) -> Row:
     on = compiled("bench", strategy=strategy, backfilling=backfilling, **part)
-    state = busy(on, LEAST_TASKS, linked=linked)
-    found, waiting = measured(on, state), int((state.queue.node == WAITING).sum())
+    kept = busy(on, LEAST_TASKS, linked=linked)
+    found, waiting = measured(on, kept), int((kept.state.queue.node == WAITING).sum())
     parts = ", ".join(f"{name} {found[name]:.1f}" for name in ("answer", "report", "whole"))
     return {
         "name": f"{nodes}, {strategy} + {backfilling}, {waiting:,} tasks wait ({parts} ms)",

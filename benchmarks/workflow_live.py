@@ -18,11 +18,14 @@ import numpy as np
 
 from app.kinds.contract.engine import Pending, Snapshot
 from app.kinds.contract.kind import RunStart
-from app.kinds.workflow.engine import WorkflowEngine
+from app.kinds.engine import Engine
+from app.kinds.workflow.engine import WorkflowServing
 from app.kinds.workflow.queue import Layout
+from app.kinds.workflow.report import QueueDecision
 from app.kinds.workflow.spec import Spec
 from app.kinds.workflow.trace import Trace
 from benchmarks.workflow_dags import SPEEDS, instances, nodes, over
+from tests.answers import all_answered
 from tests.app.kinds.workflow.played import Cluster, Decide, Played, play
 
 MOST = 150  # tasks
@@ -46,7 +49,7 @@ def spec(trace: Trace, ratio: float, strategy: str) -> Spec:
     )
 
 
-def deciding(engine: WorkflowEngine, given: Spec) -> Decide:
+def deciding(engine: Engine, given: Spec) -> Decide:
     """A run, reported to without HTTP; its state goes through JSON between two reports."""
     compiled = engine.compile(Snapshot("w", "w", 1, given, Layout(given), None, None, None, None, 0))
     now = datetime.now(UTC)
@@ -54,14 +57,14 @@ def deciding(engine: WorkflowEngine, given: Spec) -> Decide:
 
     def decide(iteration: int, report: dict[str, Any]) -> dict[str, Any]:
         read = engine.read(compiled, kept[0], iteration, engine.decode(json.dumps(report).encode()))
-        answered = engine.answer(compiled, [Pending("r", iteration, kept[0], read, {}, None)], now)[0]
+        [answered] = all_answered(engine.answer(compiled, [Pending("r", iteration, kept[0], read, {}, None)], now))
         kept[0] = engine.restore(json.loads(bytes(engine.serialise(answered.state))))
         return dict(json.loads(answered.decision))
 
     return decide
 
 
-def played(engine: WorkflowEngine, trace: Trace, ratio: float, strategy: str, spread: float, seed: int) -> Played:
+def played(engine: Engine, trace: Trace, ratio: float, strategy: str, spread: float, seed: int) -> Played:
     """One workflow by one strategy; the same run times for all of one seed."""
     given = spec(trace, ratio, strategy)
     stray = np.random.default_rng(seed).lognormal(0.0, spread, trace.tasks) if spread else np.ones(trace.tasks)
@@ -69,13 +72,13 @@ def played(engine: WorkflowEngine, trace: Trace, ratio: float, strategy: str, sp
     return play(Cluster(trace, on.names, on.nodes, trace.runtime * stray), deciding(engine, given))
 
 
-def warm(engine: WorkflowEngine, trace: Trace) -> None:
+def warm(engine: Engine, trace: Trace) -> None:
     """Wait until the search is there."""
     while "search for plans is starting" in played(engine, trace, 1.0, "agent", 0.0, 0).decisions[0]["reason"]["text"]:
         time.sleep(1.0)
 
 
-def setting(engine: WorkflowEngine, traces: list[Trace], ratio: float, spread: float) -> Row:
+def setting(engine: Engine, traces: list[Trace], ratio: float, spread: float) -> Row:
     """All workflows in one setting."""
     both = [
         [played(engine, trace, ratio, strategy, spread, k) for strategy in ("heft", "agent")]
@@ -101,9 +104,10 @@ def setting(engine: WorkflowEngine, traces: list[Trace], ratio: float, spread: f
 
 def results() -> list[Row]:
     """Every ratio with every spread."""
-    traces, engine = [trace for trace in instances() if trace.tasks <= MOST], WorkflowEngine()
+    traces, serving = [trace for trace in instances() if trace.tasks <= MOST], WorkflowServing()
+    engine = Engine("workflow", QueueDecision, serving)
     warm(engine, traces[0])
     try:
         return [setting(engine, traces, ratio, spread) for spread in SPREADS for ratio in RATIOS]
     finally:
-        engine.search.close()
+        serving.search.close()

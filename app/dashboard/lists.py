@@ -95,7 +95,7 @@ def shown(session: Session, loaded: Loaded) -> Shown:
 def state(kind: str, stored: Any) -> Any:
     """A run's state as its engine has it; None where that can't be read."""
     try:
-        return KINDS[kind].engine.restore(stored)
+        return KINDS[kind].engine.restore(stored).state
     except (MissingKind, BrokenRow, LookupError, TypeError, ValueError):
         return None
 

@@ -21,7 +21,8 @@ from app.database.engine import Database
 from app.decisions import repository
 from app.errors import NotFound
 from app.http.batching import MicroBatch
-from app.kinds.contract.engine import ADDED, CompiledWorkload, Query, Shadow, Snapshot
+from app.kinds.contract.engine import ADDED, Query, Shadow, Snapshot
+from app.kinds.engine import Compiled
 from app.kinds.registry import DEFAULT, KINDS, load_artifact
 from app.policies.base import IncompatibleArtifact
 from app.workloads.snapshot import WorkloadCache
@@ -33,13 +34,13 @@ logger = logging.getLogger(__name__)
 Key = tuple[str, str, str]
 
 
-def compiled(snapshot: Snapshot) -> CompiledWorkload:
+def compiled(snapshot: Snapshot) -> Compiled:
     """The snapshot ready to decide with, made the first time."""
     found = snapshot.compiled.get("")
     return found or snapshot.compiled.setdefault("", KINDS[snapshot.spec.kind].engine.compile(snapshot))
 
 
-def by_rule(workload: CompiledWorkload, rule: str) -> CompiledWorkload:
+def by_rule(workload: Compiled, rule: str) -> Compiled:
     """The same workload, decided for by a rule; agents are left out. Compiling takes a moment, the first time.
 
     Where the rule can't decide any more (its domain model can't be read, or it is gone), the default rule answers as a
@@ -70,9 +71,9 @@ class CompiledWorkloads:
     def __init__(self, snapshots: WorkloadCache) -> None:
         self._snapshots = snapshots
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="compile")
-        self._fetching: dict[tuple[asyncio.AbstractEventLoop, Key], asyncio.Future[CompiledWorkload]] = {}
+        self._fetching: dict[tuple[asyncio.AbstractEventLoop, Key], asyncio.Future[Compiled]] = {}
 
-    async def get(self, workload: str, tenant: str, rule: str = "") -> CompiledWorkload:
+    async def get(self, workload: str, tenant: str, rule: str = "") -> Compiled:
         """The compiled workload, at most a poll out of date; ``rule``: see ``by_rule``.
 
         Raises:
@@ -81,12 +82,12 @@ class CompiledWorkloads:
         found = self.peek(workload, tenant, rule)
         return found if found is not None else await self._fetched((workload, tenant, rule))
 
-    def peek(self, workload: str, tenant: str, rule: str = "") -> CompiledWorkload | None:
+    def peek(self, workload: str, tenant: str, rule: str = "") -> Compiled | None:
         """The same where it is at hand, else None."""
         snapshot = self._snapshots.peek(workload, tenant)
         return None if snapshot is None else snapshot.compiled.get(rule)
 
-    async def _fetched(self, key: Key) -> CompiledWorkload:
+    async def _fetched(self, key: Key) -> Compiled:
         loop = asyncio.get_running_loop()
         fetching = self._fetching.get((loop, key))
         if fetching is None:
@@ -95,12 +96,12 @@ class CompiledWorkloads:
             fetching.add_done_callback(lambda _: self._fetching.pop((loop, key), None))
         return await asyncio.shield(fetching)
 
-    def fetch(self, workload: str, tenant: str, rule: str = "") -> CompiledWorkload:
+    def fetch(self, workload: str, tenant: str, rule: str = "") -> Compiled:
         """The same, for a thread that may wait."""
         found = compiled(self._snapshots.get(workload, tenant))
         return by_rule(found, rule) if rule else found
 
-    def current(self, workload: str, tenant: str) -> CompiledWorkload:
+    def current(self, workload: str, tenant: str) -> Compiled:
         """The workload as the database has it now, compiled, for a thread that may wait.
 
         Raises:
@@ -194,9 +195,9 @@ class StateDecisions:
 
     def __init__(self, clock: Callable[[], datetime] = utc_now) -> None:
         self._clock = clock
-        self._batch: MicroBatch[CompiledWorkload, Any] = MicroBatch(self._evaluate)
+        self._batch: MicroBatch[Compiled, Any] = MicroBatch(self._evaluate)
 
-    async def decide(self, compiled: CompiledWorkload, query: Query) -> bytes:
+    async def decide(self, compiled: Compiled, query: Query) -> bytes:
         """The decision for the state that ``query`` gives; what it may give is its kind's matter.
 
         Raises:
@@ -206,5 +207,5 @@ class StateDecisions:
             compiled, KINDS[compiled.snapshot.spec.kind].engine.parse_state(compiled, query)
         )
 
-    def _evaluate(self, compiled: CompiledWorkload, items: Sequence[Any]) -> list[bytes]:
+    def _evaluate(self, compiled: Compiled, items: Sequence[Any]) -> list[bytes]:
         return KINDS[compiled.snapshot.spec.kind].engine.answer_states(compiled, items, self._clock())

@@ -19,7 +19,8 @@ from app.database.engine import Writer
 from app.database.packing import packed, unpacked
 from app.database.tables import Run
 from app.drift.detector import NOTHING, Drift, Report, encoded, new_notices, observed, restored
-from app.kinds.contract.engine import Answered, CompiledWorkload, Pending, Shadow
+from app.kinds.contract.engine import Answered, Pending, Shadow
+from app.kinds.engine import Compiled
 from app.kinds.registry import KINDS
 from app.runs import outcomes, repository
 from app.runs.repository import RUNNING, Entry, OutrunError
@@ -209,7 +210,7 @@ class Item(msgspec.Struct, eq=False):
     """A report that waits: to be decided, then for the disk; as its kind's engine takes it, and as it is answered."""
 
     live: Live
-    compiled: CompiledWorkload
+    compiled: Compiled
     pending: Pending
     digest: str
     encoded: bytes
@@ -238,22 +239,18 @@ def decided(items: Sequence[Item], now: datetime) -> list[Item]:
 def _group(items: Sequence[Item], now: datetime) -> Sequence[Item]:
     """Advance each run of a workload by its report, and decide, unless that is done already."""
     waiting = [item for item in items if item.answered is UNDECIDED]
-    try:
-        if waiting:
-            _decide(waiting, now)
-    except Exception as error:  # noqa: BLE001 - handed to whoever awaits it
-        if len(items) > 1:
-            return [one for item in items for one in _group([item], now)]
-        _fail(items[0], error)
-        return []
-    return [item for item in items if item.entry is not None or _is_watched(item, now)]
-
-
-def _decide(waiting: Sequence[Item], now: datetime) -> None:
-    first = waiting[0]
-    answers = KINDS[first.live.kind].engine.answer(first.compiled, [item.pending for item in waiting], now)
-    for item, answered in zip(waiting, answers, strict=True):
-        item.answered = answered
+    failed = set[int]()
+    if waiting:
+        engine = KINDS[waiting[0].live.kind].engine
+        answers = engine.answer(waiting[0].compiled, [item.pending for item in waiting], now)
+        for item, answered in zip(waiting, answers, strict=True):
+            if isinstance(answered, Exception):
+                _fail(item, answered)
+                failed.add(id(item))
+            else:
+                item.answered = answered
+    left = [item for item in items if id(item) not in failed]
+    return [item for item in left if item.entry is not None or _is_watched(item, now)]
 
 
 def _is_watched(item: Item, now: datetime) -> bool:
@@ -298,7 +295,10 @@ def decide_aside(item: Item, now: datetime) -> None:
     """
     engine, pending = KINDS[item.live.kind].engine, item.pending
     report = engine.read(item.compiled, pending.state, pending.iteration, pending.report)
-    item.answered = engine.answer(item.compiled, [msgspec.structs.replace(pending, report=report)], now)[0]
+    [answered] = engine.answer(item.compiled, [msgspec.structs.replace(pending, report=report)], now)
+    if isinstance(answered, Exception):
+        raise answered
+    item.answered = answered
     _watch(item, now)
 
 
@@ -318,7 +318,7 @@ def entry(item: Item) -> Entry:
     """What is written of an item that is decided."""
     live = item.live
     stored = KINDS[live.kind].engine.serialise(item.answered.state)
-    run, iteration = item.pending.run, item.pending.iteration
+    run, iteration = live.id, item.pending.iteration
     drift = None if item.drift is live.drift else (msgspec.Raw(encoded(item.drift)), len(item.drift.notices))
     risk, quiet = item.risk, item.answered.quiet
     outcome = None if (risk, quiet) == (live.risk, live.quiet) else (*outcomes.live(risk), quiet)

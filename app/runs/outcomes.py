@@ -22,8 +22,8 @@ from sqlalchemy.sql.functions import FunctionElement
 from app.charts.text import duration, seconds
 from app.database.base import utc_now
 from app.database.tables import Iteration, Run
-from app.kinds.contract.engine import CompiledWorkload
 from app.kinds.contract.run_outcome import LIVE, Ended, RunOutcome
+from app.kinds.engine import Compiled
 from app.kinds.registry import KINDS
 from app.settings import Settings
 
@@ -38,7 +38,7 @@ BY_STATE: dict[RunOutcome, str] = {"completed": "finished", "failed": "failed", 
 NOT_JUDGED = "it was ended by an earlier release, which judges no runs"
 LONGEST = 1_000
 """Characters of a reason that are stored."""
-CompiledOf = Callable[[str], CompiledWorkload]
+CompiledOf = Callable[[str], Compiled]
 """Gives a compiled workload by its id."""
 
 
@@ -171,7 +171,7 @@ def live(risk: str) -> tuple[RunOutcome, str | None]:
     return ("at_risk", risk[:LONGEST]) if risk else ("on_track", None)
 
 
-def compiled(compiled_of: CompiledOf, workload: str) -> CompiledWorkload | str:
+def compiled(compiled_of: CompiledOf, workload: str) -> Compiled | str:
     """A workload to judge a run with; or why it can't be read, for then the run ends all the same."""
     try:
         return compiled_of(workload)
@@ -180,7 +180,7 @@ def compiled(compiled_of: CompiledOf, workload: str) -> CompiledWorkload | str:
         return f"the workload can't be read: {type(error).__name__}: {error}"
 
 
-def judged(run: Ended, compiled: CompiledWorkload | str) -> tuple[RunOutcome, str]:
+def judged(run: Ended, compiled: Compiled | str) -> tuple[RunOutcome, str]:
     """Whether a run that has finished, with its state as stored, met its targets, as its kind judges, and why.
 
     A run ends whatever its kind says: one that can't be judged has `completed`, and the reason says why.
@@ -189,7 +189,7 @@ def judged(run: Ended, compiled: CompiledWorkload | str) -> tuple[RunOutcome, st
         return "completed", compiled[:LONGEST]
     try:
         kind = KINDS[compiled.snapshot.spec.kind]
-        found = kind.judge(compiled, run._replace(state=kind.engine.restore(run.state)))
+        found = kind.judge(compiled, run._replace(state=kind.engine.restore(run.state).state))
     except Exception as error:  # whatever a kind from outside may raise
         logger.exception("a run of workload %s can't be judged", compiled.snapshot.name)
         return "completed", f"its targets can't be judged: {type(error).__name__}: {error}"[:LONGEST]

@@ -30,7 +30,8 @@ from app.drift.detector import DriftMeter, new_notices
 from app.errors import Conflict, FieldError, NotFound, Unavailable
 from app.http.batching import LARGEST_BATCH, Gathering
 from app.http.query import LARGE_BYTES, check_names
-from app.kinds.contract.engine import CompiledWorkload, Pending
+from app.kinds.contract.engine import Pending
+from app.kinds.engine import Compiled
 from app.kinds.registry import KINDS
 from app.runs import deciding, repository
 from app.runs.deciding import Item, Live, LiveCache, StartedRuns, Verdict, decide_aside, decided, from_stored
@@ -303,7 +304,7 @@ def _given(live: Live, body: bytes) -> _Given:
     return _Given(report, encoded, hashlib.blake2b(encoded, digest_size=16).hexdigest())
 
 
-def _item(live: Live, compiled: CompiledWorkload, iteration: int, given: _Given, commit: Callable[[], None]) -> Item:
+def _item(live: Live, compiled: Compiled, iteration: int, given: _Given, commit: Callable[[], None]) -> Item:
     """A report that waits; it isn't read yet."""
     shadow = live.shadow or compiled.snapshot.shadow
     pending = Pending(live.id, iteration, live.kept, given.report, live.start, shadow)

@@ -20,9 +20,10 @@ from app.drift import repository as drifts
 from app.errors import Conflict, FieldError, Invalid, NotFound
 from app.http.idempotency import Record, no_record
 from app.http.pagination import PageRequest, Slice
-from app.kinds.contract.engine import CompiledWorkload, DriftNotice
+from app.kinds.contract.engine import DriftNotice
 from app.kinds.contract.inputs import stored
 from app.kinds.contract.run_outcome import Ended, RunOutcome
+from app.kinds.engine import Compiled
 from app.kinds.registry import KINDS, AnyDecision, AnyReport, load_artifact, read_decision, read_or_raw, read_report
 from app.policies.base import IncompatibleArtifact
 from app.retention import held
@@ -125,7 +126,7 @@ Clock = Callable[[], datetime]
 def start(
     database: Database,
     tenant: str,
-    compiled: CompiledWorkload,
+    compiled: Compiled,
     body: Mapping[str, Any],
     record: Record = no_record,
     now: Clock = utc_now,
@@ -182,7 +183,7 @@ def start(
     return started
 
 
-def _known_rule(compiled: CompiledWorkload, name: str) -> str:
+def _known_rule(compiled: Compiled, name: str) -> str:
     """The name of a rule that can decide for the workload.
 
     Raises:
@@ -195,7 +196,7 @@ def _known_rule(compiled: CompiledWorkload, name: str) -> str:
     return name
 
 
-def _check_shadow(session: Session, compiled: CompiledWorkload, version: int) -> None:
+def _check_shadow(session: Session, compiled: Compiled, version: int) -> None:
     """A shadow must be there, and fit the workload as it stands."""
     found = agents.artifact(session, compiled.snapshot.workload_id, version)
     if found is None:

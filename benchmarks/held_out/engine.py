@@ -10,12 +10,13 @@ import msgspec
 import numpy as np
 
 from app.kinds.contract.engine import Answered, Pending, Snapshot
-from app.kinds.iterative.engine import IterativeEngine, Read
+from app.kinds.iterative.engine import Read
 from app.kinds.iterative.kind import KIND
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.report import IterationRunStart
 from benchmarks.held_out.play import Advice, Policy, Report
 from benchmarks.held_out.world import Floats, Profile
+from tests.answers import all_answered
 from workers.inputs import Workload
 from workers.kinds.iterative import KIND as LEARNED
 
@@ -44,7 +45,7 @@ class Engine:
 
     def __init__(self, profile: Profile, agent: bytes | None = None, model: bytes | None = None) -> None:
         self.name = "Steward's engine" + (", agent" if agent else "")
-        self.layout, self._engine = Layout(profile.spec), IterativeEngine()
+        self.layout, self._engine = Layout(profile.spec), KIND.engine
         fitted = fitted_model(profile) if model is None else model
         self._compiled = self._engine.compile(
             Snapshot(
@@ -78,7 +79,7 @@ class Engine:
             Pending("run", report.iteration, state, Read(*row), {}, None)
             for state, row in zip(self._states, rows, strict=True)
         ]
-        return self._taken(self._engine.answer(self._compiled, pending, NOW))
+        return self._taken(all_answered(self._engine.answer(self._compiled, pending, NOW)))
 
     def _taken(self, answered: list[Answered]) -> Advice:
         self._states = [one.state for one in answered]

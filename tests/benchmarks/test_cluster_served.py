@@ -19,6 +19,7 @@ from app.main import create_app
 from app.settings import Settings
 from app.workloads import service as workloads
 from benchmarks.cluster_served import CASES, Choosing, Fixed
+from tests.answers import all_answered
 from workers.inputs import Workload
 from workers.kinds.cluster import KIND as LEARNED
 from workers.kinds.cluster.simulator.measured import Application, read_applications
@@ -80,7 +81,8 @@ class Twice:
         assert answer.status_code == 201, answer.text
         engine = KIND.engine
         read = engine.read(self._on, self._state, self.answers, engine.decode(json.dumps(report).encode()))
-        (own,) = engine.answer(self._on, [Pending("r", self.answers, self._state, read, {}, None)], self._now)
+        pending = Pending("r", self.answers, self._state, read, {}, None)
+        (own,) = all_answered(engine.answer(self._on, [pending], self._now))
         self._state = own.state
         decision: dict[str, Any] = answer.json()
         alone = json.loads(own.decision)

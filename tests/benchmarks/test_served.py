@@ -21,7 +21,7 @@ from app.domain_models import service as domain_models
 from app.kinds.inference.heuristics import BASELINES
 from app.kinds.inference.layout import WAIT
 from app.kinds.iterative.layout import Layout
-from app.kinds.workflow.engine import WorkflowEngine
+from app.kinds.workflow.engine import ENGINE
 from app.kinds.workflow.queue import Layout as LayoutOfNodes
 from app.kinds.workflow.queue import pool
 from app.kinds.workflow.spec import Limits
@@ -194,7 +194,7 @@ def test_workflows(strategy: str, steward: Over, shared_data: Path, monkeypatch:
     trace = next(trace for trace in instances() if 50 <= trace.tasks <= 100)
     spec = workflow_live.spec(trace, 1.0, strategy)
     steward.register(spec.model_dump(mode="json"))
-    run, own = steward.start(spec.name)["id"], workflow_live.deciding(WorkflowEngine(), spec)
+    run, own = steward.start(spec.name)["id"], workflow_live.deciding(ENGINE, spec)
 
     def decide(iteration: int, report: Json) -> Json:
         theirs, ours = steward.report(run, iteration, report), own(iteration, report)

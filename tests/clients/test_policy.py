@@ -14,9 +14,10 @@ from steward_client import CarriedRun, Policy, StewardError, Unreachable, carry
 
 from app.kinds.contract.engine import Pending
 from app.kinds.contract.inputs import InvalidInput
+from app.kinds.engine import Kept
 from app.kinds.inference.awarding import Client, layouts
 from app.kinds.inference.carried import FULL, Carried
-from app.kinds.inference.engine import InferenceStart
+from app.kinds.inference.decision import InferenceStart
 from app.kinds.inference.example import SPEC
 from app.kinds.inference.kind import KIND
 from app.kinds.inference.layout import Layout
@@ -24,6 +25,7 @@ from app.kinds.inference.queue import RunState
 from app.kinds.inference.spec import InferenceSpec
 from app.policies.artifact import save
 from app.policies.network import NetworkPolicy
+from tests.answers import all_answered
 from tests.app.kinds.inference.runs import NOW, compiled
 from tests.clients.test_run import Clock, Flaky, Handler, clock, forwarded, through
 
@@ -65,9 +67,10 @@ def drive(run: Carried | CarriedRun, count: int, seed: int = 0) -> list[str]:
 def state_of(on: Any, reports: list[dict[str, Any]]) -> RunState:
     """What the service's engine makes of carried reports."""
     engine = KIND.engine
-    state = engine.begin(on, "r", InferenceStart(workload="w", carried=True), NOW).state
+    kept: Kept = engine.begin(on, "r", InferenceStart(workload="w", carried=True), NOW).state
     for number, report in enumerate(reports):
-        state = engine.read(on, state, number, engine.decode(json.dumps(report).encode())).ledger().state()
+        kept = Kept(engine.read(on, kept, number, engine.decode(json.dumps(report).encode())).ledger().state())
+    state: RunState = kept.state
     return state
 
 
@@ -107,7 +110,8 @@ def test_it_decides_as_the_service_would() -> None:
     report = {**run.report(), "at": 0.2}
     state = KIND.engine.begin(on, "r", InferenceStart(workload="w"), NOW).state
     read = KIND.engine.read(on, state, 0, KIND.engine.decode(json.dumps(report).encode()))
-    answered = json.loads(KIND.engine.answer(on, [Pending("r", 0, state, read, {}, None)], NOW)[0].decision)
+    [answer] = all_answered(KIND.engine.answer(on, [Pending("r", 0, state, read, {}, None)], NOW))
+    answered = json.loads(answer.decision)
     own = run.decide(0.2).start
     assert [(one["server"], one["user"], one["requests"]) for one in answered["start"]] == [
         (one.server, one.user, list(one.requests)) for one in own

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
@@ -19,16 +20,19 @@ from numpy.testing import assert_equal
 from pydantic import TypeAdapter, ValidationError
 
 from app.charts.figures import Figure
-from app.kinds.contract.engine import ADDED, Answered, CompiledWorkload, DecisionBase, Pending, Snapshot
-from app.kinds.contract.inputs import InvalidInput, Sample
+from app.kinds.contract.engine import ADDED, Answered, DecisionBase, Pending, Shadow, Snapshot
+from app.kinds.contract.inputs import Contradiction, InvalidInput, Sample
 from app.kinds.contract.kind import Kind, RunStart, left
 from app.kinds.contract.run_outcome import Ended
 from app.kinds.contract.samples import ExecutionBase, SampleCodec
 from app.kinds.contract.views import Learnt, Shown, Step
+from app.kinds.engine import HOLD, Choices, Compiled, Voice
 from app.kinds.fields import Slug
 from app.kinds.registry import KINDS, AnyDecision, AnyExecution, AnyReport, layout_of, parse_spec, read_spec
+from app.policies.artifact import Artifact
 from app.samples.body import EXPORTS, FORMATS
 from tests import batched
+from tests.answers import all_answered
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -49,27 +53,27 @@ def spec_of(kind: Kind) -> Any:
     return read_spec(copy.deepcopy(dict(kind.example.spec)))
 
 
-def compiled(kind: Kind) -> CompiledWorkload:
+def compiled(kind: Kind) -> Compiled:
     spec = spec_of(kind)
     return kind.engine.compile(Snapshot("w", spec.name, 1, spec, layout_of(spec), None, None, None, None, 1))
 
 
-def begin(kind: Kind, on: CompiledWorkload) -> Answered:
+def begin(kind: Kind, on: Compiled) -> Answered:
     start = kind.start.model_validate({"workload": on.snapshot.name, **kind.example.start})
     return kind.engine.begin(on, "r", start, NOW)
 
 
-def pending(kind: Kind, on: CompiledWorkload, state: Any, n: int, run: str = "r") -> Pending:
+def pending(kind: Kind, on: Compiled, state: Any, n: int, run: str = "r") -> Pending:
     read = kind.engine.read(on, state, n, kind.engine.decode(msgspec.json.encode(kind.example.reports[n])))
     return Pending(run, n, state, read, dict(kind.example.start), None)
 
 
-def step(kind: Kind, on: CompiledWorkload, state: Any, n: int, run: str = "r") -> Answered:
+def step(kind: Kind, on: Compiled, state: Any, n: int, run: str = "r") -> Answered:
     """The answer to report n."""
-    return kind.engine.answer(on, [pending(kind, on, state, n, run)], NOW)[0]
+    return all_answered(kind.engine.answer(on, [pending(kind, on, state, n, run)], NOW))[0]
 
 
-def walked(kind: Kind, on: CompiledWorkload, reports: int) -> Any:
+def walked(kind: Kind, on: Compiled, reports: int) -> Any:
     """The state after so many reports."""
     state = begin(kind, on).state
     for n in range(reports):
@@ -193,9 +197,105 @@ class TestEngine:
     def test_several_runs_are_answered_as_each_by_itself(self, kind: Kind) -> None:
         on = compiled(kind)
         waiting = [pending(kind, on, walked(kind, on, n), n, f"r{n}") for n in range(len(kind.example.reports))]
-        together = kind.engine.answer(on, waiting, NOW)
-        for n, one in enumerate(waiting):
-            assert together[n].decision == kind.engine.answer(on, [one], NOW)[0].decision
+        together = all_answered(kind.engine.answer(on, waiting, NOW))
+        for one, answered in zip(waiting, together, strict=True):
+            [alone] = all_answered(kind.engine.answer(on, [one], NOW))
+            assert answered.decision == alone.decision
+
+
+class Broken:
+    """An agent whose use raises."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError("out of order")
+
+
+class TestFailures:
+    """Every report is answered whatever fails; one run's trouble, or a shadow's, is no other's."""
+
+    @pytest.fixture(autouse=True)
+    def uses(self, kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Have agents used even where there is nothing to choose."""
+        choose = kind.engine.serving.choose
+
+        def using(on: Compiled, batch: Any, agent: Any, *rest: Any) -> Choices:
+            found = choose(on, batch, agent, *rest)
+            return found if agent is None else agent.used
+
+        monkeypatch.setattr(kind.engine.serving, "choose", using)
+
+    def broken(self, kind: Kind) -> Compiled:
+        """The workload with an agent that fails."""
+        on = compiled(kind)
+        on.agent, on.voice = Broken(), Voice("agent", "broken")
+        return on
+
+    def test_where_an_agent_raises_the_heuristic_answers(self, kind: Kind) -> None:
+        on = self.broken(kind)
+        state = begin(kind, on).state
+        for n in range(len(kind.example.reports)):
+            answered = step(kind, on, state, n)
+            state, plain = answered.state, msgspec.json.decode(answered.decision)
+            assert (plain["source"], plain["policy"]) == ("fallback", on.heuristic)
+            said = "broken failed (RuntimeError: out of order)" in plain["reason"]["text"]
+            assert said or n  # a kind may say it once
+
+    def test_a_state_goes_on_after_a_fallback_as_after_storage(self, kind: Kind) -> None:
+        on, well = self.broken(kind), compiled(kind)
+        state = begin(kind, on).state
+        for n in range(len(kind.example.reports) - 1):
+            state = step(kind, on, state, n).state
+            restored = kind.engine.restore(msgspec.json.decode(kind.engine.serialise(state)))
+            for one in (on, well):
+                assert step(kind, one, restored, n + 1).decision == step(kind, one, state, n + 1).decision
+
+    @pytest.mark.parametrize("agent", [False, True])
+    def test_a_run_that_nobody_can_decide_holds_and_leaves_the_others_alone(
+        self, kind: Kind, agent: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        on, serving = self.broken(kind) if agent else compiled(kind), kind.engine.serving
+        waiting = [pending(kind, on, begin(kind, on).state, 0, f"r{n}") for n in range(3)]
+        alone = [all_answered(kind.engine.answer(on, [one], NOW))[0].decision for one in waiting]
+        gathered, gather, choose = list[str | None](), serving.gather, serving.choose
+
+        def noting(on: Compiled, several: Sequence[Pending]) -> Any:
+            gathered[:] = [one.run for one in several]
+            return gather(on, several)
+
+        def choosy(*given: Any) -> Choices:
+            found = choose(*given)
+            if "r1" in gathered:
+                raise FloatingPointError("r1")
+            return found
+
+        with monkeypatch.context() as patch:
+            patch.setattr(serving, "gather", noting)
+            patch.setattr(serving, "choose", choosy)
+            first, held, last = all_answered(kind.engine.answer(on, waiting, NOW))
+        assert [first.decision, last.decision] == [alone[0], alone[2]]
+        plain = msgspec.json.decode(held.decision)
+        assert (plain["run"], plain["source"], plain["policy"]) == ("r1", "fallback", HOLD)
+        assert plain["noop"] == serving.hold(on, waiting[1], "").noop
+        assert "FloatingPointError: r1" in plain["reason"]["text"]
+        restored = kind.engine.restore(msgspec.json.decode(kind.engine.serialise(held.state)))
+        with suppress(Contradiction):  # the next report may tell of what was not started
+            assert step(kind, on, restored, 1).decision == step(kind, on, held.state, 1).decision
+
+    def test_shadows_that_fail_say_so_and_change_nothing(self, kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(kind.engine.serving, "agent", lambda _, made: made.policy)
+        on, state = compiled(kind), begin(kind, compiled(kind)).state
+        shadows = [Shadow(2, None, "it is gone"), Shadow(3, Artifact(Broken(), (), 0, {}, kind.name))]
+        without = [pending(kind, on, state, 0, f"r{n}") for n in range(2)]
+        waiting = [msgspec.structs.replace(one, shadow=other) for one, other in zip(without, shadows, strict=True)]
+        decisions, usual = (
+            [msgspec.json.decode(one.decision) for one in all_answered(kind.engine.answer(on, several, NOW))]
+            for several in (waiting, without)
+        )
+        told = [one.pop("shadow") for one in decisions]
+        problems = [(one["agent"], one["problem"]) for one in told]
+        assert problems == [(2, "it is gone"), (3, "RuntimeError: out of order")]
+        assert [one.pop("shadow") for one in usual] == [None, None]
+        assert decisions == usual
 
 
 def codec(kind: Kind) -> SampleCodec:
@@ -267,7 +367,7 @@ class TestOutcomes:
         answered, reports = begin(kind, on), list[dict[str, Any]]()
         for n in range(len(kind.example.reports) + 1):
             state = kind.engine.restore(msgspec.json.decode(kind.engine.serialise(answered.state)))
-            run = Ended(dict(kind.example.start), msgspec.json.decode(answered.decision), state, reports)
+            run = Ended(dict(kind.example.start), msgspec.json.decode(answered.decision), state.state, reports)
             found = kind.judge(on, run)
             assert found.met in (True, False, None)
             assert found.reason
@@ -282,7 +382,7 @@ class TestOutcomes:
 class TestViews:
     """What pages show: figures that can be drawn and read, of runs before their first report and after it."""
 
-    def shown(self, kind: Kind, on: CompiledWorkload, reports: int) -> Shown:
+    def shown(self, kind: Kind, on: Compiled, reports: int) -> Shown:
         begun = begin(kind, on)
         steps, state = [], begun.state
         for n in range(reports):
@@ -290,7 +390,7 @@ class TestViews:
             state = answered.state
             report = kind.report.model_validate(kind.example.reports[n]).model_dump(mode="json")
             steps.append(Step(n, report, msgspec.json.decode(answered.decision), NOW))
-        return Shown(dict(kind.example.start), msgspec.json.decode(begun.decision), state, reports, steps, 1)
+        return Shown(dict(kind.example.start), msgspec.json.decode(begun.decision), state.state, reports, steps, 1)
 
     def test_a_run_is_shown_in_facts_and_figures(self, kind: Kind) -> None:
         if kind.views is None:

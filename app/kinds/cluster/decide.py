@@ -24,6 +24,7 @@ from app.kinds.cluster.outlook import Beliefs, BelievedOutlook
 from app.kinds.cluster.placement import Deadlines, Neighbours, Rule, Situation, place, slowdowns
 from app.kinds.cluster.policies import AHEAD, WEIGHED, WITH_MODEL
 from app.kinds.contract.engine import Member, Snapshot
+from app.kinds.engine import voice
 from app.policies.base import Published
 
 # Which job gave GPUs to which: node by node, what some leave is what others take.
@@ -322,26 +323,13 @@ def deadlines(members: Mapping[str, Member], state: ClusterState, worth: float) 
 DAY_SECONDS = 86_400.0
 
 
-class Answerer(NamedTuple):
-    """Who answers.
-
-    Attributes:
-        source: as decisions say it.
-        policy: that weighs jobs; None: the heuristic answers.
-        failure: what failed, where something did.
-    """
-
-    source: str
-    policy: Published | None = None
-    failure: str = ""
-
-
 class Compiled:
     """A snapshot ready to decide with.
 
     Attributes:
+        agent: the promoted policy, which weighs jobs; None: the heuristic answers.
         heuristic: name of the rule that answers where no agent does.
-        answerer: answers.
+        voice: who answers where nothing fails.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -351,24 +339,14 @@ class Compiled:
         model = snapshot.model or ClusterModel.unfitted(self.layout)
         self._beliefs = Beliefs(model, self._members)
         self.heuristic = snapshot.rule or WITH_MODEL
-        self.answerer = self._answerer()
-
-    def _answerer(self) -> Answerer:
-        snapshot = self.snapshot
-        if snapshot.problem:
-            return Answerer("fallback", None, f"{snapshot.problem}; {self.heuristic} answers")
-        if snapshot.artifact is None or not self.modelled:
-            return Answerer("heuristic")
-        return Answerer("agent", snapshot.artifact.policy)
+        usable = snapshot.artifact is not None and not snapshot.problem and self.modelled
+        self.agent: Published | None = snapshot.artifact.policy if snapshot.artifact and usable else None
+        self.voice = voice(snapshot, None if self.agent is None else self.agent.name, self.heuristic)
 
     @property
     def modelled(self) -> bool:
         """Whether there is a domain model of the workload's or of a member's, by which agents were trained."""
         return self.snapshot.model is not None or bool(self._members)
-
-    def policy_name(self, answerer: Answerer) -> str:
-        """What answers is called."""
-        return self.heuristic if answerer.policy is None else answerer.policy.name
 
     def outlook(self, state: ClusterState) -> BelievedOutlook:
         """What is expected of a state's jobs."""

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from app.kinds.cluster import views as outcome
 from app.kinds.cluster.decide import Compiled
-from app.kinds.cluster.engine import ClusterDecision, ClusterEngine, ClusterStart
+from app.kinds.cluster.decision import ClusterDecision, ClusterStart
+from app.kinds.cluster.engine import ENGINE
 from app.kinds.cluster.example import EXAMPLE
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.model import PARAMETERS, ClusterModel, ClusterPrediction, predict
@@ -27,7 +28,7 @@ class ClusterKind:
     name = "cluster"
     spec, patch, start = ClusterSpec, ClusterPatch, ClusterStart
     report, decision, execution = ClusterReport, ClusterDecision, ClusterExecution
-    samples, engine = ClusterSamples, ClusterEngine()
+    samples, engine = ClusterSamples, ENGINE
     state_parameters: tuple[Parameter, ...] = ()
     prediction = Prediction(PARAMETERS, ClusterPrediction, predict)
     training = TrainingOptions(experts=(WITH_MODEL,), steps_per_second=500.0)

@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import log, log1p
-from typing import Annotated, Any, Literal, NamedTuple, NoReturn, Protocol
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
-from app.kinds.contract.inputs import invalid
 from app.kinds.forecasting.answer import Coming
 from app.policies.artifact import Artifact
 
@@ -147,21 +146,12 @@ class Member(NamedTuple):
         return bool(np.isfinite(self.seconds).all())
 
 
-# The contract of a decision engine: how the service decides for workloads of one kind.
-#
-# What happens to a report is the same for all kinds and stands in ``app.runs``, from ``reporter`` on: it is numbered,
-# compared with what is there, decided, written durably with its decision, and answered. An engine says what a report
-# *is*, what is kept of a run between two reports, and what the answer is. States are never changed in place: a report
-# that can't be written must leave no trace.
+# A workload as it stands, a report that waits, and its answer; what decides is ``app.kinds.engine``.
 
 
 Query = Mapping[str, list[str]]
 DEFAULT_ROLE = "default"
 """What is meant where no role is named: all that a workload with one policy has."""
-NO_STATE = (
-    "workloads of kind {} are decided for in runs: start one with POST /runs, report to it, and read the answer again "
-    "with GET /decision?run=…"
-)
 
 
 class RolePolicy(NamedTuple):
@@ -207,7 +197,7 @@ class Snapshot:
     members: Mapping[str, Member] = field(default_factory=dict)
     rule: str = ""
     stored_bytes: int = 0
-    compiled: dict[str, CompiledWorkload] = field(default_factory=dict, repr=False)
+    compiled: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def answering(self) -> int | None:
@@ -224,26 +214,17 @@ class Shadow:
     problem: str = ""
 
 
-class CompiledWorkload(Protocol):
-    """A snapshot ready to decide with; the rest is its kind's own."""
-
-    snapshot: Snapshot
-
-    def __hash__(self) -> int:
-        """By identity: reports of one compiled workload are decided together."""
-        ...
-
-
 class Pending(msgspec.Struct, frozen=True):
     """A report that waits for its decision. A structure, as are those below: a tuple with names takes thrice as long.
 
     Attributes:
-        state: of the run before it.
-        report: as ``read`` gave it.
+        run: None for a state that a query gives in full; it has no report.
+        state: of the run before it, as the engine has it.
+        report: as the engine's ``read`` gave it.
         start: what the run was started with.
     """
 
-    run: str
+    run: str | None
     iteration: int
     state: Any
     report: Any
@@ -268,100 +249,6 @@ class Answered(msgspec.Struct, frozen=True):
     risk: str | None = ""
     expected_seconds: float | None = None
     quiet: bool = False
-
-
-class DecisionEngine(Protocol):
-    """How the service decides for workloads of one kind."""
-
-    def compile(self, snapshot: Snapshot) -> CompiledWorkload:
-        """Everything that a decision needs and that no report changes."""
-        ...
-
-    def rules(self, compiled: Any) -> Sequence[str]:
-        """Names of the rules that a run of this workload may be decided by; ``Snapshot.rule`` is one of them."""
-        ...
-
-    def begin(self, compiled: Any, run: str, start: Any, now: datetime) -> Answered:
-        """The first decision of a run, and its first state; ``start`` is of the kind's own model.
-
-        Raises:
-            InvalidInput: it doesn't fit the workload.
-        """
-        ...
-
-    def decode(self, body: bytes) -> Any:
-        """A report of this kind; two that say the same are encoded to the same bytes by ``msgspec``, in sorted order.
-
-        Raises:
-            ValidationError: it is none; every offending field is named.
-        """
-        ...
-
-    def read(self, compiled: Any, state: Any, iteration: int, report: Any) -> Any:
-        """A report as ``answer`` takes it.
-
-        Raises:
-            InvalidInput: it doesn't fit the workload.
-            Contradiction: it doesn't fit what the run has reported before.
-        """
-        ...
-
-    def takes_long(self, compiled: Any, state: Any, report: Any) -> bool:
-        """Whether reading a report and answering it may take more than some 10 ms: it is then done aside, in a thread.
-
-        Args:
-            report: as ``decode`` gave it.
-        """
-        ...
-
-    def answer(self, compiled: Any, pending: Sequence[Pending], now: datetime) -> list[Answered]:
-        """The decisions for reports of different runs of one workload, in order."""
-        ...
-
-    def serialise(self, state: Any) -> msgspec.Raw:
-        """A state as JSON: an array."""
-        ...
-
-    def restore(self, stored: list[Any]) -> Any:
-        """The state that ``serialise`` gave, in any process."""
-        ...
-
-    def weight(self, state: Any) -> int:
-        """About how many bytes a state takes in memory."""
-        ...
-
-    def parse_state(self, compiled: Any, query: Query) -> Any:
-        """The state that a query gives in full, for ``answer_states``.
-
-        Raises:
-            InvalidInput: it doesn't fit the workload, or the kind takes no such query.
-        """
-        ...
-
-    def answer_states(self, compiled: Any, given: Sequence[Any], now: datetime) -> list[bytes]:
-        """The decisions for states that are given in full, in order."""
-        ...
-
-
-class DecidedInRuns:
-    """The part of an engine whose workloads are decided for in runs alone, since no query can hold their state."""
-
-    def rules(self, compiled: Any) -> Sequence[str]:  # noqa: ARG002
-        """Names of the rules that runs may name: none, where a kind says nothing else."""
-        return ()
-
-    def parse_state(self, compiled: CompiledWorkload, query: Query) -> NoReturn:  # noqa: ARG002
-        """No query holds a state.
-
-        Raises:
-            InvalidInput: always; it says what to do instead.
-        """
-        snapshot = compiled.snapshot
-        raise invalid("/query/workload", NO_STATE.format(snapshot.spec.kind), snapshot.name)
-
-    def answer_states(self, compiled: CompiledWorkload, given: Sequence[Any], now: datetime) -> list[bytes]:  # noqa: ARG002
-        """None: ``parse_state`` gives none."""
-        return []
 
 
 # What the decisions of all kinds say; a kind's own model adds what is allocated, and its discriminator ``kind``.

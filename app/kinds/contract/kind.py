@@ -15,10 +15,11 @@ from typing import Any, NamedTuple, Protocol
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.charts.text import MONEY, currency, number
-from app.kinds.contract.engine import DecisionEngine, Member, Query
+from app.kinds.contract.engine import Member, Query
 from app.kinds.contract.run_outcome import Ended, Judgement
 from app.kinds.contract.samples import SampleCodec
 from app.kinds.contract.views import Views
+from app.kinds.engine import Engine
 from app.kinds.forecasting.answer import Forecaster
 from app.policies.artifact import Artifact
 
@@ -224,7 +225,7 @@ class Kind(Protocol):
     decision: type[BaseModel]
     execution: type[BaseModel]
     samples: type[SampleCodec]
-    engine: DecisionEngine
+    engine: Engine
     state_parameters: Sequence[Parameter]
     prediction: Prediction | None
     training: TrainingOptions

@@ -83,7 +83,7 @@ class Carried:
         layout, fleet = self._compiled.layout, self._compiled.fleet
         self._layout, self._fleet = layout, fleet
         self._ledger = self._compiled.ledger(begin(layout, fleet, None, carried=True))
-        self._chooser = self._compiled.responder.chooser
+        self._chooser = self._compiled.agent or self._compiled.spare
         self._earliest = 0.0
         self.events = 0
         self.keep: Callable[[Event], None] | None = None

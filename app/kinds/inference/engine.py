@@ -1,153 +1,41 @@
-"""The decision engine of kind `inference`, its decisions on the wire and their reasons."""
+"""Serving of kind ``inference``: which batches start, and how many servers run."""
 
 from __future__ import annotations
 
-from typing import Literal
-
-import msgspec
-from pydantic import BaseModel, Field
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, ClassVar
 
 from app.charts.text import seconds
-from app.kinds.contract.engine import DecisionBase, Residuals
-from app.kinds.contract.kind import RunStart
-from app.kinds.inference.advance import advance
-from app.kinds.inference.choices import Decided, Start
-from app.kinds.inference.policies import Compiled
-from app.kinds.inference.queue import RunState
-from app.kinds.inference.report import EncodedReport, Ledger
+from app.kinds.contract.engine import Pending, Residuals, Snapshot
+from app.kinds.contract.inputs import invalid
+from app.kinds.engine import Choices, Engine, Serving, Voice, Written
+from app.kinds.inference.advance import CARRIED, advance
+from app.kinds.inference.choices import Chooser, Decided, Start, decide
+from app.kinds.inference.decision import (
+    EncodedDrop,
+    EncodedReason,
+    EncodedStart,
+    InferenceDecision,
+    InferenceStart,
+    carried,
+    reason,
+)
+from app.kinds.inference.layout import Layout
+from app.kinds.inference.model import DAY_SECONDS
+from app.kinds.inference.policies import Compiled, check
+from app.kinds.inference.queue import Fleet, RunState, begin, pack, unpack, weight
+from app.kinds.inference.report import TOO_OLD, Dropped, EncodedReport, Ledger
+from app.kinds.inference.report import decode as decode_report
+from app.kinds.inference.views import risk
+from app.policies.artifact import Artifact, Memory
 
-# A decision as it is answered: msgspec structures, their Pydantic twins in the schema.
-
-
-class EncodedReason(msgspec.Struct, frozen=True):
-    """`Reason`."""
-
-    code: str
-    text: str
-
-
-class EncodedStart(msgspec.Struct, frozen=True):
-    """`BatchStart`."""
-
-    server: str
-    user: str
-    variant: str
-    batch: int
-    requests: list[str]
-    expected_seconds: float | None
-
-
-class EncodedDrop(msgspec.Struct, frozen=True):
-    """`Drop`."""
-
-    user: str
-    requests: list[str]
-    why: str
-
-
-class EncodedShadow(msgspec.Struct, frozen=True):
-    """`ShadowStarts`."""
-
-    agent: int
-    start: list[EncodedStart]
-    agrees: bool
-    gain: float | None
-    problem: str | None
-
-
-class EncodedDecision(msgspec.Struct, frozen=True):
-    """`InferenceDecision`."""
-
-    run: str | None
-    workload: str
-    reported: int | None
-    iteration: int
-    noop: bool
-    source: str
-    agent: int | None
-    policy: str
-    reason: EncodedReason
-    valid_for_iterations: int
-    decided_at: str
-    kind: str
-    at: float
-    start: list[EncodedStart]
-    drop: list[EncodedDrop]
-    servers: dict[str, int]
-    turn_on: list[str]
-    turn_off: list[str]
-    wake_at: float | None
-    waiting: dict[str, int]
-    quality: dict[str, float]
-    expected: dict[str, dict[str, list[float]]] | None = None
-    shadow: EncodedShadow | None = None
-
-
-class BatchStart(BaseModel):
-    """A batch to start now, of the user's oldest requests."""
-
-    server: str = Field(description="Class and index, starting at 0.", examples=["cpu-0"])
-    user: str
-    variant: str
-    batch: int = Field(description="Chosen batch size; the smallest also takes fewer requests.")
-    requests: list[str] = Field(description="Names; unnamed requests have a number, such as `#17`.")
-    expected_seconds: float | None = Field(description="Includes loading the variant; null without a domain model.")
-
-
-class Drop(BaseModel):
-    """Requests to drop."""
-
-    user: str
-    requests: list[str]
-    why: str
-
-
-class ShadowStarts(BaseModel):
-    """What another agent would have started; recorded, without effect."""
-
-    agent: int = Field(description="Version of the shadow.")
-    start: list[BatchStart]
-    agrees: bool = Field(description="Whether its decision would have been the same.")
-    gain: float | None = Field(description="Always null: the value of other starts is unknown.")
-    problem: str | None = Field(description="What failed, if anything.")
-
-
-class InferenceDecision(DecisionBase):
-    """Batches to start now and on which servers, requests to drop, and how many servers to run."""
-
-    kind: Literal["inference"]
-    at: float = Field(description="Time of the report, in seconds since the run's start.")
-    start: list[BatchStart]
-    drop: list[Drop]
-    servers: dict[str, int] = Field(description="Number of servers to run per class, including those starting.")
-    turn_on: list[str] = Field(default=[], description="Servers to start now; at most 4 are turned on or off at once.")
-    turn_off: list[str] = Field(default=[], description="Servers to stop now: idle ones, or such as are starting.")
-    wake_at: float | None = Field(description="Latest time for the next report; null: at the next event.")
-    waiting: dict[str, int] = Field(description="Waiting requests by user, after this decision.")
-    quality: dict[str, float] = Field(description="Recent mean response quality by user; 1 before the first answer.")
-    expected: dict[str, dict[str, list[float]]] | None = Field(
-        default=None,
-        description="Expected seconds per batch, by server class, variant and size, for clients that decide by "
-        "themselves: in the first decision of a carried run, if there is a domain model.",
-    )
-    shadow: ShadowStarts | None = Field(default=None, description="Decision of the run's shadow, if any.")
-
-
-class InferenceStart(RunStart):
-    """Start a live run of a workload of kind ``inference``."""
-
-    carried: bool = Field(
-        default=False,
-        description="Whether the client decides by itself with the policy it has loaded and reports what it started; "
-        "the run's decisions then start nothing.",
-    )
-
-
-# A report that was read: the book after it, which whoever decides changes.
+NOTHING = Decided([], [])
+FEW_EVENTS = 1_000  # reading them takes some 6 ms
 
 
 class Read:
-    """See the module.
+    """A report that was read: the queues and servers after it, which whoever decides changes.
 
     Attributes:
         carried: whether the run's client decides by itself.
@@ -178,95 +66,174 @@ class Read:
         return ledger, None if compiled.watch is None else compiled.watch.residuals(ledger, report)
 
 
-# Reasons in words, with their numbers: what starts, what that is expected to be worth, and what else would be.
-#
-# ==================  ===================================================================
-# ``begun``           nothing is reported yet
-# ``started``         batches start, or servers are turned on or off
-# ``waiting``         requests wait and a server is free, and waiting is worth more
-# ``busy``            requests wait, and no server is free
-# ``nothing_waits``   no request waits
-# ``carried``         the client decides by itself
-# ``fallback``        a policy failed, and the heuristic answers instead
-# ==================  ===================================================================
+class InferenceServing(Serving):
+    """A run's state is who waits and what servers do; a report that was read holds the state after it."""
+
+    silent: ClassVar[Mapping[str, Any]] = {"start": [], "agrees": False, "gain": None}
+
+    def compile(self, snapshot: Snapshot) -> Compiled:
+        """Servers, expected seconds, and who chooses."""
+        return Compiled(snapshot)
+
+    def rules(self, compiled: Compiled) -> Sequence[str]:
+        """Names of dispatchers, each with its scaler; without a domain model the one that needs none."""
+        return tuple(compiled.rules)
+
+    def decode(self, body: bytes) -> EncodedReport:
+        """A batch of events."""
+        return decode_report(body)
+
+    def begin(self, compiled: Compiled, start: InferenceStart, now: datetime) -> Written:
+        """Nothing starts before the first report.
+
+        Raises:
+            InvalidInput: a rule is named in a run that the client decides for.
+        """
+        if start.carried and start.policy is not None:
+            raise invalid("/policy", "must be null where carried is true: the client decides", start.policy)
+        usual = None if start.carried else compiled.projector.usual  # a client that decides is told no rates
+        midnight = now.timestamp() % DAY_SECONDS
+        state = begin(compiled.layout, compiled.fleet, usual, carried=start.carried, midnight=midnight)
+        ledger, why = compiled.ledger(state), "nothing is reported yet: report what happens as iteration 0"
+        own = _own(compiled, ledger, NOTHING) | {"expected": compiled.expected() if start.carried else None}
+        return Written(
+            own,
+            EncodedReason("begun", why),
+            noop=True,
+            state=state,
+            source="heuristic",
+            quiet=own["wake_at"] is None,
+        )
+
+    def takes_long(self, compiled: Compiled, state: RunState, report: EncodedReport) -> bool:
+        """Whether there are many events, or requests that wait."""
+        events = len(report.arrived) + len(report.finished) + len(report.servers) + len(report.started)
+        return events + sum(len(queue.at) for queue in state.queues) > FEW_EVENTS
+
+    def read(self, compiled: Compiled, state: RunState, iteration: int, report: EncodedReport) -> Read:
+        """The state after the report.
+
+        Raises:
+            InvalidInput: what can't be in any run.
+            Contradiction: what contradicts the reports before.
+        """
+        if report.started and not state.carried:
+            raise invalid("/started", CARRIED, len(report.started))
+        return Read(compiled, state, report)
+
+    def agent(self, compiled: Compiled, made: Artifact) -> Chooser:
+        """Who chooses by one agent in every role that it was made for; raises IncompatibleArtifact."""
+        check(made, compiled.layout)
+        return compiled.consulted(made)
+
+    def choose(
+        self,
+        compiled: Compiled,
+        batch: Sequence[Pending],
+        agent: Chooser | None,
+        memory: Memory | None,
+        now: datetime,
+    ) -> Choices:
+        """What starts and turns on or off in each run, all at once; nothing where the client decides.
+
+        The detail is each run's ledger after that.
+        """
+        ledgers = [one.report.ledger() for one in batch]
+        several = [ledger for ledger in ledgers if not ledger.carried]
+        decided = iter(decide(several, agent or compiled.spare))
+        return Choices([NOTHING if ledger.carried else next(decided) for ledger in ledgers], ledgers)
+
+    def write(self, compiled: Compiled, batch: Sequence[Pending], choices: Choices, voice: Voice) -> list[Written]:
+        """The batches that start, and the state with them."""
+        failure, rows = voice.preface(compiled.heuristic), zip(batch, choices.each, choices.detail, strict=True)
+        return [_written(compiled, one, decided, ledger, failure) for one, decided, ledger in rows]
+
+    def hold(self, compiled: Compiled, one: Pending, failure: str) -> Written:
+        """Nothing starts, and the servers stay as they are."""
+        ledger = one.report.ledger()
+        return Written(
+            _own(compiled, ledger, NOTHING),
+            EncodedReason("fallback", f"{failure}; nothing starts"),
+            noop=not ledger.dropped,
+            state=ledger.state(),
+            residuals=one.report.residuals,
+            risk=None,
+        )
+
+    def compare(
+        self, compiled: Compiled, batch: Sequence[Pending], row: int, done: Any, other: Choices
+    ) -> dict[str, Any]:
+        """What a shadow would have started."""
+        decided = other.each[row]
+        starts = [_start(compiled.layout, compiled.fleet, start) for start in decided.starts]
+        return {"start": starts, "agrees": decided == done, "gain": None}
+
+    def pack(self, state: RunState) -> list[Any]:
+        """Columns of the queues, and servers."""
+        return pack(state)
+
+    def unpack(self, stored: list[Any]) -> RunState:
+        """The state that ``pack`` gave."""
+        return unpack(stored)
+
+    def weight(self, state: RunState) -> int:
+        """Requests and servers, about."""
+        return weight(state)
 
 
-SHOWN = 3
+ENGINE = Engine("inference", InferenceDecision, InferenceServing())
 
 
-def reason(ledger: Ledger, decided: Decided, failure: str) -> EncodedReason:
-    """Why a decision is what it is; ``failure`` goes before it, where something failed."""
-    code = "fallback" if failure else _code(ledger, decided)
-    text = "; ".join(part for part in (_starts(ledger, decided), _turns(ledger, decided), _left(ledger)) if part)
-    return EncodedReason(code, f"{failure}: {text}" if failure else text)
-
-
-def carried(ledger: Ledger, version: int | None) -> EncodedReason:
-    """The client decides."""
-    promoted = "no agent is promoted" if version is None else f"agent {version} is promoted"
-    return EncodedReason("carried", f"the client decides by itself; {promoted}; {_left(ledger)}")
-
-
-def _code(ledger: Ledger, decided: Decided) -> str:
-    if decided.starts or decided.turns:
-        return "started"
-    if not ledger.anyone_waits:
-        return "nothing_waits"
-    return "waiting" if ledger.idle() else "busy"
-
-
-def _starts(ledger: Ledger, decided: Decided) -> str:
-    shown = [_start(ledger, start) for start in decided.starts[:SHOWN]]
-    more = len(decided.starts) - len(shown)
-    return "; ".join([*shown, f"{more:,} more batches start"] if more else shown)
-
-
-def _start(ledger: Ledger, start: Start) -> str:
-    layout, batch = ledger.layout, start.batch
-    waited = batch.started - batch.at[0]
-    what = (
-        f"{len(batch.at):,} of {start.waiting:,} requests of {layout.users[batch.user]} start on "
-        f"{ledger.fleet.names[start.place]}"
+def _written(compiled: Compiled, one: Pending, decided: Decided, ledger: Ledger, failure: str) -> Written:
+    own = _own(compiled, ledger, decided)
+    return Written(
+        own,
+        carried(ledger, compiled.snapshot.answering) if ledger.carried else reason(ledger, decided, failure),
+        noop=not (decided.starts or decided.turns or ledger.dropped),
+        state=ledger.state(),
+        policy="carried" if ledger.carried else None,
+        residuals=one.report.residuals,
+        risk=risk(compiled.layout.users, ledger.qualities()),
+        quiet=own["wake_at"] is None,
     )
-    how = f"with {layout.variants[batch.variant]} in a batch of {start.size}"
-    if start.seconds is None:
-        return f"{what} {how}, after at most {seconds(waited)} of waiting"
-    expected = ledger.expected_of_each(start.place, start.loaded, start.size)
-    worths = layout.quality.means(batch.user, [batch.started - at for at in batch.at], expected)
-    return (
-        f"{what} {how}: {seconds(start.seconds)} after at most {seconds(waited)} of waiting, "
-        f"expected quality {worth_text(worths[batch.variant])}{_instead(ledger, worths, batch.variant)}"
-    )
 
 
-def _instead(ledger: Ledger, worths: list[float], chosen: int) -> str:
-    """The best of the other variants."""
-    others = [*worths[:chosen], *worths[chosen + 1 :]]
-    if not others:
-        return ""
-    best = others.index(max(others))
-    name = ledger.layout.variants[best + (best >= chosen)]
-    return f"; {name} would come to {worth_text(others[best])}"
+def _own(compiled: Compiled, ledger: Ledger, decided: Decided) -> dict[str, Any]:
+    layout, names, (starts, turns) = compiled.layout, compiled.fleet.names, decided
+    return {
+        "at": ledger.now,
+        "start": [_start(layout, compiled.fleet, start) for start in starts],
+        "drop": _drops(layout, ledger.dropped) if ledger.dropped else [],
+        "servers": dict(zip(layout.servers, ledger.on(), strict=True)),
+        "turn_on": [names[place] for place, on in turns if on],
+        "turn_off": [names[place] for place, on in turns if not on],
+        "wake_at": _wake_at(ledger),
+        "waiting": dict(zip(layout.users, ledger.waiting(), strict=True)),
+        "quality": dict(zip(layout.users, ledger.qualities(), strict=True)),
+        "expected": None,
+    }
 
 
-def _turns(ledger: Ledger, decided: Decided) -> str:
-    parts = []
-    for word, wanted in (("on", True), ("off", False)):
-        names = [ledger.fleet.names[place] for place, on in decided.turns if on == wanted]
-        if names:
-            parts.append(f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} turned {word}")
-    return "; ".join(parts)
+def _wake_at(ledger: Ledger) -> float | None:
+    """Latest time for the next report; None: at the next event. A client that decides knows that by itself."""
+    return None if ledger.carried else ledger.next_look()
 
 
-def _left(ledger: Ledger) -> str:
-    waiting = ledger.waiting()
-    together = sum(waiting)
-    if not together:
-        return "no request waits"
-    of_users = ", ".join([f"{n:,} of {user}" for n, user in zip(waiting, ledger.layout.users, strict=True) if n])
-    return f"{'1 request waits' if together == 1 else f'{together:,} requests wait'} ({of_users})"
+def _start(layout: Layout, fleet: Fleet, start: Start) -> EncodedStart:
+    batch = start.batch
+    user, variant = layout.users[batch.user], layout.variants[batch.variant]
+    return EncodedStart(fleet.names[start.place], user, variant, start.size, list(batch.ids), start.seconds)
 
 
-def worth_text(value: float) -> str:
-    """A quality: “.87”."""
-    return f"{value:.2f}".removeprefix("0")
+def _drops(layout: Layout, dropped: Sequence[Dropped]) -> list[EncodedDrop]:
+    """By user and reason."""
+    groups: dict[tuple[int, str], list[str]] = {}
+    for one in dropped:
+        groups.setdefault((one.user, one.why), []).append(one.id)
+    return [EncodedDrop(layout.users[user], ids, _why(layout, user, why)) for (user, why), ids in groups.items()]
+
+
+def _why(layout: Layout, user: int, why: str) -> str:
+    if why == TOO_OLD:
+        return f"an answer is worth nothing after {seconds(float(layout.quality.zero_at[user]))}"
+    return f"more than {layout.spec.queue_limit:,} wait"

@@ -8,8 +8,8 @@ from app.kinds.contract.views import Views
 from app.kinds.forecasting.answer import Forecaster, read
 from app.kinds.inference import views as outcome
 from app.kinds.inference.awarding import roles
-from app.kinds.inference.decide import InferenceEngine
-from app.kinds.inference.engine import InferenceDecision, InferenceStart
+from app.kinds.inference.decision import InferenceDecision, InferenceStart
+from app.kinds.inference.engine import ENGINE
 from app.kinds.inference.example import EXAMPLE
 from app.kinds.inference.heuristics import ALGORITHM
 from app.kinds.inference.layout import Layout
@@ -28,7 +28,7 @@ class InferenceKind:
     name = "inference"
     spec, patch, start = InferenceSpec, InferencePatch, InferenceStart
     report, decision, execution = InferenceReport, InferenceDecision, InferenceExecution
-    samples, engine = InferenceSamples, InferenceEngine()
+    samples, engine = InferenceSamples, ENGINE
     state_parameters: tuple[Parameter, ...] = ()
     prediction = Prediction(PARAMETERS, BatchPrediction, predict)
     training = TrainingOptions(own=(ALGORITHM,), online=True, held_out=("executions", "users"), steps_per_second=500.0)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.contract.engine import DEFAULT_ROLE, Snapshot
 from app.kinds.contract.policy import Policy
+from app.kinds.engine import voice
 from app.kinds.inference.awarding import Together, layouts
 from app.kinds.inference.choices import Chooser
 from app.kinds.inference.drift import Watch
@@ -64,23 +65,15 @@ def part(made: Artifact, role: str) -> Artifact:
 # What a workload's decisions rest on: its servers, what batches are expected to take, and who chooses.
 
 
-class Responder(NamedTuple):
-    """Who answers, its source in decisions, and where something failed, what."""
-
-    chooser: Chooser
-    source: str
-    failure: str = ""
-
-
 class Compiled:
     """A snapshot ready to decide with.
 
     Attributes:
         projector: what the domain model expects.
-        version: of the agent that answers; of several, the newest.
         watch: tells how far reports are from the domain model; None without one.
-        heuristic: answers where no agent does.
-        responder: answers.
+        spare: who chooses where no agent does, and ``heuristic`` its name.
+        agent: who chooses by the promoted policies; None without any.
+        voice: who answers where nothing fails.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -93,9 +86,11 @@ class Compiled:
         self._offering: Policy = WITHOUT_MODEL if model is None else OFFERING
         self.projector = Projector.of(self.layout, model)
         self._durations: Durations | None = None if self.seconds is None else self.seconds.tolist()
-        self.heuristic = Chooser(self.projector, self.fleet, self._rule)
-        self.version = snapshot.answering
-        self.responder = self._responder()
+        self.spare = Chooser(self.projector, self.fleet, self._rule)
+        self.heuristic = self.spare.name
+        self.agent, problem = self._promoted()
+        name = None if self.agent is None else self.agent.name
+        self.voice = voice(snapshot if not problem else replace(snapshot, problem=problem), name, self.heuristic)
 
     @property
     def rules(self) -> Mapping[str, Policy]:
@@ -104,17 +99,17 @@ class Compiled:
             return {WITHOUT_MODEL.name: WITHOUT_MODEL}
         return {rule.name: rule for rule in BASELINES}
 
-    def _responder(self) -> Responder:
+    def _promoted(self) -> tuple[Chooser | None, str]:
+        """Who chooses by the promoted policies, or why they can't; no one and nothing without any."""
         snapshot, roles = self.snapshot, layouts(self.layout)
         problems = {one.problem for one in snapshot.policies.values() if one.problem} or {snapshot.problem} - {""}
         if problems:
-            failure = f"{'; '.join(sorted(problems))}; {self._rule.name} answers"
-            return Responder(self.heuristic, "fallback", failure)
+            return None, "; ".join(sorted(problems))
         made = {role: found.artifact for role, found in snapshot.policies.items() if role in roles}
         if snapshot.artifact is not None:
             made.setdefault(DEFAULT_ROLE, snapshot.artifact)
         chosen = {role: artifact for role, artifact in made.items() if artifact is not None and role in roles}
-        return Responder(self.chooser(chosen), "agent") if chosen else Responder(self.heuristic, "heuristic")
+        return self.chooser(chosen) if chosen else None, ""
 
     def chooser(self, artifacts: dict[str, Artifact]) -> Chooser:
         """Who chooses by these policies, by role; where a role has none, a heuristic offers."""

@@ -1,13 +1,11 @@
-"""Workloads of kind `iterative` ready to decide, and notices of what they lack."""
+"""What a workload's decisions rest on, compiled once per revision: projector, policy, and texts that recur."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
-from itertools import takewhile
 from operator import le
-from typing import Any
 from zlib import crc32
 
 import msgspec
@@ -16,6 +14,7 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.engine import Snapshot
 from app.kinds.contract.inputs import LARGEST_NUMBER, SMALLEST_NUMBER
+from app.kinds.engine import Voice, voice
 from app.kinds.iterative.heuristics import HEURISTICS, MODEL_PREDICTIVE, default_heuristic, own_terms
 from app.kinds.iterative.model import uninformed
 from app.kinds.iterative.observation import Preferences, preferences_of
@@ -26,22 +25,18 @@ from app.kinds.iterative.spec import Resource
 from app.kinds.iterative.state import State, begin
 from app.policies.artifact import Artifact
 
-# What a workload's decisions rest on, compiled once per revision: projector, policy, and texts that recur.
-
-
 Array = NDArray[np.floating]
+NO_AGENT = "no agent is promoted,"
 
 
 class Compiled:
     """A snapshot ready to decide with.
 
     Attributes:
-        artifact: the champion's policy; None when the heuristic answers in its place.
+        agent: the champion's policy; None when the heuristic answers in its place.
         heuristic: name of what answers without a champion, or when it fails; for single runs see ``heuristics``.
         chosen: the rule that the snapshot names, if it names one.
-        source: 'agent', 'heuristic', or 'fallback' when there is a champion that can't be loaded.
-        code: of why no agent answers; empty when one does.
-        preface: the same in words, by the name of the heuristic that does.
+        voice: who answers where nothing fails.
         unknown: not a number for each metric.
         words: how each metric is spoken of.
     """
@@ -52,9 +47,9 @@ class Compiled:
         self.projector = Projector(self.layout, model)
         self.chosen = replace(HEURISTICS[snapshot.rule], everywhere=True) if snapshot.rule else None
         self.heuristic = (self.chosen or default_heuristic(self.projector)).name
-        self.artifact: Artifact | None = snapshot.artifact
-        self.source, self.code = self._responder()
-        self.preface = lru_cache(maxsize=4)(self._preface)
+        self.agent: Artifact | None = snapshot.artifact
+        self.voice = self._voice()
+        self.preface = lru_cache(maxsize=16)(self._preface)
         self._levels = [(r.name, {_value(r, i): i for i in range(r.levels)}) for r in self.layout.spec.resources]
         self._lowest = [feature.minimum for feature in self.layout.spec.features]
         self._highest = [feature.maximum for feature in self.layout.spec.features]
@@ -66,27 +61,20 @@ class Compiled:
         self._usual = lru_cache(maxsize=128)(lambda batch: preferences_of(self.projector, self.fresh(batch)))
         self.delta = lru_cache(maxsize=4096)(self._delta)
 
-    def _responder(self) -> tuple[str, str]:
+    def _voice(self) -> Voice:
         snapshot = self.snapshot
-        if snapshot.artifact is not None:
-            return "agent", ""
-        if snapshot.rule:
-            return "heuristic", ""
-        if snapshot.problem:
-            return "fallback", "fallback"
-        return "heuristic", "no_model" if snapshot.model is None else "no_agent"
-
-    def _preface(self, name: str) -> str:
-        snapshot = self.snapshot
-        if not self.code:
-            return ""
-        if snapshot.problem:
-            return f"{snapshot.problem}; {name} answers"
+        found = voice(snapshot, None if self.agent is None else self.agent.policy.name, self.heuristic)
+        if found.source != "heuristic" or snapshot.rule:
+            return found
         if snapshot.model is None:
-            return f"no domain model yet, {name} answers"
+            return Voice("heuristic", self.heuristic, "no_model", "no domain model yet,")
+        return Voice("heuristic", self.heuristic, "no_agent", NO_AGENT)
+
+    def _preface(self, voice: Voice, name: str) -> str:
+        """Why the heuristic called ``name`` answers, with what speaks for it; empty where nothing is to be said."""
         table = self.projector.table
-        evidence = f": {table.evidence}" if name == table.rule else ""
-        return f"no agent is promoted, {name} answers{evidence}"
+        evidence = f": {table.evidence}" if voice.why == NO_AGENT and name == table.rule else ""
+        return f"{voice.preface(name)}{evidence}"
 
     def heuristics(self, state: State) -> list[str]:
         """Names of the heuristics that answer for B runs where no agent does."""
@@ -155,10 +143,7 @@ def _value(resource: Resource, level: int) -> float:
     return round(resource.minimum + resource.step * level, 9)
 
 
-# What a decision says beside its reason: once, and again when it has changed.
-#
-# A run's stored row begins with the notices of its last decision, −1 − CRC-32 of each; what follows begins with the
-# number of reports, which is never negative.
+# What a decision says beside its reason: once, and again when it has changed. A run's state keeps codes of it.
 
 
 NONE: frozenset[int] = frozenset()
@@ -187,14 +172,3 @@ def _around(notice: str, beyond: str, known: frozenset[int], lasting: str) -> tu
     before = "" if codes(notice) <= known else f"{notice}: "
     after = "" if codes(beyond) <= known else f"; {beyond}"
     return before, after, codes(notice, beyond) | (known & codes(lasting))
-
-
-def with_codes(row: list[Any], known: Collection[int]) -> list[Any]:
-    """A stored row with the notices of the decision that it was answered with."""
-    return [-1.0 - number for number in sorted(known)] + row if known else row
-
-
-def without_codes(row: list[Any]) -> tuple[list[Any], frozenset[int]]:
-    """The stored row, and the notices before it."""
-    before = list(takewhile(lambda number: number < 0, row))
-    return row[len(before) :], frozenset(int(-1 - number) for number in before)

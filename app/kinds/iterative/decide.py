@@ -1,21 +1,21 @@
-"""Deciding: the allocation of the next iteration, for a batch of runs, and what a shadow would decide."""
+"""Deciding: what a policy chooses for the next iteration of a batch of runs, and the decisions that say so.
+
+NumPy costs about the same for one run as for sixty, so everything numeric is done once per batch: observe, choose
+(with the guard), forecast, words.
+"""
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Sequence
-from datetime import datetime
 from itertools import compress, repeat
 from typing import Any, NamedTuple, TypeVar
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.engine import Shadow
-from app.kinds.contract.inputs import timestamp
 from app.kinds.contract.policy import Situation
+from app.kinds.engine import Choices, Voice, Written
 from app.kinds.iterative import policies as guard
 from app.kinds.iterative import reasons
 from app.kinds.iterative.chance import asked, assured
@@ -23,98 +23,36 @@ from app.kinds.iterative.compiled import NONE, Compiled, noted
 from app.kinds.iterative.heuristics import MODEL_PREDICTIVE, continuation, first_allocation
 from app.kinds.iterative.moves import step
 from app.kinds.iterative.observation import everywhere, view
-from app.kinds.iterative.policies import Decided, Verdict, check
+from app.kinds.iterative.policies import Decided, Verdict
 from app.kinds.iterative.prediction import risks
 from app.kinds.iterative.reasons import DecisionContext, Forecast, Reason, forecast
-from app.kinds.iterative.report import EncodedDecision, EncodedInterval, EncodedReason, EncodedShadow
+from app.kinds.iterative.report import EncodedInterval, EncodedReason
 from app.kinds.iterative.spec import SECONDS
-from app.kinds.iterative.state import State
-from app.policies.artifact import NOTHING, Artifact, Memories, Memory, kept, recalled
-
-# What the shadows of a batch of runs would have done.
-
-
-logger = logging.getLogger(__name__)
-
-
-class Consulted(NamedTuple):
-    """What a shadow says of one run, and remembers of it from now on, [H]; None where it remembers nothing."""
-
-    encoded: EncodedShadow
-    memory: Memory | None = None
-
-
-def consulted(
-    compiled: Compiled,
-    situation: Situation,
-    done: NDArray[np.integer],
-    shadows: Sequence[Shadow | None],
-    memories: Sequence[Memories],
-) -> list[Consulted | None]:
-    """What each run's shadow would have decided, compared with the actions ``done`` [B]; None where a run has none.
-
-    ``memories`` are what is remembered of each run.
-    """
-    answers: list[Consulted | None] = [None] * len(shadows)
-    for shadow in {id(one): one for one in shadows if one is not None}.values():
-        rows = [i for i, one in enumerate(shadows) if one is shadow]
-        own = _rows(situation, np.array(rows))._replace(memory=recalled([memories[i] for i in rows], shadow.version))
-        for row, answer in zip(rows, _consulted(compiled, own, done[rows], shadow), strict=True):
-            answers[row] = answer
-    return answers
-
-
-def _consulted(compiled: Compiled, situation: Situation, done: NDArray[np.integer], shadow: Shadow) -> list[Consulted]:
-    if shadow.artifact is None:
-        return [_unable(shadow, shadow.problem)] * len(done)
-    try:
-        check(shadow.artifact, compiled.layout)
-        return _steps(compiled, situation, done, shadow.version, shadow.artifact)
-    except Exception as error:
-        logger.exception("workload %s: shadow %d failed", compiled.snapshot.name, shadow.version)
-        return [_unable(shadow, f"{type(error).__name__}: {error}")] * len(done)
-
-
-def _unable(shadow: Shadow, problem: str) -> Consulted:
-    return Consulted(EncodedShadow(shadow.version, None, agrees=False, gain=None, problem=problem))
-
-
-def _rows(situation: Situation, rows: NDArray[np.integer]) -> Situation:
-    state, seen = situation.state, situation.view
-    return Situation(
-        situation.projector,
-        State(*(field[rows] for field in state)),
-        seen._replace(observation=seen.observation[rows], mask=seen.mask[rows], outlook=seen.outlook[rows]),
-    )
-
-
-def _steps(
-    compiled: Compiled, situation: Situation, done: NDArray[np.integer], version: int, made: Artifact
-) -> list[Consulted]:
-    """The shadow's guarded steps, and what the domain model expects of each over the step that was taken."""
-    decided = guard.decide(situation, made)
-    action, memory = decided.action, decided.memory
-    levels = step(compiled.layout, situation.state.levels, action)
-    index, rows = np.arange(len(action)), compiled.layout.index(levels)
-    gain = situation.view.outlook[index, action] - situation.view.outlook[index, done]
-    encoded = [
-        EncodedShadow(
-            version, compiled.allocation_text(int(row)).encoded, agrees=bool(same), gain=float(won), problem=None
-        )
-        for row, same, won in zip(rows, action == done, gain, strict=True)
-    ]
-    return [Consulted(one, None if memory is None else memory[i].copy()) for i, one in enumerate(encoded)]
-
-
-# From states to decisions, a whole batch at a time: observe → policy → guard → forecast → words.
-#
-# NumPy costs about the same for one run as for sixty, so everything numeric is done once per batch. Where a batch
-# fails, each of its runs is decided by itself; where a policy fails, the heuristic answers; where that fails too, the
-# present allocation is held. So no run's trouble is another's, and there is always an answer, which says what failed.
-
+from app.kinds.iterative.state import RunState, State, pack
+from app.policies.artifact import Artifact, Memory
 
 Levels = NDArray[np.integer]
 T = TypeVar("T")
+
+
+class Batch(NamedTuple):
+    """B runs after their reports.
+
+    Attributes:
+        notices: codes of what each run's last decision said beside its reason.
+        upcoming: announced features of the iterations ahead of each run, [U, F].
+    """
+
+    situation: Situation
+    notices: Sequence[frozenset[int]]
+    upcoming: Sequence[NDArray[np.float64]]
+
+
+class Chosen(NamedTuple):
+    """What the guard made of a policy's actions; ``agent`` is None where the heuristic chose."""
+
+    decided: Decided
+    agent: Artifact | None
 
 
 class Steps(NamedTuple):
@@ -124,102 +62,61 @@ class Steps(NamedTuple):
         levels: the allocation to take, [B, R].
         decided: what the guard made of the policy's actions.
         required: what a change must gain.
-        shadows: what each run's shadow would have done; None where it has none.
         then: row of the allocation grid to go on with after the next iteration, [B]; −1: ``levels`` are held.
     """
 
     levels: Levels
     decided: Decided
     required: float
-    shadows: list[Consulted | None]
     then: NDArray[np.integer]
 
 
-class Subject(msgspec.Struct, frozen=True):
-    """Whom a decision is for.
-
-    Attributes:
-        run: None for a state given in full.
-        reported: the last reported iteration.
-        notices: codes of what its last decision said beside the reason.
-        memories: what agents remember of it.
-    """
-
-    run: str | None
-    reported: int | None
-    shadow: Shadow | None = None
-    notices: frozenset[int] = frozenset()
-    memories: Memories = NOTHING
-
-
-class Answer(msgspec.Struct, frozen=True):
-    """An encoded decision, codes of what it has to say beside its reason, be it said or not, and what agents remember
-    of the run from now on; see ``Answered`` for the rest.
-    """
-
-    decision: bytes
-    notices: frozenset[int]
-    memories: Memories = NOTHING
-    risk: str | None = ""
-    expected_seconds: float | None = None
-
-
-def decide(compiled: Compiled, state: State, subjects: Sequence[Subject], now: datetime) -> list[Answer]:
-    """The answer for each run of ``state`` (leading dimension B)."""
-    try:
-        return _answered(compiled, state, subjects, now, compiled.artifact)
-    except Exception as error:
-        logger.exception("workload %s: deciding for %d runs failed", compiled.snapshot.name, len(subjects))
-        if len(subjects) > 1:
-            return [decide(compiled, row(state, i), [subject], now)[0] for i, subject in enumerate(subjects)]
-        return [_fallback(compiled, state, subjects[0], now, f"{type(error).__name__}: {error}")]
-
-
-def _fallback(compiled: Compiled, state: State, subject: Subject, now: datetime, failure: str) -> Answer:
-    failed = f"the policy failed ({failure})"
-    try:
-        return _answered(compiled, state, [subject], now, None, failed)[0]
-    except Exception:
-        logger.exception("workload %s: the heuristic failed too", compiled.snapshot.name)
-        return _held(
-            compiled, state, subject, now, f"{failed}, and so did {compiled.heuristic}; the allocation is held"
-        )
-
-
-def _answered(
+def observed(
     compiled: Compiled,
     state: State,
-    subjects: Sequence[Subject],
-    now: datetime,
-    artifact: Artifact | None,
-    failure: str = "",
-) -> list[Answer]:
-    rules, steps = compiled.heuristics(state), _decide_steps(compiled, state, subjects, artifact)
-    if compiled.heuristic != MODEL_PREDICTIVE:  # no other rule chooses for one iteration alone
-        answers = steps.decided.verdict == Verdict.OUTSIDE_EXPERIENCE if artifact else np.ones(len(rules), np.bool_)
-        passing = ~answers | (np.array(rules) == MODEL_PREDICTIVE)
-        steps = steps._replace(then=np.where(passing, steps.then, -1))
-    policies = [artifact.policy.name] * len(rules) if artifact else rules
-    if failure:
-        prefaces = [f"{failure}; {name} answers" for name in rules]
-        responder = _Responder("fallback", "fallback", policies, rules, prefaces)
-    else:
-        responder = _Responder(compiled.source, compiled.code, policies, rules, list(map(compiled.preface, rules)))
-    return _render(compiled, state, steps, subjects, now, responder)
-
-
-def _decide_steps(compiled: Compiled, state: State, subjects: Sequence[Subject], artifact: Artifact | None) -> Steps:
-    memories = [subject.memories for subject in subjects]
-    memory = None if artifact is None else recalled(memories, compiled.snapshot.agent_version)
+    notices: Sequence[frozenset[int]],
+    upcoming: Sequence[NDArray[np.float64]],
+) -> Batch:
+    """The runs of ``state`` (leading dimension B) as policies see them."""
     seen = view(compiled.projector, state, compiled.preferences(state))
-    situation = Situation(compiled.projector, state, seen, memory)
-    decided = guard.decide(situation, artifact, compiled.chosen)
+    return Batch(Situation(compiled.projector, state, seen), notices, upcoming)
+
+
+def choose(compiled: Compiled, batch: Batch, agent: Artifact | None, memory: Memory | None) -> Choices:
+    """The guarded action of each run, by the agent's policy or by the heuristic."""
+    situation = batch.situation if memory is None else batch.situation._replace(memory=memory)
+    decided = guard.decide(situation, agent, compiled.chosen)
+    return Choices(decided.action.tolist(), Chosen(decided, agent), decided.memory)
+
+
+def compare(compiled: Compiled, batch: Batch, row: int, done: int, other: Choices) -> dict[str, Any]:
+    """A shadow's guarded step, and what the domain model expects of it over the step that was taken."""
+    layout, (_, state, seen, _) = compiled.layout, batch.situation
+    action = other.each[row]
+    levels = step(layout, state.levels[row : row + 1], np.array([action]))
+    outlook = seen.outlook[row]
+    return {
+        "allocation": compiled.allocation_text(int(layout.index(levels)[0])).encoded,
+        "agrees": action == done,
+        "gain": float(outlook[action] - outlook[done]),
+    }
+
+
+def write(compiled: Compiled, batch: Batch, choices: Choices, voice: Voice) -> list[Written]:
+    """The decisions of the chosen actions."""
+    state: State = batch.situation.state
+    chosen: Chosen = choices.detail
+    decided, agent = chosen
+    rules, then = compiled.heuristics(state), continuation(batch.situation)
+    if compiled.heuristic != MODEL_PREDICTIVE:  # no other rule chooses for one iteration alone
+        answers = decided.verdict == Verdict.OUTSIDE_EXPERIENCE if agent else np.ones(len(rules), np.bool_)
+        passing = ~answers | (np.array(rules) == MODEL_PREDICTIVE)
+        then = np.where(passing, then, -1)
     levels = step(compiled.layout, state.levels, decided.action)
-    wanted = [subject.shadow for subject in subjects]
-    shadows: list[Consulted | None] = [None] * len(wanted)
-    if any(wanted):
-        shadows = consulted(compiled, situation, decided.action, wanted, memories)
-    return Steps(levels, decided, guard.hysteresis(artifact), shadows, continuation(situation))
+    steps = Steps(levels, decided, guard.hysteresis(agent), then)
+    policies = [agent.policy.name] * len(rules) if agent else rules
+    responder = _Responder(voice.source, voice.code, policies, rules, [compiled.preface(voice, one) for one in rules])
+    return _render(compiled, batch, steps, responder)
 
 
 def row(state: State, index: int) -> State:
@@ -246,37 +143,61 @@ class _Responder(NamedTuple):
     notices: list[str]
 
 
-def _render(
-    compiled: Compiled, state: State, steps: Steps, subjects: Sequence[Subject], now: datetime, responder: _Responder
-) -> list[Answer]:
+def _render(compiled: Compiled, batch: Batch, steps: Steps, responder: _Responder) -> list[Written]:
+    state = batch.situation.state
     hold, after = compiled.layout.index(state.levels), compiled.layout.index(steps.levels)
     pause = compiled.pause(steps.levels - state.levels, state.iteration > 0)
     seen = forecast(compiled.projector, state, hold, after, pause, steps.then)
     contexts = decision_contexts(compiled, state, seen, hold, after, steps.then)
-    sources, why, notices = _reasons(compiled, state, steps, contexts, subjects, responder)
-    snapshot, over = compiled.snapshot, (state.iteration >= compiled.layout.iterations).tolist()
-    decisions = map(
-        EncodedDecision,
-        [subject.run for subject in subjects],
-        repeat(snapshot.name),
-        repeat("iterative"),
-        [subject.reported for subject in subjects],
-        state.iteration.tolist(),
-        [context.decided.encoded for context in contexts],
-        map(compiled.delta, hold.tolist(), after.tolist()),
-        (hold == after).tolist(),
-        sources,
-        repeat(snapshot.agent_version),
-        responder.policies,
-        why,
+    sources, why, notices = _reasons(compiled, state, steps, contexts, batch.notices, responder)
+    over = (state.iteration >= compiled.layout.iterations).tolist()
+    columns = zip(
+        contexts,
+        hold.tolist(),
+        after.tolist(),
         _unless(over, _predictions(compiled, seen)),
         _unless(over, _chances(compiled, seen)),
-        [0 if is_over else 1 for is_over in over],
-        repeat(timestamp(now)),
-        [None if shadow is None else shadow.encoded for shadow in steps.shadows],
+        why,
+        map(RunState, pack(state), batch.upcoming, notices),
+        state.iteration.tolist(),
+        sources,
+        responder.policies,
+        over,
+        risks(compiled.layout, state, seen),
+        strict=True,
     )
-    memories, at_risk = _memories(compiled, steps, subjects), risks(compiled.layout, state, seen)
-    return list(map(Answer, map(msgspec.json.encode, decisions), notices, memories, at_risk))
+    return [
+        Written(
+            {
+                "allocation": context.decided.encoded,
+                "delta": compiled.delta(held, taken),
+                "predicted": predicted,
+                "chances": chances,
+            },
+            reason,
+            noop=held == taken,
+            state=run,
+            iteration=iteration,
+            source=source,
+            policy=policy,
+            valid=0 if is_over else 1,
+            risk=at_risk,
+        )
+        for (
+            context,
+            held,
+            taken,
+            predicted,
+            chances,
+            reason,
+            run,
+            iteration,
+            source,
+            policy,
+            is_over,
+            at_risk,
+        ) in columns
+    ]
 
 
 def _unless(over: Sequence[bool], told: list[dict[str, T]]) -> list[dict[str, T]]:
@@ -284,35 +205,19 @@ def _unless(over: Sequence[bool], told: list[dict[str, T]]) -> list[dict[str, T]
     return [{} if is_over else one for is_over, one in zip(over, told, strict=True)] if any(over) else told
 
 
-def _memories(compiled: Compiled, steps: Steps, subjects: Sequence[Subject]) -> Sequence[Memories]:
-    """What champion and shadow remember of each run from now on; who failed at this report, what it did before."""
-    own, champion = steps.decided.memory, compiled.snapshot.agent_version
-    if own is None and not any(subject.memories for subject in subjects) and not any(steps.shadows):
-        return [NOTHING] * len(subjects)
-    out = []
-    for i, (subject, shadow) in enumerate(zip(subjects, steps.shadows, strict=True)):
-        found = kept(subject.memories, (champion, None if subject.shadow is None else subject.shadow.version))
-        if shadow is not None and shadow.memory is not None:
-            found[shadow.encoded.agent] = shadow.memory
-        if own is not None and champion is not None:
-            found[champion] = own[i].copy()
-        out.append(found)
-    return out
-
-
 def _reasons(
     compiled: Compiled,
     state: State,
     steps: Steps,
     contexts: Sequence[DecisionContext],
-    subjects: Sequence[Subject],
+    known: Sequence[frozenset[int]],
     responder: _Responder,
 ) -> tuple[list[str], list[EncodedReason], list[frozenset[int]]]:
     """Of each decision: who answers (the guard if it spoke), the reason, and codes of what it says beside that."""
     ways, sources, given, codes = steps.decided.outside, list[str](), list[EncodedReason](), list[frozenset[int]]()
     outside = list(zip(*(runs.tolist() for runs in ways.values()), strict=True))
-    rows = zip(steps.decided.verdict.tolist(), contexts, subjects, strict=True)
-    for i, (verdict, context, subject) in enumerate(rows):
+    rows = zip(steps.decided.verdict.tolist(), contexts, known, strict=True)
+    for i, (verdict, context, before) in enumerate(rows):
         source, notice = responder.source, ""
         if verdict == Verdict.FINISHED:
             own = reasons.complete(compiled.layout, state.elapsed[i], state.targets[i], float(state.cost[i]))
@@ -326,10 +231,10 @@ def _reasons(
         elif verdict == Verdict.OUTSIDE_EXPERIENCE:
             source, code = "guard", "outside_experience"
             notice = reasons.outside_experience(tuple(compress(ways, outside[i])), responder.rules[i])
-        text, known = noted(own.text, notice, context.decided.beyond, subject.notices, responder.notices[i])
+        text, present = noted(own.text, notice, context.decided.beyond, before, responder.notices[i])
         sources.append(source)
         given.append(EncodedReason(code, text))
-        codes.append(known)
+        codes.append(present)
     return sources, given, codes
 
 
@@ -404,8 +309,10 @@ def _chances(compiled: Compiled, seen: Forecast) -> list[dict[str, float]]:
     return [{name: chance for name, chance in row if not math.isnan(chance)} for row in told]
 
 
-def begin_with(compiled: Compiled, state: State, run: str | None, now: datetime) -> tuple[Answer, Levels]:
-    """The first answer to one run that has reported nothing (B = 1), and the levels [R] that it allocates."""
+def begin(compiled: Compiled, state: State) -> Written:
+    """The first decision for one run that has reported nothing (B = 1): the model's initial allocation, or the spec's
+    without a model.
+    """
     projector, layout = compiled.projector, compiled.layout
     levels = first_allocation(projector, state)
     hold, after = layout.index(layout.start_levels[None]), layout.index(levels)
@@ -419,47 +326,33 @@ def begin_with(compiled: Compiled, state: State, run: str | None, now: datetime)
     )
     text, notices = noted(first.text, "", context.decided.beyond if informed else "", NONE, "")
     predicted = _predictions(compiled, seen)[0] if informed else {}
-    decision = EncodedDecision(
-        run=run,
-        workload=compiled.snapshot.name,
-        kind="iterative",
-        reported=None,
-        iteration=int(state.iteration[0]),
-        allocation=context.decided.encoded,
-        delta=compiled.delta(int(hold[0]), int(after[0])),
+    return Written(
+        {
+            "allocation": context.decided.encoded,
+            "delta": compiled.delta(int(hold[0]), int(after[0])),
+            "predicted": predicted,
+            "chances": _chances(compiled, seen)[0],
+        },
+        EncodedReason(first.code, text),
         noop=not context.moved,
-        source="heuristic",
-        agent=compiled.snapshot.agent_version,
-        policy="static_best" if informed else "initial",
-        reason=EncodedReason(first.code, text),
-        predicted=predicted,
-        chances=_chances(compiled, seen)[0],
-        valid_for_iterations=1,
-        decided_at=timestamp(now),
-    )
-    risk, seconds = risks(layout, state, seen)[0], predicted[SECONDS].mean if informed else None
-    return Answer(msgspec.json.encode(decision), notices, risk=risk, expected_seconds=seconds), levels[0]
-
-
-def _held(compiled: Compiled, state: State, subject: Subject, now: datetime, text: str) -> Answer:
-    """Hold the present allocation: what is left when everything else has failed. It needs no domain model."""
-    here = int(compiled.layout.index(state.levels)[0])
-    decision = EncodedDecision(
-        run=subject.run,
-        workload=compiled.snapshot.name,
-        kind="iterative",
-        reported=subject.reported,
+        state=RunState(pack(state._replace(levels=levels[:1]))[0], state.upcoming[0], notices),
         iteration=int(state.iteration[0]),
-        allocation=compiled.allocation_text(here).encoded,
-        delta=compiled.delta(here, here),
-        noop=True,
-        source="fallback",
-        agent=compiled.snapshot.agent_version,
-        policy="hold",
-        reason=EncodedReason("fallback", text),
-        predicted={},
-        chances={},
-        valid_for_iterations=1,
-        decided_at=timestamp(now),
+        source="heuristic",
+        policy="static_best" if informed else "initial",
+        risk=risks(layout, state, seen)[0],
+        expected_seconds=predicted[SECONDS].mean if informed else None,
     )
-    return Answer(msgspec.json.encode(decision), NONE, subject.memories, risk=None)
+
+
+def hold(compiled: Compiled, state: State, upcoming: NDArray[np.float64], failure: str) -> Written:
+    """Keep one run's present allocation (B = 1); it needs neither a domain model nor a forecast."""
+    here = int(compiled.layout.index(state.levels)[0])
+    own = {"allocation": compiled.allocation_text(here).encoded, "delta": compiled.delta(here, here)}
+    return Written(
+        {**own, "predicted": {}, "chances": {}},
+        EncodedReason("fallback", f"{failure}; the allocation is held"),
+        noop=True,
+        state=RunState(pack(state)[0], upcoming, NONE),
+        iteration=int(state.iteration[0]),
+        risk=None,
+    )

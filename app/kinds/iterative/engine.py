@@ -1,29 +1,34 @@
-"""The engine of kind ``iterative``; its contract is ``app.kinds.contract.engine``."""
+"""Serving of kind ``iterative``: runs of iterations."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.engine import Answered, Pending, Query, Snapshot
+from app.kinds.contract.engine import Pending, Query, Snapshot
 from app.kinds.contract.inputs import invalid
+from app.kinds.engine import Choices, Engine, Kept, Serving, Voice, Written
+from app.kinds.iterative import decide
 from app.kinds.iterative import query as queries
 from app.kinds.iterative.announced import encode_upcoming, padded
-from app.kinds.iterative.compiled import NONE, Compiled, with_codes, without_codes
-from app.kinds.iterative.decide import Subject, begin_with, decide
+from app.kinds.iterative.compiled import NONE, Compiled
+from app.kinds.iterative.decide import Batch
 from app.kinds.iterative.heuristics import HEURISTICS, WITHOUT_MODEL
-from app.kinds.iterative.query import GivenState, states
-from app.kinds.iterative.report import EncodedReport, IterationRunStart, decode
-from app.kinds.iterative.state import State, advance, aligned, pack, unpack
-from app.policies import artifact
+from app.kinds.iterative.policies import check
+from app.kinds.iterative.query import GivenState
+from app.kinds.iterative.report import Decision, EncodedReport, IterationRunStart
+from app.kinds.iterative.report import decode as decode_report
+from app.kinds.iterative.state import RunState, State, advance, aligned, unpack
+from app.policies.artifact import Artifact, Memory
 
 Array = NDArray[np.float64]
 NOTHING: Array = np.zeros((0, 0))
+FEW_ANNOUNCED = 100  # reading and weighing them takes some 3 ms
 
 
 class Read(msgspec.Struct, frozen=True):
@@ -37,22 +42,10 @@ class Read(msgspec.Struct, frozen=True):
     upcoming: Array | None = None
 
 
-class Kept(msgspec.Struct, frozen=True):
-    """A run's state: one packed row, [S], the announced features of the iterations ahead, [U, F], codes of what its
-    last decision said beside its reason, and what recurrent agents remember of it.
-    """
+class IterativeServing(Serving):
+    """Advances each run by its report, and decides all at once; a run's state is a ``RunState``."""
 
-    row: Array
-    upcoming: Array
-    notices: frozenset[int] = NONE
-    memories: artifact.Memories = artifact.NOTHING
-
-
-FEW_ANNOUNCED = 100  # reading and weighing them takes some 3 ms
-
-
-class IterativeEngine:
-    """Decides for runs of iterations; a run's state is ``Kept``."""
+    silent: ClassVar[Mapping[str, Any]] = {"allocation": None, "agrees": False, "gain": None}
 
     def compile(self, snapshot: Snapshot) -> Compiled:
         """Projector, heuristic and texts that recur."""
@@ -62,7 +55,11 @@ class IterativeEngine:
         """All heuristics; without a domain model those that need none."""
         return tuple(HEURISTICS if compiled.projector.table.informed else WITHOUT_MODEL)
 
-    def begin(self, compiled: Compiled, run: str, start: IterationRunStart, now: datetime) -> Answered:
+    def decode(self, body: bytes) -> EncodedReport:
+        """What one iteration used and measured."""
+        return decode_report(body)
+
+    def begin(self, compiled: Compiled, start: IterationRunStart, now: datetime) -> Written:
         """The model's initial allocation, or the spec's without a model.
 
         Raises:
@@ -76,21 +73,14 @@ class IterativeEngine:
             upcoming=start.upcoming,
             first=start.first_iteration,
         )
-        answer, levels = begin_with(compiled, state, run, now)
-        row = pack(state._replace(levels=levels[None]))[0]
-        kept = Kept(row, state.upcoming[0], answer.notices)
-        return Answered(answer.decision, kept, risk=answer.risk, expected_seconds=answer.expected_seconds)
+        return decide.begin(compiled, state)
 
-    def decode(self, body: bytes) -> EncodedReport:
-        """What one iteration used and measured."""
-        return decode(body)
-
-    def takes_long(self, compiled: Compiled, state: Kept, report: EncodedReport) -> bool:  # noqa: ARG002
+    def takes_long(self, compiled: Compiled, state: RunState, report: EncodedReport) -> bool:
         """Whether many iterations are announced, by this report or before."""
         announced = report.upcoming if isinstance(report.upcoming, list) else state.upcoming
         return len(announced) > FEW_ANNOUNCED
 
-    def read(self, compiled: Compiled, state: object, iteration: int, report: EncodedReport) -> Read:  # noqa: ARG002
+    def read(self, compiled: Compiled, state: RunState, iteration: int, report: EncodedReport) -> Read:
         """The report in the layout's order; any state takes it, up to the workload's last iteration.
 
         Raises:
@@ -105,79 +95,99 @@ class IterativeEngine:
         given = [one.features for one in report.upcoming]
         return Read(*encoded, encode_upcoming(compiled.layout, given, iteration + 1, "/upcoming"))
 
-    def answer(self, compiled: Compiled, pending: Sequence[Pending], now: datetime) -> list[Answered]:
-        """Advance each run by its report and decide, all at once."""
-        batch, layout = len(pending), compiled.layout
-        usual = compiled.fresh(batch)
-        targets, probabilities = _goals(compiled, pending)
-        state = unpack(layout, aligned(compiled.projector, [one.state.row for one in pending]))._replace(
-            targets=targets,
-            probabilities=probabilities,
-            weights=usual.weights,
-            prices=usual.prices,
-        )
-        reports, upcoming = [one.report for one in pending], [_upcoming(one) for one in pending]
-        after = advance(
-            compiled.projector,
-            state,
-            np.array([report.levels for report in reports], np.int16),
-            np.array([report.metrics for report in reports]),
-            np.array([report.features for report in reports]).reshape(batch, len(layout.features)),
-        )._replace(upcoming=padded(upcoming, len(layout.features)))
-        subjects = [Subject(p.run, p.iteration, p.shadow, p.state.notices, p.state.memories) for p in pending]
-        answers = zip(decide(compiled, after, subjects, now), pack(after), upcoming, strict=True)
-        return [
-            Answered(answer.decision, Kept(row, announced, answer.notices, answer.memories), risk=answer.risk)
-            for answer, row, announced in answers
-        ]
+    def gather(self, compiled: Compiled, pending: Sequence[Pending]) -> Batch:
+        """Each run advanced by its report, and what policies see of all."""
+        before = [one.state.state for one in pending]
+        if isinstance(before[0], GivenState):  # from queries, which come by themselves
+            return decide.observed(
+                compiled, queries.states(compiled, before), [NONE] * len(before), [NOTHING] * len(before)
+            )
+        upcoming = [_upcoming(one) for one in pending]
+        state = _advanced(compiled, pending, upcoming)
+        return decide.observed(compiled, state, [one.notices for one in before], upcoming)
 
-    def serialise(self, state: Kept) -> msgspec.Raw:
-        """Notices and the row [S] as a JSON array of numbers, null for NaN; then, if there is any, what is announced,
-        an array, and what is remembered, an object.
-        """
-        stored = with_codes(state.row.tolist(), state.notices)
-        if len(state.upcoming):
-            stored.append(state.upcoming.tolist())
-        if state.memories:
-            stored.append(artifact.stored(state.memories))
-        return msgspec.Raw(msgspec.json.encode(stored))
+    def agent(self, compiled: Compiled, made: Artifact) -> Artifact:
+        """The artifact, if it reads the workload's layout; raises IncompatibleArtifact."""
+        check(made, compiled.layout)
+        return made
 
-    def restore(self, stored: list[Any]) -> Kept:
-        """What ``serialise`` gave, float64; NaN for null."""
-        upcoming, memories = NOTHING, artifact.NOTHING
-        if stored and isinstance(stored[-1], dict):
-            *stored, remembered = stored
-            memories = artifact.restored(remembered)
-        if stored and isinstance(stored[-1], list):
-            *stored, announced = stored
-            upcoming = np.array(announced, np.float64)
-        row, notices = without_codes(stored)
-        return Kept(np.array(row, np.float64), upcoming, notices, memories)
+    def choose(
+        self,
+        compiled: Compiled,
+        batch: Batch,
+        agent: Artifact | None,
+        memory: Memory | None,
+        now: datetime,
+    ) -> Choices:
+        """The guarded action of each run."""
+        return decide.choose(compiled, batch, agent, memory)
 
-    def weight(self, state: Kept) -> int:
+    def write(self, compiled: Compiled, batch: Batch, choices: Choices, voice: Voice) -> list[Written]:
+        """Allocations, with what is expected of them."""
+        return decide.write(compiled, batch, choices, voice)
+
+    def hold(self, compiled: Compiled, one: Pending, failure: str) -> Written:
+        """The present allocation."""
+        given = one.state.state
+        if isinstance(given, GivenState):
+            return decide.hold(compiled, queries.states(compiled, [given]), NOTHING, failure)
+        upcoming = _upcoming(one)
+        return decide.hold(compiled, _advanced(compiled, [one], [upcoming]), upcoming, failure)
+
+    def compare(self, compiled: Compiled, batch: Batch, row: int, done: Any, other: Choices) -> dict[str, Any]:
+        """A shadow's allocation, and what the domain model expects of it over what was done."""
+        return decide.compare(compiled, batch, row, done, other)
+
+    def query(self, compiled: Compiled, query: Query) -> Pending | Written:
+        """The last iteration of some run, or the beginning of one."""
+        given = queries.parse_state(compiled, query)
+        if isinstance(given, State):
+            return decide.begin(compiled, given)
+        return Pending(None, given.iteration, Kept(given), None, {}, None)
+
+    def pack(self, state: RunState) -> list[Any]:
+        """Row, notices, and what is announced."""
+        return [state.row.tolist(), sorted(state.notices), state.upcoming.tolist()]
+
+    def unpack(self, stored: list[Any]) -> RunState:
+        """What ``pack`` gave, float64; NaN for null."""
+        row, notices, upcoming = stored
+        announced = np.array(upcoming, np.float64) if upcoming else NOTHING
+        return RunState(np.array(row, np.float64), announced, frozenset(notices))
+
+    def weight(self, state: RunState) -> int:
         """Bytes of its numbers."""
-        return state.row.nbytes + state.upcoming.nbytes + artifact.weight(state.memories)
+        return state.row.nbytes + state.upcoming.nbytes
 
-    def parse_state(self, compiled: Compiled, query: Query) -> GivenState | State:
-        """The last iteration of some run, or a run that has not begun."""
-        return queries.parse_state(compiled, query)
 
-    def answer_states(self, compiled: Compiled, given: Sequence[Any], now: datetime) -> list[bytes]:
-        """Decisions for what ``parse_state`` gave."""
-        out = [begin_with(compiled, one, None, now)[0].decision if isinstance(one, State) else b"" for one in given]
-        reported = [i for i, one in enumerate(given) if not out[i]]
-        if reported:
-            subjects = [Subject(None, given[i].iteration) for i in reported]
-            decisions = decide(compiled, states(compiled, [given[i] for i in reported]), subjects, now)
-            for i, answer in zip(reported, decisions, strict=True):
-                out[i] = answer.decision
-        return out
+ENGINE = Engine("iterative", Decision, IterativeServing())
+
+
+def _advanced(compiled: Compiled, pending: Sequence[Pending], upcoming: Sequence[Array]) -> State:
+    """The runs after their reports, [B]; ``upcoming``: what is announced of each, [U, F]."""
+    batch, layout = len(pending), compiled.layout
+    usual, reports = compiled.fresh(batch), [one.report for one in pending]
+    targets, probabilities = _goals(compiled, pending)
+    state = unpack(layout, aligned(compiled.projector, [one.state.state.row for one in pending]))._replace(
+        targets=targets,
+        probabilities=probabilities,
+        weights=usual.weights,
+        prices=usual.prices,
+    )
+    return advance(
+        compiled.projector,
+        state,
+        np.array([report.levels for report in reports], np.int16),
+        np.array([report.metrics for report in reports]),
+        np.array([report.features for report in reports]).reshape(batch, len(layout.features)),
+    )._replace(upcoming=padded(upcoming, len(layout.features)))
 
 
 def _upcoming(one: Pending) -> Array:
     """What is announced after a report: what it says itself, else what is left of what was announced before."""
     given: Array | None = one.report.upcoming
-    return one.state.upcoming[1:] if given is None else given
+    kept: Array = one.state.state.upcoming[1:]
+    return kept if given is None else given
 
 
 def _goals(compiled: Compiled, pending: Sequence[Pending]) -> tuple[Array, Array]:

@@ -12,7 +12,7 @@ from app.kinds.forecasting.answer import Forecaster
 from app.kinds.iterative import policies, prediction
 from app.kinds.iterative import prediction as outcome
 from app.kinds.iterative.compiled import Compiled
-from app.kinds.iterative.engine import IterativeEngine
+from app.kinds.iterative.engine import ENGINE
 from app.kinds.iterative.example import EXAMPLE
 from app.kinds.iterative.heuristics import HEURISTICS
 from app.kinds.iterative.layout import Layout
@@ -32,7 +32,7 @@ class IterativeKind:
     name = "iterative"
     spec, patch, start = IterativeSpec, IterativePatch, IterationRunStart
     report, decision, execution = IterationReport, Decision, ExecutionRead
-    samples, engine = IterationSamples, IterativeEngine()
+    samples, engine = IterationSamples, ENGINE
     state_parameters: tuple[Parameter, ...] = PARAMETERS
     prediction: Prediction | None = Prediction(prediction.PARAMETERS, prediction.Prediction, prediction.predict)
     training = TrainingOptions(experts=(*HEURISTICS, "planner"))

@@ -38,38 +38,6 @@ class EncodedInterval(msgspec.Struct, frozen=True):
     level: float
 
 
-class EncodedShadow(msgspec.Struct, frozen=True):
-    """`ShadowStep`."""
-
-    agent: int
-    allocation: msgspec.Raw | None
-    agrees: bool
-    gain: float | None
-    problem: str | None
-
-
-class EncodedDecision(msgspec.Struct, frozen=True):
-    """`Decision`, with parts that are encoded already."""
-
-    run: str | None
-    workload: str
-    kind: str
-    reported: int | None
-    iteration: int
-    allocation: msgspec.Raw
-    delta: msgspec.Raw
-    noop: bool
-    source: str
-    agent: int | None
-    policy: str
-    reason: EncodedReason
-    predicted: dict[str, EncodedInterval]
-    chances: dict[str, float]
-    valid_for_iterations: int
-    decided_at: str
-    shadow: EncodedShadow | None = None
-
-
 class DecisionReason(BaseModel):
     """Reason as a stable code and as text."""
 

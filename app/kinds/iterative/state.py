@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -273,6 +274,20 @@ def _without_change(metrics: Array, change_seconds: Array, seconds: int) -> Arra
     column = metrics[:, seconds]
     net[:, seconds] = np.maximum(column - change_seconds, 0.05 * column)
     return net
+
+
+class RunState(msgspec.Struct, frozen=True):
+    """A run between two reports.
+
+    Attributes:
+        row: one row of ``pack``, [S].
+        upcoming: announced features of the iterations ahead, [U, F].
+        notices: codes of what its last decision said beside its reason.
+    """
+
+    row: NDArray[np.float64]
+    upcoming: NDArray[np.float64]
+    notices: frozenset[int] = frozenset()
 
 
 def pack(state: State) -> NDArray[np.float64]:

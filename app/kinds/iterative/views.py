@@ -225,14 +225,14 @@ def policy_figures(compiled: Compiled) -> Iterator[Figure]:
         levels[:, position] = np.tile(shown, len(moments))
         state = _policy_states(compiled, levels, np.repeat(moments, len(shown)))
         situation = Situation(compiled.projector, state, view(compiled.projector, state))
-        taken = step(layout, levels, policies.decide(situation, compiled.artifact).action)[:, position]
+        taken = step(layout, levels, policies.decide(situation, compiled.agent).action)[:, position]
         change = (taken - levels[:, position]) * resource.step
         amounts = resource.minimum + resource.step * levels[:, position]
         cells = [
             Cell(int(at), float(amount), float(by))
             for at, amount, by in zip(state.iteration, amounts, change, strict=True)
         ]
-        who = compiled.artifact.policy.name if compiled.artifact else compiled.heuristic
+        who = compiled.agent.policy.name if compiled.agent else compiled.heuristic
         told = (
             f"What {who.replace('_', ' ')} changes, by iteration and present allocation, in a run that is right on its "
             "way to its targets. Blank: it stays."

@@ -18,8 +18,9 @@ from app.kinds.contract.inputs import IncompatibleModel
 from app.kinds.contract.kind import Description, Example, Parameter, Prediction, RunStart, Terms, TrainingOptions
 from app.kinds.contract.run_outcome import Ended, Judgement
 from app.kinds.contract.views import Views
+from app.kinds.engine import Engine
 from app.kinds.forecasting.answer import Forecaster
-from app.kinds.simulated.engine import NumberedEngine
+from app.kinds.simulated.engine import NumberedServing
 from app.kinds.simulated.layout import NumberedLayout
 from app.policies import artifact
 from app.policies.artifact import Artifact
@@ -51,7 +52,7 @@ class NumberedKind:
     domain_model: type[Any]
 
     def __init__(self) -> None:
-        self.engine = NumberedEngine(self.name, self.report, self.decision)
+        self.engine = Engine(self.name, self.decision, NumberedServing(self.report))
 
     def roles(self, spec: Any) -> Sequence[str]:  # noqa: ARG002
         """See ``Kind``: one."""

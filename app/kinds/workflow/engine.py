@@ -1,23 +1,35 @@
-"""The engine of kind ``workflow``; its contract is ``app.kinds.contract.engine``."""
+"""Serving of kind ``workflow``: which tasks start where."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-import msgspec
-
-from app.kinds.contract.engine import Answered, DecidedInRuns, Pending, Snapshot
+from app.kinds.contract.engine import Pending, Snapshot
 from app.kinds.contract.inputs import FieldIssue
 from app.kinds.contract.kind import RunStart
+from app.kinds.engine import Choices, Engine, Serving, Voice, Written
 from app.kinds.workflow.advance import advance, implausible
-from app.kinds.workflow.decide import Compiled, Subject, answer, begun
+from app.kinds.workflow.decide import PLAN, Answer, Case, Compiled, choose
 from app.kinds.workflow.plan_search import PlanSearch
-from app.kinds.workflow.queue import State, begin, pack, unpack
-from app.kinds.workflow.report import EncodedQueue, decode
+from app.kinds.workflow.policies import check
+from app.kinds.workflow.queue import WAITING, State, begin, pack, unpack
+from app.kinds.workflow.report import (
+    EncodedNodes,
+    EncodedPlacement,
+    EncodedQueue,
+    EncodedQueueReason,
+    EncodedWarning,
+    QueueDecision,
+    reason,
+)
+from app.kinds.workflow.report import decode as decode_report
+from app.kinds.workflow.scheduling.decide import Decided
+from app.kinds.workflow.scheduling.situation import QueueSituation
 from app.kinds.workflow.spec import AGENT, STRATEGIES
 from app.kinds.workflow.views import risk
+from app.policies.artifact import Artifact, Memory
 
 TASK_BYTES, INPUT_BYTES, REMEMBERED_BYTES, TURN_BYTES = 500, 150, 1_000, 250
 """Of numbers, texts and what holds them, as measured."""
@@ -30,8 +42,10 @@ class Read(NamedTuple):
     warnings: tuple[FieldIssue, ...]
 
 
-class WorkflowEngine(DecidedInRuns):
+class WorkflowServing(Serving):
     """A run's state is its queue; reading a report is advancing it."""
+
+    silent: ClassVar[Mapping[str, Any]] = {"strategy": None, "placements": [], "agrees": False, "gain": None}
 
     def __init__(self) -> None:
         self.search = PlanSearch()
@@ -40,24 +54,24 @@ class WorkflowEngine(DecidedInRuns):
         """Nodes, run-time predictor, and who chooses."""
         return Compiled(snapshot, self.search)
 
-    def rules(self, compiled: Compiled) -> Sequence[str]:  # noqa: ARG002
+    def rules(self, compiled: Compiled) -> Sequence[str]:
         """All strategies, and the scheduler that ships with the package, with the spec's backfilling."""
         return (*STRATEGIES, AGENT)
 
-    def begin(self, compiled: Compiled, run: str, start: RunStart, now: datetime) -> Answered:  # noqa: ARG002
-        """Nothing starts before the first report."""
-        state = begin(compiled.layout)
-        return Answered(begun(compiled, state, run, now), state, quiet=True)
-
     def decode(self, body: bytes) -> EncodedQueue:
         """A queue, whole or as what has changed."""
-        return decode(body)
+        return decode_report(body)
 
-    def takes_long(self, compiled: Compiled, state: State, report: EncodedQueue) -> bool:  # noqa: ARG002
+    def begin(self, compiled: Compiled, start: RunStart, now: datetime) -> Written:
+        """Nothing starts before the first report."""
+        text = "nothing is reported yet: report the queue as iteration 0"
+        return _nothing(compiled, begin(compiled.layout), ("begun", text), count=0)
+
+    def takes_long(self, compiled: Compiled, state: State, report: EncodedQueue) -> bool:
         """Whether there is any task: plans of few take long, too."""
         return bool(len(state.queue) or report.queued or report.running)
 
-    def read(self, compiled: Compiled, state: State, iteration: int, report: Any) -> Read:  # noqa: ARG002
+    def read(self, compiled: Compiled, state: State, iteration: int, report: Any) -> Read:
         """The state after the report.
 
         Raises:
@@ -67,21 +81,54 @@ class WorkflowEngine(DecidedInRuns):
         after = advance(compiled.layout, state, report)
         return Read(after, tuple(implausible(after, report)))
 
-    def answer(self, compiled: Compiled, pending: Sequence[Pending], now: datetime) -> list[Answered]:
-        """Decide run by run, in the order of ``pending``."""
-        found = []
-        for one in pending:
-            subject = Subject(one.run, one.iteration, one.shadow, one.report.warnings)
-            decision, state = answer(compiled, one.report.state, subject, now)
-            found.append(Answered(decision, state, risk=risk(compiled, state), quiet=not len(state.queue)))
-        return found
+    def gather(self, compiled: Compiled, pending: Sequence[Pending]) -> list[Case]:
+        """What there is to decide in each run."""
+        return [Case(compiled.situation(one.report.state), one.report.warnings, []) for one in pending]
 
-    def serialise(self, state: State) -> msgspec.Raw:
+    def agent(self, compiled: Compiled, made: Artifact) -> Artifact:
+        """The artifact, if it schedules queues; raises IncompatibleArtifact."""
+        check(made, compiled.layout)
+        return made
+
+    def choose(
+        self,
+        compiled: Compiled,
+        batch: Sequence[Case],
+        agent: Artifact | None,
+        memory: Memory | None,
+        now: datetime,
+    ) -> Choices:
+        """What starts, run by run."""
+        return Choices([choose(compiled, case, agent) for case in batch])
+
+    def write(self, compiled: Compiled, batch: Sequence[Case], choices: Choices, voice: Voice) -> list[Written]:
+        """Placements, nodes and the plan's or strategy's reason."""
+        rows = zip(batch, choices.each, strict=True)
+        return [_written(compiled, case, answer, voice) for case, answer in rows]
+
+    def hold(self, compiled: Compiled, one: Pending, failure: str) -> Written:
+        """Nothing starts."""
+        state, warnings = one.report
+        return _nothing(compiled, state, ("fallback", f"{failure}; nothing starts"), state.now, warnings)
+
+    def compare(
+        self, compiled: Compiled, batch: Sequence[Case], row: int, done: Answer, other: Choices
+    ) -> dict[str, Any]:
+        """What a shadow would have started; where a plan decides, that answers for it, too."""
+        decided = other.each[row].decided
+        return {
+            "strategy": decided.choice.strategy,
+            "placements": _placements(batch[row].situation, decided),
+            "agrees": set(decided.started.starts) == set(done.decided.started.starts),
+            "gain": None,
+        }
+
+    def pack(self, state: State) -> list[Any]:
         """Columns of the queue."""
-        return msgspec.Raw(msgspec.json.encode(pack(state)))
+        return pack(state)
 
-    def restore(self, stored: list[Any]) -> State:
-        """The state whose ``serialise`` was stored."""
+    def unpack(self, stored: list[Any]) -> State:
+        """The state that ``pack`` gave."""
         return unpack(stored)
 
     def weight(self, state: State) -> int:
@@ -91,3 +138,85 @@ class WorkflowEngine(DecidedInRuns):
         remembered = len(state.ended) + len(state.history) + len(state.nodes)
         turns = len(state.plan.turns) if state.plan else 0
         return len(queue) * TASK_BYTES + inputs * INPUT_BYTES + remembered * REMEMBERED_BYTES + turns * TURN_BYTES
+
+
+ENGINE = Engine("workflow", QueueDecision, WorkflowServing())
+
+
+def _written(compiled: Compiled, case: Case, answer: Answer, voice: Voice) -> Written:
+    """The decision in the fields of the wire, with its reason."""
+    situation, (decided, planned) = case.situation, answer
+    names, (start, release) = situation.layout.names, decided.renting
+    placements, source, policy = _placements(situation, decided), None, None
+    if planned is not None and decided.choice.strategy == PLAN:
+        source, policy = "agent", PLAN
+    elif planned is not None:
+        source, policy = "heuristic", f"{decided.choice.strategy}+{compiled.layout.spec.backfilling}"
+    own = {
+        "now": situation.now,
+        "placements": placements,
+        "nodes": EncodedNodes([names[j] for j in start], [names[j] for j in release]),
+        "warnings": [EncodedWarning(*warning) for warning in case.warnings],
+        **_counted(situation, decided),
+        "wake_at": min(decided.started.reserved.starts.values(), default=None),
+    }
+    return Written(
+        own,
+        reason(situation, decided, voice.code, voice.preface(compiled.heuristic), planned.text if planned else ""),
+        noop=not (placements or start or release),
+        state=decided.state,
+        source=source,
+        policy=policy,
+        risk=risk(compiled, decided.state),
+        quiet=not len(decided.state.queue),
+    )
+
+
+def _counted(situation: QueueSituation, decided: Decided) -> dict[str, int]:
+    """How many tasks wait and run once those are started, and the processors of the latter."""
+    queue = situation.queue
+    runs = queue.node != WAITING
+    runs[[row for row, _ in decided.started.starts]] = True
+    running = int(runs.sum())
+    return {
+        "waiting": len(queue) - running,
+        "running": running,
+        "busy_processors": int(queue.processors[runs].sum()),
+    }
+
+
+def _placements(situation: QueueSituation, decided: Decided) -> list[EncodedPlacement]:
+    """The tasks that start now, and where."""
+    names, nodes, now = situation.queue.names, situation.layout.names, situation.now
+    return [EncodedPlacement(names[row], nodes[node], now) for row, node in decided.started.starts]
+
+
+def _nothing(
+    compiled: Compiled,
+    state: State,
+    reason: tuple[str, str],
+    now: float | None = None,
+    warnings: Sequence[FieldIssue] = (),
+    count: int | None = None,
+) -> Written:
+    """Start nothing: before the first report, and when everything else has failed.
+
+    ``count`` is the number of tasks that are there; None where they aren't counted.
+    """
+    return Written(
+        {
+            "now": now,
+            "placements": [],
+            "nodes": EncodedNodes([], []),
+            "warnings": [EncodedWarning(*warning) for warning in warnings],
+            "waiting": count,
+            "running": count,
+            "busy_processors": count,
+            "wake_at": None,
+        },
+        EncodedQueueReason(*reason, compiled.strategy, compiled.layout.spec.backfilling),
+        noop=True,
+        state=state,
+        risk=None if now is not None else "",
+        quiet=not len(state.queue),
+    )

@@ -9,7 +9,7 @@ from app.kinds.contract.views import Views
 from app.kinds.forecasting.answer import Forecaster
 from app.kinds.workflow import policies
 from app.kinds.workflow import views as outcome
-from app.kinds.workflow.engine import WorkflowEngine
+from app.kinds.workflow.engine import ENGINE
 from app.kinds.workflow.example import EXAMPLE
 from app.kinds.workflow.queue import Layout, QueueReport
 from app.kinds.workflow.report import QueueDecision
@@ -27,7 +27,7 @@ class WorkflowKind:
     name = "workflow"
     spec, patch, start = WorkflowSpec, WorkflowPatch, RunStart
     report, decision, execution = QueueReport, QueueDecision, TraceExecution
-    samples, engine = TraceSamples, WorkflowEngine()
+    samples, engine = TraceSamples, ENGINE
     state_parameters: tuple[Parameter, ...] = ()
     prediction: Prediction | None = None
     training = TrainingOptions(

@@ -81,49 +81,12 @@ class EncodedQueueReason(msgspec.Struct, frozen=True):
     plan: EncodedPlan | None = None
 
 
-class EncodedQueueShadow(msgspec.Struct, frozen=True):
-    """`QueueShadow`."""
-
-    agent: int
-    strategy: str | None
-    placements: list[EncodedPlacement]
-    agrees: bool
-    gain: float | None
-    problem: str | None
-
-
 class EncodedWarning(msgspec.Struct, frozen=True):
     """`ReportWarning`."""
 
     pointer: str
     message: str
     value: Any
-
-
-class EncodedQueueDecision(msgspec.Struct, frozen=True):
-    """`QueueDecision`."""
-
-    run: str | None
-    workload: str
-    kind: str
-    reported: int | None
-    iteration: int
-    now: float | None
-    placements: list[EncodedPlacement]
-    nodes: EncodedNodes
-    noop: bool
-    source: str
-    agent: int | None
-    policy: str
-    reason: EncodedQueueReason
-    warnings: list[EncodedWarning]
-    valid_for_iterations: int
-    decided_at: str
-    shadow: EncodedQueueShadow | None = None
-    waiting: int = 0
-    running: int = 0
-    busy_processors: int = 0
-    wake_at: float | None = None
 
 
 class Placement(BaseModel):
@@ -250,24 +213,23 @@ class QueueDecision(BaseModel):
 SHOWN = 3
 
 
-def reason(situation: QueueSituation, decided: Decided, preface: tuple[str, str], plan: str = "") -> EncodedQueueReason:
-    """Why a decision is what it is; ``preface`` goes before it, and its code instead, where there is one.
+def reason(situation: QueueSituation, decided: Decided, code: str, preface: str, plan: str) -> EncodedQueueReason:
+    """Why a decision is what it is.
 
-    ``plan`` is what there is to say of a workflow's plan.
+    Args:
+        code, preface: in place of the decision's own code, and before its text; empty where nothing failed.
+        plan: what there is to say of a workflow's plan.
     """
     window = _window(situation, decided)
-    code = _code(decided)
     text = ". ".join(
         part
         for part in (_starts(situation, decided), plan, _waits(decided, window), _nodes(situation, decided))
         if part
     )
-    if preface[0]:
-        code, text = preface[0], f"{preface[1]}: {text}"
     scored = _scored(situation, decided)
     return EncodedQueueReason(
-        code=code,
-        text=text,
+        code=code or _code(decided),
+        text=f"{preface}: {text}" if preface else text,
         strategy=decided.choice.strategy,
         backfilling=MECHANISMS[decided.choice.mechanism],
         first=scored[0] if scored else None,

@@ -18,13 +18,14 @@ from app.database.engine import Database
 from app.database.tables import Run
 from app.domain_models import service as domain_models
 from app.kinds.contract.policy import Choice, Situation
+from app.kinds.engine import Kept
 from app.kinds.iterative import policies
-from app.kinds.iterative.engine import IterativeEngine, Kept
+from app.kinds.iterative.engine import ENGINE
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.observation import view
 from app.kinds.iterative.policies import experience_of, load, save
 from app.kinds.iterative.projector import Projector
-from app.kinds.iterative.state import advance, begin
+from app.kinds.iterative.state import RunState, advance, begin
 from app.main import create_app
 from app.policies.artifact import NOTHING
 from app.policies.network import NetworkPolicy
@@ -115,7 +116,7 @@ def start(client: TestClient, **body: Any) -> str:
 def remembered(database: Database, run: str) -> Mapping[int, Array]:
     with database.session() as session:
         stored = session.scalars(select(Run).where(Run.id == run)).one().state_vector
-    return IterativeEngine().restore(stored).memories
+    return ENGINE.restore(stored).memories
 
 
 def told(client: TestClient, run: str, number: int, report: dict[str, Any], status: int = 201) -> dict[str, Any]:
@@ -190,17 +191,17 @@ def test_whoever_fails_remembers_what_it_did_before(
 
 @pytest.mark.parametrize("announced", [0, 2])
 def test_a_state_is_restored_to_the_bit_and_weighed(announced: int) -> None:
-    engine, random = IterativeEngine(), np.random.default_rng(0)
+    random = np.random.default_rng(0)
     memories = {v: random.normal(size=UNITS).astype(np.float32) for v in (3, 11)}
-    state = Kept(random.random(9), random.normal(size=(announced, 2)), frozenset({7}), memories)
-    found = engine.restore(msgspec.json.decode(engine.serialise(state)))
-    np.testing.assert_array_equal(found.row, state.row)
-    assert found.notices == {7}
-    np.testing.assert_array_equal(found.upcoming.reshape(-1), state.upcoming.reshape(-1))
+    state = RunState(random.random(9), random.normal(size=(announced, 2)), frozenset({7}))
+    found = ENGINE.restore(msgspec.json.decode(ENGINE.serialise(Kept(state, memories))))
+    np.testing.assert_array_equal(found.state.row, state.row)
+    assert found.state.notices == {7}
+    np.testing.assert_array_equal(found.state.upcoming.reshape(-1), state.upcoming.reshape(-1))
     assert found.memories.keys() == memories.keys()
     for version, memory in memories.items():
         np.testing.assert_array_equal(found.memories[version], memory)
         assert found.memories[version].dtype == np.float32
-    plain = Kept(state.row, state.upcoming)
-    assert engine.weight(state) - engine.weight(plain) == 2 * UNITS * 4
-    assert engine.restore(msgspec.json.decode(engine.serialise(plain))).memories is NOTHING  # as earlier versions wrote
+    plain = Kept(state)
+    assert ENGINE.weight(Kept(state, memories)) - ENGINE.weight(plain) == 2 * UNITS * 4
+    assert ENGINE.restore(msgspec.json.decode(ENGINE.serialise(plain))).memories is NOTHING

@@ -351,7 +351,7 @@ def test_a_run_ends_when_its_workload_can_not_be_compiled(
     def broken(*_: Any) -> None:
         raise ZeroDivisionError("by nothing")
 
-    monkeypatch.setattr(type(KINDS["iterative"].engine), "compile", broken)
+    monkeypatch.setattr(KINDS["iterative"].engine, "compile", broken)
     fresh = TestClient(create_app(Settings(), backend))  # a process that has compiled nothing yet
     found = ended(fresh, run)
     assert (found["state"], found["outcome"]) == ("finished", "completed")

@@ -118,7 +118,7 @@ def test_an_agent_of_another_kind_is_refused(client: TestClient, backend: Databa
 def test_a_workflow_follows_a_plan_whichever_agent_is_promoted(
     client: TestClient, backend: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(KINDS["workflow"].engine, "search", one_after_another)
+    monkeypatch.setattr(KINDS["workflow"].engine.serving, "search", one_after_another)
     assert client.post("/workloads", json={**POOL, "strategy": "agent"}).status_code == 201
     version = publish(backend, LJF)
     client.app.state.snapshots.poll()  # type: ignore[attr-defined]
@@ -132,7 +132,7 @@ def test_a_workflow_follows_a_plan_whichever_agent_is_promoted(
         "because": "the first one", "tasks": 2,
     }  # fmt: skip
     assert (decision["shadow"]["agrees"], decision["shadow"]["strategy"]) == (True, "plan")
-    monkeypatch.setattr(KINDS["workflow"].engine, "search", none)
+    monkeypatch.setattr(KINDS["workflow"].engine.serving, "search", none)
     client.post(f"/workloads/pool/agents/{version}/promote", json={})
     client.app.state.snapshots.poll()  # type: ignore[attr-defined]
     lost = put(client, run, 1, now=2.0, delta=True, queued=[task("c", 1, 50, parents=["b"])])
@@ -145,7 +145,7 @@ def test_batch_jobs_and_chosen_strategies_are_not_planned(client: TestClient, mo
     def forbidden(_: object) -> None:
         raise AssertionError("nothing is to be searched for")
 
-    monkeypatch.setattr(KINDS["workflow"].engine, "search", forbidden)
+    monkeypatch.setattr(KINDS["workflow"].engine.serving, "search", forbidden)
     client.post("/workloads", json={**POOL, "strategy": "agent"})
     assert (first(client)["policy"], first(client)["reason"]["plan"]) == ("priority", None)
     client.post("/workloads", json={**POOL, "name": "chosen", "strategy": "heft"})

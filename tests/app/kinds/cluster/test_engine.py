@@ -5,18 +5,20 @@ import msgspec
 import pytest
 from pydantic import ValidationError
 
-from app.kinds.cluster.decide import Answerer, Compiled
-from app.kinds.cluster.engine import ClusterDecision, ClusterEngine
-from app.kinds.cluster.layout import ClusterState, Layout
+from app.kinds.cluster.decide import Compiled
+from app.kinds.cluster.decision import ClusterDecision
+from app.kinds.cluster.engine import ENGINE
+from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.cluster.views import ClusterViews
 from app.kinds.contract.engine import ADDED, Answered, Pending, Snapshot
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.contract.kind import RunStart
 from app.kinds.contract.views import Shown
+from app.kinds.engine import Kept, Voice
+from tests.answers import all_answered
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
-ENGINE = ClusterEngine()
 SPEC = ClusterSpec.model_validate(
     {
         "name": "training",
@@ -34,12 +36,13 @@ REPORTS: list[dict[str, Any]] = [
 
 
 def compiled() -> Compiled:
-    return ENGINE.compile(Snapshot("w", SPEC.name, 1, SPEC, Layout(SPEC), None, None, None, None, 1))
+    found: Compiled = ENGINE.compile(Snapshot("w", SPEC.name, 1, SPEC, Layout(SPEC), None, None, None, None, 1))
+    return found
 
 
-def step(on: Compiled, state: ClusterState, n: int) -> Answered:
+def step(on: Compiled, state: Kept, n: int) -> Answered:
     read = ENGINE.read(on, state, n, ENGINE.decode(msgspec.json.encode(REPORTS[n])))
-    return ENGINE.answer(on, [Pending("r", n, state, read, {}, None)], NOW)[0]
+    return all_answered(ENGINE.answer(on, [Pending("r", n, state, read, {}, None)], NOW))[0]
 
 
 def test_every_answer_is_a_decision_whose_allocations_add_up() -> None:
@@ -57,9 +60,10 @@ def test_every_answer_is_a_decision_whose_allocations_add_up() -> None:
             assert change.before == gpus.get(change.job, 0)
             assert change.gpus == sum(change.nodes.values())
             gpus[change.job] = change.gpus
-        gpus = {job: count for job, count in gpus.items() if job in answered.state.names}
-        assert gpus == dict(zip(answered.state.names, answered.state.jobs.gpus.tolist(), strict=True))
-        assert sum(gpus.values()) + decision.free == int(answered.state.capacity.sum())
+        state = answered.state.state
+        gpus = {job: count for job, count in gpus.items() if job in state.names}
+        assert gpus == dict(zip(state.names, state.jobs.gpus.tolist(), strict=True))
+        assert sum(gpus.values()) + decision.free == int(state.capacity.sum())
         assert (decision.noop, decision.running + decision.waiting) == (not decision.changes, len(gpus))
         assert ClusterDecision.model_validate(decision.model_dump()).wake_at == REPORTS[n]["at"] + 60
     assert decision.reason.text == "2 jobs run, 0 wait, by soonest"
@@ -100,10 +104,10 @@ def test_a_page_says_what_is_free_of_the_gpus_that_are_left() -> None:
     state = ENGINE.begin(on, "r", RunStart(workload="training"), NOW).state
     body = b'{"at": 1, "submitted": [{"job": "k", "gpus": 1}], "nodes": [{"node": "a-1", "gpus": 0}]}'
     read = ENGINE.read(on, state, 0, ENGINE.decode(body))
-    [answered] = ENGINE.answer(on, [Pending("r", 0, state, read, {}, None)], NOW)
+    [answered] = all_answered(ENGINE.answer(on, [Pending("r", 0, state, read, {}, None)], NOW))
     decision = msgspec.json.decode(answered.decision)
     assert decision["reason"]["text"] == "1 started; 1 job runs, 0 wait, by soonest"
-    shown = Shown({}, decision, answered.state, 1, [], 1)
+    shown = Shown({}, decision, answered.state.state, 1, [], 1)
     free = next(fact for fact in ClusterViews().facts(on, shown) if fact.name == "free")
     assert (free.value, free.hint) == ("3 of 4 GPUs", "4 more are reported lost")
 
@@ -127,7 +131,7 @@ def test_an_agent_that_fails_is_replaced_by_the_rule_and_that_by_holding(
 
     monkeypatch.setattr(Compiled, "rule", rule)
     on, other, broken = compiled(), compiled(), False
-    on.answerer = Answerer("agent", Failing())  # type: ignore[arg-type]
+    on.agent, on.voice = Failing(), Voice("agent", "failing")  # type: ignore[assignment]
     states = {one: ENGINE.begin(one, "r", RunStart(workload="training"), NOW).state for one in (on, other)}
     given = {on: dict[str, dict[str, int]](), other: dict[str, dict[str, int]]()}
     for n in range(len(REPORTS)):
@@ -140,8 +144,9 @@ def test_an_agent_that_fails_is_replaced_by_the_rule_and_that_by_holding(
             assert decision.policy == ("hold" if broken else one.heuristic)
             assert ("failing failed (FloatingPointError: overflow)" in decision.reason.text) == (one is on)
             given[one] |= {change.job: change.nodes for change in decision.changes}
-            for node, gpus in zip(one.layout.nodes, states[one].capacity.tolist(), strict=True):
-                there = states[one].jobs.held[:, one.layout.node_index[node]].sum()
+            state = states[one].state
+            for node, gpus in zip(one.layout.nodes, state.capacity.tolist(), strict=True):
+                there = state.jobs.held[:, one.layout.node_index[node]].sum()
                 assert there <= gpus
     assert given[on] == given[other]
     assert given[on]["bert"] or given[on]["yolo"]

@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose
 
 from app.kinds.cluster import experience
 from app.kinds.cluster.advance import advance
-from app.kinds.cluster.engine import ClusterEngine
+from app.kinds.cluster.engine import ENGINE
 from app.kinds.cluster.experience import Measured, Shown
 from app.kinds.cluster.layout import ClusterState, Layout, begin, pack, unpack
 from app.kinds.cluster.model import ClusterModel
@@ -23,9 +23,10 @@ from app.kinds.cluster.sample_content import samples, steps
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.cluster.throughput import Batches, Throughput, layout_nodes, step_seconds
 from app.kinds.contract.engine import Pending, Snapshot
+from app.kinds.engine import Kept
+from tests.answers import all_answered
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-ENGINE = ClusterEngine()
 SPEC = ClusterSpec.model_validate(
     {"name": "lab", "kind": "cluster", "nodes": [{"name": "n", "count": 4, "gpus": 4}], "restart_seconds": 30}
 )
@@ -46,13 +47,19 @@ class Live:
         layout = Layout(spec)
         version = None if model is None else 1
         self.on = ENGINE.compile(Snapshot("w", spec.name, 1, spec, layout, model, version, None, None, 1))
-        self.state, self.number = begin(layout), 0
+        self.kept, self.number = Kept(begin(layout)), 0
+
+    @property
+    def state(self) -> ClusterState:
+        """Jobs and nodes."""
+        found: ClusterState = self.kept.state
+        return found
 
     def report(self, **told: Any) -> dict[str, Any]:
         """The answer; the state is stored in between."""
-        read = ENGINE.read(self.on, self.state, self.number, ENGINE.decode(json.dumps(told).encode()))
-        (answered,) = ENGINE.answer(self.on, [Pending("r", self.number, self.state, read, {}, None)], NOW)
-        self.state = ENGINE.restore(msgspec.json.decode(bytes(ENGINE.serialise(answered.state))))
+        read = ENGINE.read(self.on, self.kept, self.number, ENGINE.decode(json.dumps(told).encode()))
+        (answered,) = all_answered(ENGINE.answer(self.on, [Pending("r", self.number, self.kept, read, {}, None)], NOW))
+        self.kept = ENGINE.restore(msgspec.json.decode(bytes(ENGINE.serialise(answered.state))))
         self.number += 1
         return dict(json.loads(answered.decision))
 

@@ -15,9 +15,9 @@ from numpy.testing import assert_equal
 
 from app.kinds.cluster import experience, records
 from app.kinds.cluster.decide import Compiled
-from app.kinds.cluster.engine import ClusterEngine
+from app.kinds.cluster.engine import ENGINE
 from app.kinds.cluster.example import SAMPLES
-from app.kinds.cluster.layout import ClusterState, Layout
+from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.lengths import POINTS
 from app.kinds.cluster.lookahead import UNLIMITED
 from app.kinds.cluster.model import ClusterModel
@@ -26,13 +26,14 @@ from app.kinds.cluster.samples import JSON, ClusterSamples
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.contract.engine import Pending, Snapshot
 from app.kinds.contract.inputs import Sample
+from app.kinds.engine import Kept
+from tests.answers import all_answered
 from workers.inputs import Workload
 from workers.kinds.cluster.fit import Curve, classes, fit, fit_class
 
 FLAT = [1 + 2.0 ** -(2 * n) for n in range(12)]
 ITERATIONS = 40
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-ENGINE = ClusterEngine()
 
 
 def spec(**convergence: float) -> ClusterSpec:
@@ -60,20 +61,21 @@ def model(ended: int) -> ClusterModel:
 
 
 def compiled(of: ClusterSpec, ended: int = 12) -> Compiled:
-    return ENGINE.compile(Snapshot("w", "x", 1, of, Layout(of), model(ended), 1, None, None, 1))
+    found: Compiled = ENGINE.compile(Snapshot("w", "x", 1, of, Layout(of), model(ended), 1, None, None, 1))
+    return found
 
 
-def told(on: Compiled, state: ClusterState, number: int, report: dict[str, Any]) -> tuple[ClusterState, dict[str, Any]]:
+def told(on: Compiled, state: Kept, number: int, report: dict[str, Any]) -> tuple[Kept, dict[str, Any]]:
     """The state after a report, as it comes back from where it is stored, and the decision."""
     read = ENGINE.read(on, state, number, ENGINE.decode(json.dumps(report).encode()))
-    [answered] = ENGINE.answer(on, [Pending("r", number, read, read, {}, None)], NOW)
+    [answered] = all_answered(ENGINE.answer(on, [Pending("r", number, state, read, {}, None)], NOW))
     stored = msgspec.json.decode(bytes(ENGINE.serialise(answered.state)))
     return ENGINE.restore(stored), msgspec.json.decode(answered.decision)
 
 
 def played(on: Compiled, losses: list[float], application: str = "bert") -> list[dict[str, Any]]:
     """The decisions on one job that shows losses, minute by minute, beside two long ones that could use more GPUs."""
-    state = ENGINE.begin(on, "r", None, NOW).state  # type: ignore[arg-type]
+    state: Kept = ENGINE.begin(on, "r", None, NOW).state
     first = {"application": application, "batch": 128, "gpus": 4, "maximum": 8}
     jobs = [{"job": "a", "iterations": ITERATIONS, **first}] + [
         {"job": job, "iterations": 2_000, **first} for job in "bc"

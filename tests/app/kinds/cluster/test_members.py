@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from app.kinds.cluster.engine import ClusterEngine
+from app.kinds.cluster.engine import ENGINE
 from app.kinds.cluster.jobs import NEVER
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.model import ClusterModel
@@ -19,9 +19,9 @@ from app.kinds.cluster.placement import Deadlines
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.contract.engine import Member, Pending, Snapshot
 from app.kinds.contract.kind import RunStart
+from tests.answers import all_answered
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
-ENGINE = ClusterEngine()
 AMOUNTS = np.arange(1, 9)
 MEMBER = Member(AMOUNTS, 2 + 40 / AMOUNTS, 0.1, 90, 1_500.0, np.inf, 1.0)
 """A run takes 3,780 s on one GPU, 1,980 on two, 1,080 on four and 630 on eight."""
@@ -38,7 +38,7 @@ def decided(member: Member, reports: list[dict[str, Any]], worth: float = 1.0) -
     answers = []
     for n, report in enumerate(reports):
         read = ENGINE.read(on, state, n, ENGINE.decode(msgspec.json.encode(report)))
-        (answered,) = ENGINE.answer(on, [Pending("r", n, state, read, {}, None)], NOW)
+        (answered,) = all_answered(ENGINE.answer(on, [Pending("r", n, state, read, {}, None)], NOW))
         state = answered.state
         answers.append(msgspec.json.decode(answered.decision))
     return answers

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from app.kinds.contract.engine import Pending, RolePolicy, Shadow, Snapshot
-from app.kinds.inference.engine import InferenceDecision, InferenceStart
+from app.kinds.engine import Kept
+from app.kinds.inference.decision import InferenceDecision, InferenceStart
 from app.kinds.inference.kind import KIND
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
@@ -19,6 +20,7 @@ from app.kinds.inference.policies import Compiled
 from app.kinds.inference.queue import RunState
 from app.kinds.inference.spec import InferenceSpec
 from app.policies.artifact import Artifact
+from tests.answers import all_answered
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -51,19 +53,25 @@ class Live:
     carried: bool = False
     shadow: Shadow | None = None
     iteration: int = 0
-    state: RunState = field(init=False)
+    kept: Kept = field(init=False)
 
     def __post_init__(self) -> None:
         start = InferenceStart(workload="w", carried=self.carried)
-        self.state = KIND.engine.begin(self.on, "r", start, NOW).state
+        self.kept = KIND.engine.begin(self.on, "r", start, NOW).state
+
+    @property
+    def state(self) -> RunState:
+        """The queues and servers."""
+        found: RunState = self.kept.state
+        return found
 
     def report(self, at: float, **events: Any) -> InferenceDecision:
         """The decision on a report."""
         report = KIND.engine.decode(json.dumps({"at": at, **events}).encode())
-        read = KIND.engine.read(self.on, self.state, self.iteration, report)
-        pending = Pending("r", self.iteration, self.state, read, {}, self.shadow)
-        answered = KIND.engine.answer(self.on, [pending], NOW)[0]
-        self.state, self.iteration = answered.state, self.iteration + 1
+        read = KIND.engine.read(self.on, self.kept, self.iteration, report)
+        pending = Pending("r", self.iteration, self.kept, read, {}, self.shadow)
+        [answered] = all_answered(KIND.engine.answer(self.on, [pending], NOW))
+        self.kept, self.iteration = answered.state, self.iteration + 1
         return InferenceDecision.model_validate_json(answered.decision)
 
 

@@ -12,9 +12,10 @@ import pytest
 
 from app.drift.detector import NOTHING, Drift, Report, observed
 from app.kinds.contract.engine import Pending, Residuals, Snapshot, counted
-from app.kinds.inference.engine import InferenceStart
+from app.kinds.inference.decision import InferenceStart
 from app.kinds.inference.kind import KIND
 from app.kinds.inference.model import ServiceModel
+from tests.answers import all_answered
 from tests.app.kinds.inference import workloads
 from tests.app.kinds.inference.runs import NOW, compiled, model
 
@@ -55,7 +56,8 @@ class Farm:
         self.ends = [one for one in self.ends if one[0] > self.now]
         report = {"at": self.now, "arrived": arrived, "finished": [finished for _, finished in over]}
         read = KIND.engine.read(self.on, self.state, self.iteration, KIND.engine.decode(json.dumps(report).encode()))
-        [answered] = KIND.engine.answer(self.on, [Pending("r", self.iteration, self.state, read, {}, None)], NOW)
+        pending = Pending("r", self.iteration, self.state, read, {}, None)
+        [answered] = all_answered(KIND.engine.answer(self.on, [pending], NOW))
         for start in json.loads(answered.decision)["start"]:
             took = float(start["expected_seconds"] * self.slower * self.rng.lognormal(0, 0.1))
             more = {"variant": start["variant"], "batch": start["batch"], "seconds": took} if self.told else {}
@@ -112,17 +114,8 @@ def test_without_a_domain_model_nothing_is_watched() -> None:
     blind = compiled(workloads.spec(), known=False)
     state = KIND.engine.begin(blind, "r", InferenceStart(workload="w"), NOW).state
     read = KIND.engine.read(blind, state, 0, KIND.engine.decode(b'{"at": 20}'))
-    [answered] = KIND.engine.answer(blind, [Pending("r", 0, state, read, {}, None)], NOW)
+    [answered] = all_answered(KIND.engine.answer(blind, [Pending("r", 0, state, read, {}, None)], NOW))
     assert answered.residuals is None
-
-
-def test_a_run_of_an_earlier_version_goes_on_without_its_loads_being_watched() -> None:
-    farm = Farm(4)
-    stored = msgspec.json.decode(KIND.engine.serialise(farm.state))[:9]
-    farm.state = KIND.engine.restore(stored)
-    found = [one.stream for _ in range(40) for one in farm.step().found]
-    assert found
-    assert not any(stream.startswith("arrivals") for stream in found)
 
 
 def test_a_load_that_wanders_is_counted_over_longer_times_and_tolerated_more() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from app.kinds.contract.engine import Pending, Shadow
+from app.kinds.contract.engine import Answered, Pending, Shadow
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.contract.policy import Choice, Situation
 from app.kinds.inference.awarding import Client
@@ -23,6 +23,7 @@ from app.kinds.inference.kind import KIND
 from app.kinds.inference.layout import WAIT, Layout
 from app.kinds.inference.spec import InferenceSpec
 from app.policies.artifact import Artifact
+from tests.answers import all_answered
 from tests.app.kinds.inference.runs import NOW, Live, arrivals, compiled
 from tests.app.kinds.inference.workloads import spec
 
@@ -152,12 +153,12 @@ REFUSED = [
 def test_what_can_not_be_is_refused_and_changes_nothing(report: dict[str, Any], pointer: str) -> None:
     run = Live(compiled(spec()))
     run.report(1.0, arrived=[{"user": "web", "at": 1.0, "id": "known"}])
-    before = bytes(KIND.engine.serialise(run.state))
+    before = bytes(KIND.engine.serialise(run.kept))
     with pytest.raises(InvalidInput) as caught:
         run.report(**report)
     assert caught.value.errors[0].pointer == pointer
     assert caught.value.errors[0].message
-    assert bytes(KIND.engine.serialise(run.state)) == before
+    assert bytes(KIND.engine.serialise(run.kept)) == before
 
 
 @pytest.mark.parametrize(
@@ -198,6 +199,19 @@ def test_where_a_policy_fails_or_breaks_the_rules_the_heuristic_answers() -> Non
         decision = answered_by(named).report(0.1, arrived=arrivals("web", 0.05))
         assert (decision.source, decision.reason.code, len(decision.start)) == ("fallback", "fallback", 1)
         assert "lookahead+expected_return answers" in decision.reason.text
+
+
+def test_where_all_fails_nothing_starts_until_the_next_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise FloatingPointError("overflow")
+
+    run = one_server()
+    with monkeypatch.context() as patch:
+        patch.setattr(KIND.engine.serving, "choose", broken)
+        held = run.report(0.1, arrived=arrivals("web", 0.05))
+    assert (held.source, held.policy, held.noop, held.waiting["web"]) == ("fallback", "hold", True, 1)
+    assert held.reason.text == "lookahead+expected_return failed (FloatingPointError: overflow); nothing starts"
+    assert run.report(0.11).start[0].requests == ["#0"]
 
 
 def test_without_a_domain_model_requests_are_served_as_they_come() -> None:
@@ -270,14 +284,14 @@ def test_runs_that_are_decided_together_get_what_each_gets_by_itself() -> None:
     wanted = spec(servers=[{"name": "cpu", "minimum": 1, "maximum": 3}])
     together = [Live(compiled(wanted)) for _ in range(4)]
     on = together[0].on
-    pending, alone = [], []
+    pending, alone = [], list[Answered]()
     for number, run in enumerate(together):
         times = np.linspace(0.1, 0.2, 1 + 3 * number)
         report = KIND.engine.decode(json.dumps({"at": 0.2, "arrived": arrivals("web", *times)}).encode())
-        read = KIND.engine.read(on, run.state, 0, report)
-        pending.append(Pending(f"r{number}", 0, run.state, read, {}, None))
-        alone.append(KIND.engine.answer(on, [pending[-1]], NOW)[0])
-    answered = KIND.engine.answer(on, pending, NOW)
+        read = KIND.engine.read(on, run.kept, 0, report)
+        pending.append(Pending(f"r{number}", 0, run.kept, read, {}, None))
+        alone += all_answered(KIND.engine.answer(on, [pending[-1]], NOW))
+    answered = all_answered(KIND.engine.answer(on, pending, NOW))
     assert [one.decision for one in answered] == [one.decision for one in alone]
     assert [one.state for one in answered] == [one.state for one in alone]
 
@@ -295,12 +309,12 @@ def test_one_run_whose_policy_fails_does_not_disturb_the_others() -> None:
     pending = []
     for number in (3, 7, 5):
         body = json.dumps({"at": 0.2, "arrived": arrivals("web", *[0.2] * number)}).encode()
-        state = Live(on).state
+        state = Live(on).kept
         read = KIND.engine.read(on, state, 0, KIND.engine.decode(body))
         pending.append(Pending(str(number), 0, state, read, {}, None))
-    answers = [json.loads(one.decision) for one in KIND.engine.answer(on, pending, NOW)]
-    assert [one["source"] for one in answers] == ["agent", "fallback", "agent"]
-    assert "seven" in answers[1]["reason"]["text"]
+    decisions = [json.loads(one.decision) for one in all_answered(KIND.engine.answer(on, pending, NOW))]
+    assert [one["source"] for one in decisions] == ["agent", "fallback", "agent"]
+    assert "seven" in decisions[1]["reason"]["text"]
 
 
 @pytest.mark.parametrize(("users", "limit", "accepted"), [(2, 5_000, True), (3, 3_333, True), (3, 3_334, False)])

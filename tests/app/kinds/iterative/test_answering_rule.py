@@ -9,7 +9,6 @@ import pytest
 
 from app.kinds.contract.policy import Situation
 from app.kinds.iterative import policies
-from app.kinds.iterative.decide import Subject, decide
 from app.kinds.iterative.heuristics import HEURISTICS, default_heuristic
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable, uninformed
@@ -17,7 +16,7 @@ from app.kinds.iterative.observation import view
 from app.kinds.iterative.policies import in_force, terms
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.state import State, begin
-from tests.app.kinds.iterative.decisions.deciding import NOW, Scripted, compiled, plain, reported
+from tests.app.kinds.iterative.decisions.deciding import NOW, Scripted, Subject, compiled, decide, plain, reported
 from tests.planted import planted_spec, planted_table
 
 WHY = "on executions that its models had not seen it returns −0.07 against −0.08 of model_predictive"

@@ -163,11 +163,11 @@ def test_runs_with_and_without_a_probability_are_decided_together() -> None:
 def test_no_agent_answers_for_a_target_with_a_probability() -> None:
     on = compiled(policy=Scripted(0))
     state = fresh(on.projector, probabilities=[[0.95]])
-    decided = decide(Situation(on.projector, state, view(on.projector, state)), on.artifact)
+    decided = decide(Situation(on.projector, state, view(on.projector, state)), on.agent)
     assert decided.verdict[0] == Verdict.OUTSIDE_EXPERIENCE
     assert decided.outside["probabilities"].tolist() == [True]
     plain = fresh(on.projector)
-    followed = decide(Situation(on.projector, plain, view(on.projector, plain)), on.artifact)
+    followed = decide(Situation(on.projector, plain, view(on.projector, plain)), on.agent)
     assert followed.verdict[0] == Verdict.FOLLOWED
 
 

@@ -1,23 +1,19 @@
 """``/predict`` answers what a decision would promise."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
 
-import msgspec
 import numpy as np
 import pytest
 
-from app.kinds.iterative.decide import begin_with
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.prediction import predict
 from app.kinds.iterative.query import beginning
-from tests.app.kinds.iterative.decisions.deciding import compiled
+from tests.app.kinds.iterative.decisions.deciding import begun, compiled
 from tests.planted import planted_spec, planted_table
 
 SPEC = planted_spec(features=[{"name": "batch", "minimum": 32, "maximum": 512}])
 NODES = np.array([32.0, 512.0])
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def believed() -> ModelTable:
@@ -31,7 +27,7 @@ def believed() -> ModelTable:
 def test_it_is_the_promise_of_a_runs_first_decision() -> None:
     table = believed()
     on = compiled(SPEC, table)
-    decided = msgspec.json.decode(begin_with(on, beginning(on, {}, {"batch": 100}, {}), "r", NOW)[0].decision)
+    decided = begun(on, beginning(on, {}, {"batch": 100}, {}))
     units = decided["allocation"]["executors"]
     query = {"allocation": [f"executors:{units:g}"], "feature": ["batch:100"]}
     answered = predict(Layout(SPEC), table, query)["predicted"]["iteration_seconds"]

@@ -12,8 +12,9 @@ from pydantic import ValidationError
 
 from app.kinds.contract.engine import Pending
 from app.kinds.contract.inputs import InvalidInput
+from app.kinds.engine import Kept
 from app.kinds.iterative.announced import MOST_UPCOMING, padded
-from app.kinds.iterative.engine import IterativeEngine, Kept, Read
+from app.kinds.iterative.engine import ENGINE, Read
 from app.kinds.iterative.heuristics import best_allocation
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
@@ -21,7 +22,8 @@ from app.kinds.iterative.observation import view
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reasons import forecast
 from app.kinds.iterative.report import IterationRunStart, decode
-from app.kinds.iterative.state import State, advance, begin
+from app.kinds.iterative.state import RunState, State, advance, begin
+from tests.answers import all_answered
 from tests.app.kinds.iterative.decisions.deciding import compiled
 from tests.planted import planted_spec, planted_table
 
@@ -31,7 +33,6 @@ LAYOUT = Layout(SPEC)
 NODES = np.array([32.0, 64.0, 128.0, 256.0, 512.0])
 GROWING = 64.0 * 4 ** (np.arange(ITERATIONS) / ITERATIONS)
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-ENGINE = IterativeEngine()
 
 
 def table(courses: Any = None, members: int = 0) -> ModelTable:
@@ -159,7 +160,7 @@ def engine_run(on: Any, start: dict[str, Any]) -> Any:
 def reported(on: Any, state: Any, iteration: int, **said: Any) -> Any:
     body = {"allocation": {"executors": 8}, "metrics": {"iteration_seconds": 10.0}, "features": {"batch": 100}, **said}
     report = ENGINE.read(on, state, iteration, decode(msgspec.json.encode(body)))
-    return ENGINE.answer(on, [Pending("r", iteration, state, report, {}, None)], NOW)[0]
+    return all_answered(ENGINE.answer(on, [Pending("r", iteration, state, report, {}, None)], NOW))[0]
 
 
 def told(*batches: float) -> list[dict[str, Any]]:
@@ -169,33 +170,34 @@ def told(*batches: float) -> list[dict[str, Any]]:
 def test_an_announcement_holds_until_another_one_replaces_or_withdraws_it() -> None:
     on = compiled(SPEC, table([GROWING]))
     state = engine_run(on, {"features": {"batch": 64}, "upcoming": told(70, 80, 90)})
-    assert state.upcoming[:, 0].tolist() == [64, 70, 80, 90]
+    assert state.state.upcoming[:, 0].tolist() == [64, 70, 80, 90]
     state = reported(on, state, 0).state
-    assert state.upcoming[:, 0].tolist() == [70, 80, 90]
-    assert reported(on, state, 1, upcoming=None).state.upcoming[:, 0].tolist() == [80, 90]
-    assert reported(on, state, 1, upcoming=[]).state.upcoming.tolist() == []
+    assert state.state.upcoming[:, 0].tolist() == [70, 80, 90]
+    assert reported(on, state, 1, upcoming=None).state.state.upcoming[:, 0].tolist() == [80, 90]
+    assert reported(on, state, 1, upcoming=[]).state.state.upcoming.tolist() == []
     state = reported(on, state, 1, upcoming=told(33)).state
-    assert state.upcoming.tolist() == [[33]]
-    assert reported(on, state, 2).state.upcoming.tolist() == []
+    assert state.state.upcoming.tolist() == [[33]]
+    assert reported(on, state, 2).state.state.upcoming.tolist() == []
 
 
 def test_an_announcement_survives_a_restart() -> None:
     on = compiled(SPEC, table([GROWING], members=3))
     state = reported(on, engine_run(on, {}), 0, upcoming=told(*[500.0] * 20)).state
     again = ENGINE.restore(msgspec.json.decode(ENGINE.serialise(state)))
-    np.testing.assert_array_equal(again.upcoming, state.upcoming)
-    np.testing.assert_array_equal(again.row, state.row)
+    own: RunState = state.state
+    np.testing.assert_array_equal(again.state.upcoming, own.upcoming)
+    np.testing.assert_array_equal(again.state.row, own.row)
     assert reported(on, again, 1).decision == reported(on, state, 1).decision
-    assert ENGINE.weight(again) >= state.row.nbytes + 160
-    forgetful = Kept(state.row, state.upcoming[:0])
+    assert ENGINE.weight(again) >= own.row.nbytes + 160
+    forgetful = Kept(RunState(own.row, own.upcoming[:0], own.notices))
     assert reported(on, forgetful, 1).decision != reported(on, state, 1).decision
 
 
-def test_a_state_without_announcement_is_kept_as_it_always_was() -> None:
+def test_a_state_without_announcement_is_restored_without() -> None:
     on = compiled(SPEC, table())
     stored = msgspec.json.decode(ENGINE.serialise(reported(on, engine_run(on, {}), 0).state))
-    assert all(entry is None or isinstance(entry, float) for entry in stored)
-    assert reported(on, ENGINE.restore(stored), 1).state.upcoming.size == 0
+    assert ENGINE.restore(stored).state.upcoming.size == 0
+    assert reported(on, ENGINE.restore(stored), 1).state.state.upcoming.size == 0
 
 
 @pytest.mark.parametrize(
@@ -230,7 +232,7 @@ def test_a_workload_without_features_announces_none() -> None:
     with pytest.raises(InvalidInput, match="has no features"):
         ENGINE.read(
             on,
-            None,
+            Kept(None),
             0,
             decode(
                 b'{"allocation": {"executors": 8}, "metrics": {"iteration_seconds": 1}, "upcoming": [{"features": {}}]}'
@@ -253,4 +255,4 @@ def test_what_is_no_announcement_is_refused_by_field(body: bytes) -> None:
 def test_an_empty_announcement_reads_as_one() -> None:
     on = compiled(SPEC, table())
     report = decode(b'{"allocation": {"executors": 8}, "metrics": {"iteration_seconds": 1}, "features": {"batch": 64}}')
-    assert ENGINE.read(on, None, 0, report) == Read([4], [1.0], [64.0], None)
+    assert ENGINE.read(on, Kept(None), 0, report) == Read([4], [1.0], [64.0], None)

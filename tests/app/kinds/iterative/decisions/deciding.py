@@ -1,23 +1,29 @@
-"""CompiledWorkloads of decisions for tests, without any database."""
+"""Compiled workloads and their decisions for tests, without any database."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
-from app.kinds.contract.engine import Snapshot
+from app.kinds.contract.engine import Answered, Pending, Shadow, Snapshot
 from app.kinds.contract.policy import Choice, Situation
-from app.kinds.iterative.compiled import Compiled
-from app.kinds.iterative.decide import Answer
+from app.kinds.engine import Engine, Kept, Written
+from app.kinds.iterative import decide as decider
+from app.kinds.iterative.compiled import NONE, Compiled
+from app.kinds.iterative.engine import NOTHING, IterativeServing
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.policies import experience_of
+from app.kinds.iterative.report import Decision
 from app.kinds.iterative.spec import Spec
-from app.kinds.iterative.state import State, advance, begin
-from app.policies.artifact import Artifact
+from app.kinds.iterative.state import RunState, State, advance, begin
+from app.policies import artifact as policies
+from app.policies.artifact import Artifact, Memories
+from tests.answers import all_answered
 from tests.planted import planted_spec, planted_table
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -87,7 +93,63 @@ def reported(on: Compiled, allocations: list[int], slower: float = 1.0, iteratio
     return state
 
 
-def plain(answer: Answer) -> dict[str, Any]:
+class Subject(NamedTuple):
+    """Whom a decision is for.
+
+    Attributes:
+        run: None for a state given in full.
+        reported: the last reported iteration.
+        notices: codes of what its last decision said beside the reason.
+        memories: what agents remember of it.
+    """
+
+    run: str | None
+    reported: int
+    shadow: Shadow | None = None
+    notices: frozenset[int] = NONE
+    memories: Memories = policies.NOTHING
+
+
+class AsGiven(IterativeServing):
+    """Decides for runs whose reports are the states after them, B = 1 each."""
+
+    def gather(self, compiled: Compiled, pending: Sequence[Pending]) -> decider.Batch:
+        """The states put together."""
+        columns: Any = zip(*(one.report for one in pending), strict=True)
+        state = State(*(np.concatenate(column) for column in columns))
+        return decider.observed(compiled, state, [one.state.state.notices for one in pending], [NOTHING] * len(pending))
+
+    def hold(self, compiled: Compiled, one: Pending, failure: str) -> Written:
+        """The state's allocation."""
+        return decider.hold(compiled, one.report, NOTHING, failure)
+
+
+ENGINE = Engine("iterative", Decision, AsGiven())
+
+
+def decide(on: Compiled, state: State, subjects: Sequence[Subject], now: datetime) -> list[Answered]:
+    """The answer for each run of ``state`` (leading dimension B)."""
+    pending = [
+        Pending(
+            subject.run,
+            subject.reported,
+            Kept(RunState(np.zeros(0), NOTHING, subject.notices), subject.memories),
+            decider.row(state, i),
+            {},
+            subject.shadow,
+        )
+        for i, subject in enumerate(subjects)
+    ]
+    return all_answered(ENGINE.answer(on, pending, now))
+
+
+def begun(on: Compiled, state: State) -> dict[str, Any]:
+    """The first decision for a run that has reported nothing, as a caller reads it."""
+    [decision] = ENGINE.answer_states(on, [decider.begin(on, state)], NOW)
+    return dict(msgspec.json.decode(decision))
+
+
+def plain(answer: Answered) -> dict[str, Any]:
     """A decision as a caller reads it."""
     decision: dict[str, Any] = msgspec.json.decode(answer.decision)
     return decision

@@ -12,15 +12,25 @@ import pytest
 from app.kinds.contract.engine import ADDED, Pending
 from app.kinds.iterative import decide as decider
 from app.kinds.iterative.chance import chances
-from app.kinds.iterative.compiled import Compiled, with_codes, without_codes
-from app.kinds.iterative.decide import Subject, begin_with, decide
-from app.kinds.iterative.engine import IterativeEngine
+from app.kinds.iterative.compiled import Compiled
+from app.kinds.iterative.engine import ENGINE
 from app.kinds.iterative.heuristics import first_allocation
 from app.kinds.iterative.observation import view
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.report import Decision, IterationRunStart
-from app.kinds.iterative.state import State, begin, pack
-from tests.app.kinds.iterative.decisions.deciding import NOW, Scripted, compiled, plain, reported, seconds
+from app.kinds.iterative.state import State, begin, unpack
+from tests.answers import all_answered
+from tests.app.kinds.iterative.decisions.deciding import (
+    NOW,
+    Scripted,
+    Subject,
+    begun,
+    compiled,
+    decide,
+    plain,
+    reported,
+    seconds,
+)
 from tests.planted import planted_spec
 
 FASTER = 8
@@ -124,9 +134,8 @@ def test_a_gain_within_the_noise_changes_nothing() -> None:
 
 def test_what_a_change_lacks_is_told_in_numbers() -> None:
     on = compiled(policy=Scripted(FASTER, gain=2e-4))
-    assert on.artifact
-    made = replace(on.artifact, experience=replace(on.artifact.experience, hysteresis=1e-3))
-    on.artifact = made
+    assert on.agent
+    on.agent = replace(on.agent, experience=replace(on.agent.experience, hysteresis=1e-3))
     decision = plain(decide(on, reported(on, [12]), [Subject("r", 4)], NOW)[0])
     words = "; 16 executors promise only 0.0002 more return, and a change must promise over 0.001"
     assert decision["reason"]["text"].endswith(words)
@@ -149,9 +158,8 @@ def test_the_last_report_leaves_nothing_to_decide() -> None:
 def test_the_first_decision_is_the_models_allocation() -> None:
     on = compiled()
     state = begin(on.projector, on.layout.start_levels[None])
-    answer, levels = begin_with(on, state, "r", NOW)
-    decision = plain(answer)
-    assert levels.tolist() == first_allocation(on.projector, state)[0].tolist()
+    decision, levels = begun(on, state), first_allocation(on.projector, state)[0]
+    assert unpack(on.layout, decider.begin(on, state).state.row[None]).levels.tolist() == [levels.tolist()]
     assert decision["allocation"] == on.layout.allocation_dict(levels)
     assert (decision["reported"], decision["iteration"], decision["reason"]["code"]) == (None, 0, "initial")
     assert " to start with, worth most by the weights: projected" in decision["reason"]["text"]
@@ -159,7 +167,7 @@ def test_the_first_decision_is_the_models_allocation() -> None:
 
 def test_the_first_decision_without_a_model_is_the_specs() -> None:
     on = compiled(table=None)
-    decision = plain(begin_with(on, begin(on.projector, on.layout.start_levels[None]), None, NOW)[0])
+    decision = begun(on, begin(on.projector, on.layout.start_levels[None]))
     assert (decision["allocation"], decision["noop"], decision["predicted"]) == ({"executors": 8}, True, {})
     assert decision["reason"] == {
         "code": "no_model",
@@ -177,7 +185,7 @@ def test_without_any_target_the_reason_is_the_cost() -> None:
 
 def notices(on: Compiled, state: State, known: frozenset[int] = frozenset()) -> tuple[str, frozenset[int]]:
     answer = decide(on, state, [Subject("r", 4, notices=known)], NOW)[0]
-    return plain(answer)["reason"]["text"], answer.notices
+    return plain(answer)["reason"]["text"], answer.state.state.notices
 
 
 def test_why_no_agent_answers_is_said_once() -> None:
@@ -224,25 +232,17 @@ def test_an_allocation_outside_of_what_was_measured_says_so_once() -> None:
 
 
 def test_an_engine_keeps_what_was_said_from_report_to_report() -> None:
-    engine, on = IterativeEngine(), compiled()
-    state: Any = engine.begin(on, "r", IterationRunStart(workload="planted"), NOW).state
+    on = compiled()
+    state: Any = ENGINE.begin(on, "r", IterationRunStart(workload="planted"), NOW).state
     texts = []
     for iteration in range(3):
-        stored = engine.restore(json.loads(bytes(engine.serialise(state))))
+        stored = ENGINE.restore(json.loads(bytes(ENGINE.serialise(state))))
         body = json.dumps({"allocation": {"executors": 8}, "metrics": {"iteration_seconds": seconds(8)}})
-        report = engine.read(on, stored, iteration, engine.decode(body.encode()))
-        answered = engine.answer(on, [Pending("r", iteration, stored, report, {}, None)], NOW)[0]
+        report = ENGINE.read(on, stored, iteration, ENGINE.decode(body.encode()))
+        [answered] = all_answered(ENGINE.answer(on, [Pending("r", iteration, stored, report, {}, None)], NOW))
         state = answered.state
         texts.append(json.loads(answered.decision)["reason"]["text"])
     assert [text.startswith("no agent is promoted, ") for text in texts] == [True, False, False]
-
-
-def test_rows_of_earlier_versions_hold_no_notices() -> None:
-    on = compiled()
-    row = pack(reported(on, [8]))[0].tolist()
-    assert without_codes(row) == (row, frozenset())
-    codes = frozenset({0, 7, 2**32 - 1})
-    assert without_codes(with_codes(row, codes)) == (row, codes)
 
 
 def test_a_probability_that_no_allocation_gives_is_said_to_be_out_of_reach() -> None:
@@ -253,10 +253,8 @@ def test_a_probability_that_no_allocation_gives_is_said_to_be_out_of_reach() -> 
         "95 % asked for); no allocation is as sure as is asked for, so the weights decide; "
         in decision["reason"]["text"]
     )
-    begun = plain(
-        begin_with(on, begin(on.projector, np.array([[4]]), targets=[[100.0]], probabilities=[[0.9]]), None, NOW)[0]
-    )
-    assert begun["reason"]["text"].startswith("no allocation is as sure as is asked for, so the weights decide on ")
+    first = begun(on, begin(on.projector, np.array([[4]]), targets=[[100.0]], probabilities=[[0.9]]))
+    assert first["reason"]["text"].startswith("no allocation is as sure as is asked for, so the weights decide on ")
 
 
 def test_a_decision_tells_the_chance_of_its_allocation() -> None:

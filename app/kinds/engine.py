@@ -1,0 +1,452 @@
+"""What the serving of all kinds shares: who answers, what happens when that fails, shadows, and the stored state.
+
+A kind supplies a ``Serving``: how a report is read, what is chosen, and how the choice is written as a decision. The
+``Engine`` makes a decision engine of it, the same for every kind:
+
+1. The reports that wait for one workload are gathered and decided together.
+2. Where that fails, each is decided by itself; where the agent fails, the heuristic answers; where that fails too, the
+   run holds what it has. So no run's trouble is another's, and there is always an answer, which says what failed.
+3. A shadow is consulted after the decision. Its failure is written down and changes nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, ClassVar, Protocol
+
+import msgspec
+from pydantic import BaseModel
+
+from app.kinds.contract.engine import ADDED, Answered, Pending, Query, Residuals, Shadow, Snapshot
+from app.kinds.contract.inputs import invalid, timestamp
+from app.policies import artifact
+from app.policies.artifact import Artifact, Memories, Memory
+from app.policies.base import IncompatibleArtifact
+
+logger = logging.getLogger(__name__)
+
+HOLD = "hold"
+"""Policy of a decision that only keeps what the run has, because everything else failed."""
+NO_STATE = (
+    "workloads of kind {} are decided for in runs: start one with POST /runs, report to it, and read the answer again "
+    "with GET /decision?run=…"
+)
+
+
+class Voice(msgspec.Struct, frozen=True):
+    """Who answers.
+
+    Attributes:
+        source, policy: as decisions name them.
+        code: reason's code where no agent answers although one could; empty otherwise.
+        why: what goes before the name of the policy that answers instead: "no domain model yet,"; empty with ``code``.
+    """
+
+    source: str
+    policy: str
+    code: str = ""
+    why: str = ""
+
+    def preface(self, name: str) -> str:
+        """Why the policy called ``name`` answers in the agent's place; empty where nothing is to be said."""
+        return f"{self.why} {name} answers" if self.why else ""
+
+
+def voice(snapshot: Snapshot, agent: str | None, heuristic: str) -> Voice:
+    """Who answers for a workload, where nothing fails.
+
+    Args:
+        agent: name of the agent's policy; None: no agent can answer.
+        heuristic: name of the policy that answers without one.
+    """
+    if agent is not None:
+        return Voice("agent", agent)
+    if snapshot.problem:
+        return Voice("fallback", heuristic, "fallback", f"{snapshot.problem};")
+    return Voice("heuristic", heuristic)
+
+
+class Compiled(Protocol):
+    """A snapshot ready to decide with; the rest is the kind's own.
+
+    Attributes:
+        agent: what ``Serving.choose`` takes for the promoted agent; None: the heuristic answers.
+        heuristic: name of the policy that answers without an agent.
+        voice: who answers where nothing fails.
+    """
+
+    snapshot: Snapshot
+    agent: Any
+    heuristic: str
+    voice: Voice
+
+    def __hash__(self) -> int:
+        """By identity: reports of one compiled workload are decided together."""
+        ...
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """A run between two reports: the kind's own state, and what recurrent agents remember of it."""
+
+    state: Any
+    memories: Memories = artifact.NOTHING
+
+
+class Choices(msgspec.Struct, frozen=True):
+    """What was chosen for B runs.
+
+    Attributes:
+        each: one choice a run, [B].
+        detail: whatever else ``Serving.write`` needs.
+        memory: what a recurrent policy remembers of each run from now on, [B, H]; None: nothing.
+    """
+
+    each: Sequence[Any]
+    detail: Any = None
+    memory: Memory | None = None
+
+
+class Written(msgspec.Struct, frozen=True):
+    """A decision without what all kinds' decisions share.
+
+    Attributes:
+        own: the kind's own fields, by name.
+        reason: with ``code`` and ``text``.
+        state: of the run after the decision.
+        source, policy: in place of the voice's.
+        iteration: that the decision is for, if not the one after the report.
+        valid: number of iterations that it is valid for.
+        residuals, risk, expected_seconds, quiet: as in ``Answered``.
+    """
+
+    own: dict[str, Any]
+    reason: Any
+    noop: bool
+    state: Any
+    source: str | None = None
+    policy: str | None = None
+    iteration: int | None = None
+    valid: int = 1
+    residuals: Residuals | None = None
+    risk: str | None = ""
+    expected_seconds: float | None = None
+    quiet: bool = False
+
+
+class Serving(ABC):
+    """How the runs of one kind are read, decided and written. States never change in place.
+
+    ``batch`` stands for what ``gather`` returns, ``agent`` for what ``agent`` returns, or None for the heuristic.
+    """
+
+    silent: ClassVar[Mapping[str, Any]]
+    """Fields of a shadow that could not answer, beside ``agent`` and ``problem``."""
+
+    @abstractmethod
+    def compile(self, snapshot: Snapshot) -> Any:
+        """Everything that a decision needs and that no report changes."""
+
+    @abstractmethod
+    def decode(self, body: bytes) -> Any:
+        """A report; two that say the same are encoded to the same bytes by ``msgspec``, in sorted order.
+
+        Raises:
+            ValidationError, InvalidInput: it is none; every offending field is named.
+        """
+
+    @abstractmethod
+    def begin(self, compiled: Any, start: Any, now: datetime) -> Written:
+        """The first decision of a run; ``start`` is of the kind's own model.
+
+        Raises:
+            InvalidInput: it doesn't fit the workload.
+        """
+
+    @abstractmethod
+    def read(self, compiled: Any, state: Any, iteration: int, report: Any) -> Any:
+        """A decoded report as ``gather`` takes it.
+
+        Raises:
+            InvalidInput: it doesn't fit the workload.
+            Contradiction: it doesn't fit what the run has reported before.
+        """
+
+    @abstractmethod
+    def choose(self, compiled: Any, batch: Any, agent: Any, memory: Memory | None, now: datetime) -> Choices:
+        """What the agent, or without one the heuristic, chooses for each run; ``memory`` [B, H] is the agent's."""
+
+    @abstractmethod
+    def write(self, compiled: Any, batch: Any, choices: Choices, voice: Voice) -> list[Written]:
+        """The decisions of those choices, in order."""
+
+    @abstractmethod
+    def hold(self, compiled: Any, one: Pending, failure: str) -> Written:
+        """A decision that keeps what the run has; it works where all else has failed. ``failure`` begins its text."""
+
+    @abstractmethod
+    def compare(self, compiled: Any, batch: Any, row: int, done: Any, other: Choices) -> dict[str, Any]:
+        """A shadow's choice for a run, compared with what was ``done``: the fields that ``silent`` has."""
+
+    def rules(self, compiled: Any) -> Sequence[str]:
+        """Names of the rules that a run of this workload may be decided by; ``Snapshot.rule`` is one of them."""
+        return ()
+
+    def takes_long(self, compiled: Any, state: Any, report: Any) -> bool:
+        """Whether reading a decoded report and answering it may take more than some 10 ms: a thread then does it."""
+        return False
+
+    def gather(self, compiled: Any, pending: Sequence[Pending]) -> Any:
+        """Runs after their reports, to be decided together."""
+        return pending
+
+    def agent(self, compiled: Any, made: Artifact) -> Any:
+        """What ``choose`` takes for an artifact.
+
+        Raises:
+            IncompatibleArtifact: it was made for another layout.
+        """
+        return made
+
+    def query(self, compiled: Any, query: Query) -> Pending | Written:
+        """The state that a query gives in full; the first decision where it gives a run that has not begun.
+
+        Raises:
+            InvalidInput: it doesn't fit the workload, or the kind takes no such query.
+        """
+        snapshot = compiled.snapshot
+        raise invalid("/query/workload", NO_STATE.format(snapshot.spec.kind), snapshot.name)
+
+    @abstractmethod
+    def pack(self, state: Any) -> list[Any]:
+        """A state as plain values, for JSON."""
+
+    @abstractmethod
+    def unpack(self, stored: list[Any]) -> Any:
+        """The state that ``pack`` gave, in any process; null for what is no number."""
+
+    @abstractmethod
+    def weight(self, state: Any) -> int:
+        """About how many bytes a state takes in memory."""
+
+
+class Engine:
+    """Decides for workloads of one kind; what states, reports and compiled workloads are is up to ``serving``."""
+
+    def __init__(self, kind: str, decision: type[BaseModel], serving: Serving) -> None:
+        self.serving, self._kind = serving, kind
+        self._fields = tuple(name for name in decision.model_fields if name not in ADDED)
+        self.compile, self.rules, self.decode = serving.compile, serving.rules, serving.decode
+
+    def takes_long(self, compiled: Compiled, kept: Kept, report: Any) -> bool:
+        """Whether a thread should read the decoded report and answer it."""
+        return self.serving.takes_long(compiled, kept.state, report)
+
+    def read(self, compiled: Compiled, kept: Kept, iteration: int, report: Any) -> Any:
+        """A decoded report as ``answer`` takes it.
+
+        Raises:
+            InvalidInput, Contradiction: it doesn't fit the workload, or what the run has reported before.
+        """
+        return self.serving.read(compiled, kept.state, iteration, report)
+
+    def begin(self, compiled: Compiled, run: str | None, start: Any, now: datetime) -> Answered:
+        """The first decision of a run, and its first state.
+
+        Raises:
+            InvalidInput: ``start`` doesn't fit the workload.
+        """
+        return self._begun(compiled, run, self.serving.begin(compiled, start, now), now)
+
+    def _begun(self, compiled: Compiled, run: str | None, first: Written, now: datetime) -> Answered:
+        encoded = self._encoded(compiled, run, None, first, compiled.voice, timestamp(now), None)
+        return _answered(encoded, first, artifact.NOTHING)
+
+    def parse_state(self, compiled: Compiled, query: Query) -> Pending | Written:
+        """The state that a query gives in full, for ``answer_states``.
+
+        Raises:
+            InvalidInput: it doesn't fit the workload, or the kind takes no such query.
+        """
+        return self.serving.query(compiled, query)
+
+    def answer_states(self, compiled: Compiled, given: Sequence[Pending | Written], now: datetime) -> list[bytes]:
+        """The decisions for what ``parse_state`` gave, in order; raises what the first of them fails with."""
+        turns = [one for one in given if isinstance(one, Pending)]
+        answers = iter(self.answer(compiled, turns, now) if turns else ())
+        found = [next(answers) if isinstance(one, Pending) else self._begun(compiled, None, one, now) for one in given]
+        for one in found:
+            if isinstance(one, Exception):
+                raise one
+        return [one.decision for one in found if isinstance(one, Answered)]
+
+    def answer(self, compiled: Compiled, pending: Sequence[Pending], now: datetime) -> list[Answered | Exception]:
+        """The decisions for reports of different runs of one workload, in order; an error where there is none."""
+        try:
+            return [*self._decided(compiled, pending, compiled.agent, compiled.voice, now)]
+        except Exception as error:  # noqa: BLE001 - whatever a policy may raise; it is logged where one run fails
+            if len(pending) > 1:
+                return [found for one in pending for found in self.answer(compiled, [one], now)]
+            _log(compiled, pending[0], compiled.voice.policy)
+            return [self._fallen_back(compiled, pending[0], f"{compiled.voice.policy} failed ({_words(error)})", now)]
+
+    def _fallen_back(self, compiled: Compiled, one: Pending, failure: str, now: datetime) -> Answered | Exception:
+        """The heuristic's answer where an agent failed; where the heuristic fails, too, what holds."""
+        if compiled.agent is not None:
+            spare = Voice("fallback", compiled.heuristic, "fallback", f"{failure};")
+            try:
+                return self._decided(compiled, [one], None, spare, now)[0]
+            except Exception as error:  # noqa: BLE001 - logged
+                _log(compiled, one, compiled.heuristic)
+                failure += f", and {compiled.heuristic} too ({_words(error)})"
+        try:
+            held = self.serving.hold(compiled, one, failure)
+            last = Voice("fallback", HOLD, "fallback")
+            encoded = self._encoded(compiled, one.run, one.iteration, held, last, timestamp(now), None)
+            return _answered(encoded, held, one.state.memories)
+        except Exception as error:  # noqa: BLE001 - logged, and handed to whoever awaits the answer
+            _log(compiled, one, HOLD)
+            return error
+
+    def _decided(
+        self, compiled: Compiled, pending: Sequence[Pending], agent: Any, speaks: Voice, now: datetime
+    ) -> list[Answered]:
+        """All at once, by one agent or by the heuristic; raises what fails."""
+        serving, version = self.serving, compiled.snapshot.agent_version
+        before = [one.state.memories for one in pending]
+        batch = serving.gather(compiled, pending)
+        memory = None if agent is None else artifact.recalled(before, version)
+        choices = serving.choose(compiled, batch, agent, memory, now)
+        shadows: list[_Consulted | None] = [None] * len(pending)
+        wanted = {id(one.shadow): one.shadow for one in pending if one.shadow is not None}
+        for shadow in wanted.values():
+            rows = [row for row, one in enumerate(pending) if one.shadow is shadow]
+            for row, found in zip(
+                rows, self._consulted(compiled, pending, rows, batch, choices, shadow, now), strict=True
+            ):
+                shadows[row] = found
+        answers, moment = [], timestamp(now)
+        written = serving.write(compiled, batch, choices, speaks)
+        for row, (one, made, other) in enumerate(zip(pending, written, shadows, strict=True)):
+            memories = before[row]
+            if memories or other is not None or choices.memory is not None:
+                own = None if choices.memory is None else choices.memory[row]
+                memories = _remembered(memories, version, own, one.shadow, other)
+            said = None if other is None else other.fields
+            encoded = self._encoded(compiled, one.run, one.iteration, made, speaks, moment, said)
+            answers.append(_answered(encoded, made, memories))
+        return answers
+
+    def _consulted(
+        self,
+        compiled: Compiled,
+        pending: Sequence[Pending],
+        rows: Sequence[int],
+        batch: Any,
+        choices: Choices,
+        shadow: Shadow,
+        now: datetime,
+    ) -> list[_Consulted]:
+        """What a shadow would have decided for these rows of the batch, or why it can't."""
+        if shadow.artifact is None:
+            return [self._silent(shadow, shadow.problem)] * len(rows)
+        serving = self.serving
+        try:
+            agent = serving.agent(compiled, shadow.artifact)
+            turns = [pending[row] for row in rows]
+            part = batch if len(turns) == len(pending) else serving.gather(compiled, turns)
+            memory = artifact.recalled([one.state.memories for one in turns], shadow.version)
+            other = serving.choose(compiled, part, agent, memory, now)
+            compared = [serving.compare(compiled, part, at, choices.each[row], other) for at, row in enumerate(rows)]
+        except Exception as error:
+            if len(rows) > 1:
+                each = (self._consulted(compiled, pending, [row], batch, choices, shadow, now) for row in rows)
+                return [one for found in each for one in found]
+            logger.exception("workload %s: shadow %d failed", compiled.snapshot.name, shadow.version)
+            return [self._silent(shadow, str(error) if isinstance(error, IncompatibleArtifact) else _words(error))]
+        kept = [None] * len(rows) if other.memory is None else other.memory
+        return [
+            _Consulted({"agent": shadow.version, **fields, "problem": None}, own)
+            for fields, own in zip(compared, kept, strict=True)
+        ]
+
+    def _silent(self, shadow: Shadow, problem: str) -> _Consulted:
+        return _Consulted({"agent": shadow.version, **self.serving.silent, "problem": problem or None})
+
+    def _encoded(
+        self,
+        compiled: Compiled,
+        run: str | None,
+        reported: int | None,
+        made: Written,
+        speaks: Voice,
+        moment: str,
+        shadow: dict[str, Any] | None,
+    ) -> bytes:
+        snapshot, following = compiled.snapshot, 0 if reported is None else reported + 1
+        fields = {
+            "run": run,
+            "workload": snapshot.name,
+            "kind": self._kind,
+            "reported": reported,
+            "iteration": following if made.iteration is None else made.iteration,
+            "noop": made.noop,
+            "source": made.source or speaks.source,
+            "agent": snapshot.answering,
+            "policy": made.policy or speaks.policy,
+            "reason": made.reason,
+            "valid_for_iterations": made.valid,
+            "decided_at": moment,
+            "shadow": shadow,
+            **made.own,
+        }
+        return msgspec.json.encode({name: fields[name] for name in self._fields})
+
+    def serialise(self, kept: Kept) -> msgspec.Raw:
+        """A run's state as JSON: the kind's own, and what is remembered of it, if anything is."""
+        stored: list[Any] = [self.serving.pack(kept.state)]
+        if kept.memories:
+            stored.append(artifact.stored(kept.memories))
+        return msgspec.Raw(msgspec.json.encode(stored))
+
+    def restore(self, stored: list[Any]) -> Kept:
+        """The state that ``serialise`` gave, in any process."""
+        own, *remembered = stored
+        return Kept(self.serving.unpack(own), artifact.restored(remembered[0]) if remembered else artifact.NOTHING)
+
+    def weight(self, kept: Kept) -> int:
+        """About how many bytes a state takes in memory."""
+        return self.serving.weight(kept.state) + artifact.weight(kept.memories)
+
+
+class _Consulted(msgspec.Struct, frozen=True):
+    """A shadow's entry in a decision, and what it remembers of the run, [H]."""
+
+    fields: dict[str, Any]
+    memory: Memory | None = None
+
+
+def _answered(encoded: bytes, made: Written, memories: Memories) -> Answered:
+    return Answered(encoded, Kept(made.state, memories), made.residuals, made.risk, made.expected_seconds, made.quiet)
+
+
+def _remembered(
+    before: Memories, champion: int | None, own: Memory | None, shadow: Shadow | None, other: _Consulted | None
+) -> Memories:
+    """What champion and shadow remember of a run from now on; one that failed at this report, what it did before."""
+    found = artifact.kept(before, (champion, None if shadow is None else shadow.version))
+    if shadow is not None and other is not None and other.memory is not None:
+        found[shadow.version] = other.memory.copy()
+    if own is not None and champion is not None:
+        found[champion] = own.copy()
+    return found
+
+
+def _log(compiled: Compiled, one: Pending, policy: str) -> None:
+    logger.exception("workload %s: run %s can't be decided by %s", compiled.snapshot.name, one.run, policy)
+
+
+def _words(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"

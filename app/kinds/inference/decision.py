@@ -1,0 +1,196 @@
+"""Decisions of kind `inference` on the wire, and their reasons."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+from pydantic import BaseModel, Field
+
+from app.charts.text import seconds
+from app.kinds.contract.engine import DecisionBase
+from app.kinds.contract.kind import RunStart
+from app.kinds.inference.choices import Decided, Start
+from app.kinds.inference.report import Ledger
+
+# Parts of a decision as they are encoded; their models are below.
+
+
+class EncodedReason(msgspec.Struct, frozen=True):
+    """`Reason`."""
+
+    code: str
+    text: str
+
+
+class EncodedStart(msgspec.Struct, frozen=True):
+    """`BatchStart`."""
+
+    server: str
+    user: str
+    variant: str
+    batch: int
+    requests: list[str]
+    expected_seconds: float | None
+
+
+class EncodedDrop(msgspec.Struct, frozen=True):
+    """`Drop`."""
+
+    user: str
+    requests: list[str]
+    why: str
+
+
+class BatchStart(BaseModel):
+    """A batch to start now, of the user's oldest requests."""
+
+    server: str = Field(description="Class and index, starting at 0.", examples=["cpu-0"])
+    user: str
+    variant: str
+    batch: int = Field(description="Chosen batch size; the smallest also takes fewer requests.")
+    requests: list[str] = Field(description="Names; unnamed requests have a number, such as `#17`.")
+    expected_seconds: float | None = Field(description="Includes loading the variant; null without a domain model.")
+
+
+class Drop(BaseModel):
+    """Requests to drop."""
+
+    user: str
+    requests: list[str]
+    why: str
+
+
+class ShadowStarts(BaseModel):
+    """What another agent would have started; recorded, without effect."""
+
+    agent: int = Field(description="Version of the shadow.")
+    start: list[BatchStart]
+    agrees: bool = Field(description="Whether its decision would have been the same.")
+    gain: float | None = Field(description="Always null: the value of other starts is unknown.")
+    problem: str | None = Field(description="What failed, if anything.")
+
+
+class InferenceDecision(DecisionBase):
+    """Batches to start now and on which servers, requests to drop, and how many servers to run."""
+
+    kind: Literal["inference"]
+    at: float = Field(description="Time of the report, in seconds since the run's start.")
+    start: list[BatchStart]
+    drop: list[Drop]
+    servers: dict[str, int] = Field(description="Number of servers to run per class, including those starting.")
+    turn_on: list[str] = Field(default=[], description="Servers to start now; at most 4 are turned on or off at once.")
+    turn_off: list[str] = Field(default=[], description="Servers to stop now: idle ones, or such as are starting.")
+    wake_at: float | None = Field(description="Latest time for the next report; null: at the next event.")
+    waiting: dict[str, int] = Field(description="Waiting requests by user, after this decision.")
+    quality: dict[str, float] = Field(description="Recent mean response quality by user; 1 before the first answer.")
+    expected: dict[str, dict[str, list[float]]] | None = Field(
+        default=None,
+        description="Expected seconds per batch, by server class, variant and size, for clients that decide by "
+        "themselves: in the first decision of a carried run, if there is a domain model.",
+    )
+    shadow: ShadowStarts | None = Field(default=None, description="Decision of the run's shadow, if any.")
+
+
+class InferenceStart(RunStart):
+    """Start a live run of a workload of kind ``inference``."""
+
+    carried: bool = Field(
+        default=False,
+        description="Whether the client decides by itself with the policy it has loaded and reports what it started; "
+        "the run's decisions then start nothing.",
+    )
+
+
+# Reasons in words, with their numbers: what starts, what that is expected to be worth, and what else would be.
+#
+# ==================  ===================================================================
+# ``begun``           nothing is reported yet
+# ``started``         batches start, or servers are turned on or off
+# ``waiting``         requests wait and a server is free, and waiting is worth more
+# ``busy``            requests wait, and no server is free
+# ``nothing_waits``   no request waits
+# ``carried``         the client decides by itself
+# ``fallback``        a policy failed, and the heuristic answers instead
+# ==================  ===================================================================
+
+
+SHOWN = 3
+
+
+def reason(ledger: Ledger, decided: Decided, failure: str) -> EncodedReason:
+    """Why a decision is what it is; ``failure`` goes before it, where something failed."""
+    code = "fallback" if failure else _code(ledger, decided)
+    text = "; ".join(part for part in (_starts(ledger, decided), _turns(ledger, decided), _left(ledger)) if part)
+    return EncodedReason(code, f"{failure}: {text}" if failure else text)
+
+
+def carried(ledger: Ledger, version: int | None) -> EncodedReason:
+    """The client decides."""
+    promoted = "no agent is promoted" if version is None else f"agent {version} is promoted"
+    return EncodedReason("carried", f"the client decides by itself; {promoted}; {_left(ledger)}")
+
+
+def _code(ledger: Ledger, decided: Decided) -> str:
+    if decided.starts or decided.turns:
+        return "started"
+    if not ledger.anyone_waits:
+        return "nothing_waits"
+    return "waiting" if ledger.idle() else "busy"
+
+
+def _starts(ledger: Ledger, decided: Decided) -> str:
+    shown = [_start(ledger, start) for start in decided.starts[:SHOWN]]
+    more = len(decided.starts) - len(shown)
+    return "; ".join([*shown, f"{more:,} more batches start"] if more else shown)
+
+
+def _start(ledger: Ledger, start: Start) -> str:
+    layout, batch = ledger.layout, start.batch
+    waited = batch.started - batch.at[0]
+    what = (
+        f"{len(batch.at):,} of {start.waiting:,} requests of {layout.users[batch.user]} start on "
+        f"{ledger.fleet.names[start.place]}"
+    )
+    how = f"with {layout.variants[batch.variant]} in a batch of {start.size}"
+    if start.seconds is None:
+        return f"{what} {how}, after at most {seconds(waited)} of waiting"
+    expected = ledger.expected_of_each(start.place, start.loaded, start.size)
+    worths = layout.quality.means(batch.user, [batch.started - at for at in batch.at], expected)
+    return (
+        f"{what} {how}: {seconds(start.seconds)} after at most {seconds(waited)} of waiting, "
+        f"expected quality {worth_text(worths[batch.variant])}{_instead(ledger, worths, batch.variant)}"
+    )
+
+
+def _instead(ledger: Ledger, worths: list[float], chosen: int) -> str:
+    """The best of the other variants."""
+    others = [*worths[:chosen], *worths[chosen + 1 :]]
+    if not others:
+        return ""
+    best = others.index(max(others))
+    name = ledger.layout.variants[best + (best >= chosen)]
+    return f"; {name} would come to {worth_text(others[best])}"
+
+
+def _turns(ledger: Ledger, decided: Decided) -> str:
+    parts = []
+    for word, wanted in (("on", True), ("off", False)):
+        names = [ledger.fleet.names[place] for place, on in decided.turns if on == wanted]
+        if names:
+            parts.append(f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} turned {word}")
+    return "; ".join(parts)
+
+
+def _left(ledger: Ledger) -> str:
+    waiting = ledger.waiting()
+    together = sum(waiting)
+    if not together:
+        return "no request waits"
+    of_users = ", ".join([f"{n:,} of {user}" for n, user in zip(waiting, ledger.layout.users, strict=True) if n])
+    return f"{'1 request waits' if together == 1 else f'{together:,} requests wait'} ({of_users})"
+
+
+def worth_text(value: float) -> str:
+    """A quality: “.87”."""
+    return f"{value:.2f}".removeprefix("0")
