@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from itertools import groupby
@@ -54,13 +54,7 @@ class Standing(NamedTuple):
 
 def trained_for(spec: Any) -> dict[str, list[float]]:
     """The terms of a training's spec, as its agent's report keeps them."""
-    return {name: [term.value, term.low, term.high] for name, term in _terms(spec).items()}
-
-
-def _terms(spec: Any) -> Terms:
-    """The terms of a spec; empty for a plug-in kind that does not define any."""
-    terms: Callable[[Any], Terms] | None = getattr(KINDS[spec.kind], "terms", None)
-    return {} if terms is None else terms(spec)
+    return {name: [term.value, term.low, term.high] for name, term in KINDS[spec.kind].terms(spec).items()}
 
 
 def judge_of(report: Mapping[str, Any]) -> int:
@@ -90,7 +84,7 @@ class Present:
 
     @cached_property
     def _terms(self) -> Terms:
-        return {} if self._spec is None else _terms(self._spec)
+        return {} if self._spec is None else KINDS[self._spec.kind].terms(self._spec)
 
     @cached_property
     def _judged(self) -> frozenset[int]:
@@ -114,7 +108,8 @@ class Present:
     @cached_property
     def _made_for(self) -> dict[int, Terms]:
         """What artifacts say, of the agents whose reports do not; of kinds whose artifacts do."""
-        read_terms = getattr(KINDS.get(self.workload.kind), "terms_made_for", None)
+        kind = KINDS.get(self.workload.kind)
+        read_terms = None if kind is None else kind.terms_made_for
         silent = [agent.version for agent in self.agents if not agent.report.get(TRAINED_FOR)]
         if read_terms is None or self._spec is None or not silent:
             return {}

@@ -69,9 +69,8 @@ def line(run: RunListed) -> RunLine:
 
 
 def views(kind: str) -> Views | None:
-    """What a kind shows; None where it shows nothing, or was made before kinds did."""
-    found: Views | None = getattr(KINDS[kind], "views", None) if kind in KINDS else None
-    return found
+    """What a kind shows; None where it shows nothing, or is not installed here."""
+    return KINDS[kind].views if kind in KINDS else None
 
 
 def numbers(iterations: int, most: int = MOST_STEPS) -> tuple[list[int], int]:

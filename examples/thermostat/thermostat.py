@@ -18,7 +18,7 @@ from app.kinds.contract.kind import Description, Example
 from app.kinds.contract.policy import Choice, Situation, View
 from app.kinds.contract.samples import ExecutionBase
 from app.kinds.fields import Finite, NonNegative, Positive, Slug, Strict
-from app.kinds.simulated import Constant, NumberedDecision, NumberedKind, NumberedLayout, ReportSamples
+from app.kinds.simulated import Constant, NumberedDecision, NumberedLayout, ReportSamples, numbered_kind
 
 Floats = NDArray[np.float64]
 
@@ -185,20 +185,28 @@ EXAMPLE = Example(
 )
 
 
-class Thermostat(NumberedKind):
-    """See ``Kind``."""
-
-    name = "thermostat"
-    spec, patch, report = ThermostatSpec, ThermostatPatch, ThermostatReport
-    decision, execution, samples = ThermostatDecision, ThermostatExecution, ThermostatSamples
-    layout, domain_model, example = Layout, HeatLoss, EXAMPLE
-
-    def describe(self, spec: ThermostatSpec) -> Description:
-        powers, band = ", ".join(f"{power:g}" for power in spec.powers), f"{spec.lowest:g} to {spec.highest:g} °C"
-        return Description(f"{powers} kW", f"{spec.iterations} × {spec.minutes:g} min", band)
-
-    def summarise(self, decision: ThermostatDecision) -> str:
-        return f"{decision.power:g} kW"
+def describe(spec: ThermostatSpec) -> Description:
+    """A spec in a few words."""
+    powers, band = ", ".join(f"{power:g}" for power in spec.powers), f"{spec.lowest:g} to {spec.highest:g} °C"
+    return Description(f"{powers} kW", f"{spec.iterations} × {spec.minutes:g} min", band)
 
 
-KIND = Thermostat()
+def summarise(decision: ThermostatDecision) -> str:
+    """The power that a decision sets."""
+    return f"{decision.power:g} kW"
+
+
+KIND = numbered_kind(
+    name="thermostat",
+    spec=ThermostatSpec,
+    patch=ThermostatPatch,
+    report=ThermostatReport,
+    decision=ThermostatDecision,
+    execution=ThermostatExecution,
+    samples=ThermostatSamples,
+    layout=Layout,
+    domain_model=HeatLoss,
+    describe=describe,
+    summarise=summarise,
+    example=EXAMPLE,
+)

@@ -6,6 +6,7 @@ Its other half, which learns, is held by ``test_learned_kind.py``.
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 from collections.abc import Sequence
 from contextlib import suppress
@@ -44,9 +45,7 @@ FEATURED = "iterative with a feature"
 def kind(request: pytest.FixtureRequest) -> Kind:
     if request.param != FEATURED:
         return KINDS[request.param]
-    found = copy.copy(KINDS["iterative"])
-    found.example = batched.EXAMPLE
-    return found
+    return dataclasses.replace(KINDS["iterative"], example=batched.EXAMPLE)
 
 
 def spec_of(kind: Kind) -> Any:

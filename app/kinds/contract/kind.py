@@ -10,17 +10,19 @@ every registered kind with the examples that the kind itself gives.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.charts.text import MONEY, currency, number
-from app.kinds.contract.engine import Member, Query
+from app.kinds.contract.engine import DEFAULT_ROLE, Member, Query
 from app.kinds.contract.run_outcome import Ended, Judgement
 from app.kinds.contract.samples import SampleCodec
 from app.kinds.contract.views import Views
 from app.kinds.engine import Engine
 from app.kinds.forecasting.answer import Forecaster
+from app.policies import artifact
 from app.policies.artifact import Artifact
 
 # Terms: the targets, weights and prices that an agent was trained for, and between which bounds its verdict holds.
@@ -77,15 +79,6 @@ def _left(name: str, known: Sequence[Any] | None, term: Term) -> str:
     if low <= term.value <= high:
         return ""
     return f"the {name} is {number(term.value, 4)}, and it was trained for {number(value, 4)}"
-
-
-# The contract of a kind: what Steward needs to register, sample, decide and show workloads of one kind.
-#
-# A kind is a package that keeps three things apart: what a launcher reports and receives (the *system interface*), the
-# workload's spec (the *configuration*), and what a policy sees, does and is paid for (the *representation*). It exports
-# one object, ``KIND``, that is found by the entry-point group ``steward.kinds``; its other half, which learns, is
-# ``workers.kinds.contract.LearnedKind``. Nothing here knows HTTP or SQL. ``tests/contracts/test_kind.py`` runs over
-# every registered kind with the examples that the kind itself gives.
 
 
 class RunStart(BaseModel):
@@ -174,6 +167,9 @@ class TrainingOptions(NamedTuple):
     steps_per_second: float = 20_000.0
 
 
+OPTIONS = TrainingOptions()
+
+
 class Example(NamedTuple):
     """What the documentation shows and the contract kit runs.
 
@@ -196,120 +192,113 @@ class Example(NamedTuple):
     samples: Mapping[str, bytes]
 
 
-class Kind(Protocol):
-    """What a kind gives to the service. Models are Pydantic's; the others read and write the kind's own types.
+def patched(spec: Any, patch: BaseModel) -> Any:
+    """A spec whose fields are replaced by those of a patch that go by the same name."""
+    return type(spec).model_validate(spec.model_dump() | patch.model_dump(exclude_unset=True))
+
+
+def one_role(spec: Any) -> Sequence[str]:  # noqa: ARG001
+    """The default role alone: a workload has one policy."""
+    return (DEFAULT_ROLE,)
+
+
+def nothing(*_: Any) -> tuple[()]:
+    """An empty sequence, whatever is given."""
+    return ()
+
+
+def no_member(layout: Any, model: Any) -> None:
+    """Nothing: a workload of this kind can't be a job of another workload."""
+
+
+def no_terms(spec: Any) -> Terms:  # noqa: ARG001
+    """No terms: no price, weight or target outdates an agent."""
+    return {}
+
+
+def not_judged(compiled: Any, run: Ended) -> Judgement:  # noqa: ARG001
+    """No verdict: runs of this kind have no target."""
+    return Judgement(None, "no target is set")
+
+
+def same_layout(made: Artifact, layout: Any) -> None:
+    """Make sure that a policy reads the observation of a layout and has its number of actions.
+
+    Raises:
+        IncompatibleArtifact: it was made for another kind, observation or number of actions.
+    """
+    made.check(layout.spec.kind, layout.entries, layout.actions)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Kind:
+    """What a kind gives to the service. Models are Pydantic's; the functions read and write the kind's own types.
 
     Attributes:
         name: discriminator ``kind`` of ``spec``, ``report``, ``decision`` and ``execution``.
         spec: body of ``POST /workloads``: it has ``name`` and ``kind``. At most one kind's ``kind`` has a default.
         patch: body of ``PATCH /workloads/{workload}``.
-        start: body of ``POST /runs``, a ``RunStart``.
         report: body of ``PUT /runs/{run}/iterations/{n}``.
         decision: what that answers, a ``DecisionBase``.
         execution: what a listing of samples tells of one.
         samples: codec of executions, made of a layout.
         engine: takes reports and decides.
+        layout: spaces, names and scales, derived once from a spec; it has the ``spec``.
+        model: a domain model from its bytes; raises ``IncompatibleModel`` where they are of another version, or none.
+        describe: a spec in a few words.
+        summarise: what a decision allocates, in a few words.
+        example: shown by the documentation, run by the contract kit.
+        start: body of ``POST /runs``, a ``RunStart``.
+        changed: a spec with a ``patch`` applied; raises ``InvalidInput`` where it names what the spec hasn't.
+        roles: those for each of which a workload has a policy of its own. Where the default role is not among them, a
+            training gives a policy for each: they answer together.
+        forecasters: what a domain model forecasts, series by series.
+        members: names of the tenant's workloads that are jobs of one with this spec, in the order of the spec's field
+            ``members``. They must exist, and stay as long as it does; decisions find each in their ``Snapshot``.
+        member: a workload, by its layout and domain model (None before the first), as a job of another's; None: it
+            can't be one.
+        artifact: a policy from its bytes; raises ``IncompatibleArtifact``.
+        check: raises ``IncompatibleArtifact`` where a policy does not read a layout.
+        terms: targets, weights and prices that agents of a spec are trained for; outside of them one is outdated.
+        terms_made_for: the same of an artifact that was made for another version of the spec, by its
+            ``Artifact.experience``; None: artifacts do not say.
+        judge: whether a run that has finished met its targets, by its compiled workload as that stands now.
         state_parameters: of ``GET /decision`` for a state given in full; empty where no query can hold one.
         prediction: how domain models answer; None where they are seen in decisions alone.
         training: what requests for trainings may say.
         simulated: whether agents are trained and judged in simulators of a domain model, which they need first.
-        example: see ``Example``.
         views: what pages show of it; None: what is told of all kinds alike.
     """
 
     name: str
     spec: type[Any]
     patch: type[BaseModel]
-    start: type[RunStart]
     report: type[BaseModel]
     decision: type[BaseModel]
     execution: type[BaseModel]
     samples: type[SampleCodec]
     engine: Engine
-    state_parameters: Sequence[Parameter]
-    prediction: Prediction | None
-    training: TrainingOptions
-    simulated: bool
+    layout: Callable[[Any], Any]
+    model: Callable[[bytes], Any]
+    describe: Callable[[Any], Description]
+    summarise: Callable[[Any], str]
     example: Example
-    views: Views | None
-
-    def layout(self, spec: Any) -> Any:
-        """Spaces, names and scales, derived once from a spec; it has the ``spec``."""
-        ...
-
-    def roles(self, spec: Any) -> Sequence[str]:
-        """The roles for each of which a workload has a policy of its own; `DEFAULT_ROLE` alone, where there is one.
-
-        Where the default role is not among them, a training gives a policy for each: they answer together.
-        """
-        ...
-
-    def changed(self, spec: Any, patch: Any) -> Any:
-        """A spec with a ``patch`` applied.
-
-        Raises:
-            InvalidInput: it names what the spec hasn't.
-        """
-        ...
-
-    def model(self, data: bytes) -> Any:
-        """A domain model from its bytes.
-
-        Raises:
-            IncompatibleModel: they are of another version, or no model.
-        """
-        ...
-
-    def forecasters(self, model: Any) -> Sequence[Forecaster]:
-        """What a domain model forecasts, series by series; empty where it forecasts nothing."""
-        ...
-
-    def members(self, spec: Any) -> Sequence[str]:
-        """Names of the tenant's workloads that are jobs of this one, in the order of the spec's field ``members``.
-
-        They must be there, and stay as long as this one is; decisions find what each tells in their ``Snapshot``.
-        """
-        ...
-
-    def member(self, layout: Any, model: Any) -> Member | None:
-        """What a workload tells as a job of another's; ``model`` is None before the first. None: it can't be one."""
-        ...
-
-    def artifact(self, data: bytes) -> Artifact:
-        """A policy from its bytes.
-
-        Raises:
-            IncompatibleArtifact: they are of another version, or no policy of this kind.
-        """
-        ...
-
-    def check(self, made: Artifact, layout: Any) -> None:
-        """Make sure that a policy reads a layout.
-
-        Raises:
-            IncompatibleArtifact: it was made for another one.
-        """
-        ...
-
-    def terms(self, spec: Any) -> Terms:
-        """The targets, weights and prices that agents of a spec are trained for; outside of them one is outdated.
-
-        A kind whose artifacts say what they were made for has ``terms_made_for(spec, experience)`` beside it: the terms
-        of an artifact (its ``Artifact.experience``) that was made for another version of the spec.
-        """
-        ...
-
-    def describe(self, spec: Any) -> Description:
-        """A spec in a few words."""
-        ...
-
-    def summarise(self, decision: Any) -> str:
-        """What a decision allocates, in a few words."""
-        ...
-
-    def judge(self, compiled: Any, run: Ended) -> Judgement:
-        """Whether a run that has finished met its targets; ``compiled`` is the workload as it stands now."""
-        ...
+    start: type[RunStart] = RunStart
+    changed: Callable[[Any, Any], Any] = patched
+    roles: Callable[[Any], Sequence[str]] = one_role
+    forecasters: Callable[[Any], Sequence[Forecaster]] = nothing
+    members: Callable[[Any], Sequence[str]] = nothing
+    member: Callable[[Any, Any], Member | None] = no_member
+    artifact: Callable[[bytes], Artifact] = artifact.load
+    check: Callable[[Artifact, Any], None] = same_layout
+    terms: Callable[[Any], Terms] = no_terms
+    terms_made_for: Callable[[Any, Mapping[str, Any]], Terms] | None = None
+    judge: Callable[[Any, Ended], Judgement] = not_judged
+    state_parameters: Sequence[Parameter] = ()
+    prediction: Prediction | None = None
+    training: TrainingOptions = OPTIONS
+    simulated: bool = True
+    views: Views | None = None
 
 
 # What users count of a policy's episodes, in units of their own: runs late, and by how much; hours, money, changes.

@@ -164,7 +164,7 @@ class InferenceSamples:
         CSV: Export(lambda _: ",".join(COLUMNS) + "\n", lambda codec, execution: codec.as_csv(execution), single=True),
         NDJSON: Export(lambda _: "", lambda codec, execution: codec.as_ndjson(execution), single=True),
     }
-    tells_reports = False
+    tells_reports: ClassVar[bool] = False
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout

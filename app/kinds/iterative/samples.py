@@ -475,7 +475,7 @@ class IterationSamples:
     exports: ClassVar[Mapping[str, Export]] = {
         "text/csv": Export(lambda codec: codec.csv_head(), lambda codec, execution: codec.csv_rows(execution))
     }
-    tells_reports = True
+    tells_reports: ClassVar[bool] = True
 
     def __init__(self, layout: Layout) -> None:
         self.checker = Checker(layout)

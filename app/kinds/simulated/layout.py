@@ -135,7 +135,7 @@ class ReportSamples:
     exports: ClassVar[Mapping[str, Export]] = {
         NDJSON: Export(lambda _: "", lambda codec, execution: codec.as_json(execution))
     }
-    tells_reports = True
+    tells_reports: ClassVar[bool] = True
 
     def __init__(self, layout: NumberedLayout) -> None:
         self.layout = layout

@@ -97,7 +97,7 @@ class TraceSamples:
         SWF: Export(lambda _: "", lambda codec, execution: codec.as_swf(execution), single=True),
         WFFORMAT: Export(lambda _: "", lambda codec, execution: codec.as_wfformat(execution), single=True),
     }
-    tells_reports = False
+    tells_reports: ClassVar[bool] = False
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from app.database.tables import Agent, DomainModel, Evaluation, Job, Workload
 from app.domain_models import service as models
 from app.evaluations import renewal
 from app.evaluations.renewal import PAUSE_SECONDS, Renewal
+from app.kinds.contract.kind import no_terms
 from app.kinds.iterative.heuristics import HeuristicPolicy
 from app.kinds.iterative.policies import save
 from app.kinds.registry import KINDS, parse_spec, read_spec
@@ -138,8 +140,9 @@ def test_a_list_reads_the_beginnings_of_silent_agents_artifacts_at_once_and_only
     of_the_first_judge(two, bare=True)
     assert [one["standing"] for one in client.get(listed).json()["items"]] == ["outdated"] * 2
     assert ["substr(" in one for one in read] == [True]
-    for told in ("terms_made_for", "terms"):  # kinds that tell less
-        monkeypatch.delattr(type(KINDS["iterative"]), told)
+    usual = KINDS["iterative"]
+    for kind in (replace(usual, terms_made_for=None), replace(usual, terms_made_for=None, terms=no_terms)):
+        monkeypatch.setitem(KINDS, "iterative", kind)
         assert [one["standing"] for one in client.get(listed).json()["items"]] == ["re_evaluate"] * 2
     assert len(read) == 1
 
