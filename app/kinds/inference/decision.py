@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-import msgspec
 from pydantic import BaseModel, Field
 
 from app.charts.text import seconds
@@ -12,34 +11,6 @@ from app.kinds.contract.engine import DecisionBase
 from app.kinds.contract.kind import RunStart
 from app.kinds.inference.choices import Decided, Start
 from app.kinds.inference.report import Ledger
-
-# Parts of a decision as they are encoded; their models are below.
-
-
-class EncodedReason(msgspec.Struct, frozen=True):
-    """`Reason`."""
-
-    code: str
-    text: str
-
-
-class EncodedStart(msgspec.Struct, frozen=True):
-    """`BatchStart`."""
-
-    server: str
-    user: str
-    variant: str
-    batch: int
-    requests: list[str]
-    expected_seconds: float | None
-
-
-class EncodedDrop(msgspec.Struct, frozen=True):
-    """`Drop`."""
-
-    user: str
-    requests: list[str]
-    why: str
 
 
 class BatchStart(BaseModel):
@@ -118,17 +89,17 @@ class InferenceStart(RunStart):
 SHOWN = 3
 
 
-def reason(ledger: Ledger, decided: Decided, failure: str) -> EncodedReason:
+def reason(ledger: Ledger, decided: Decided, failure: str) -> dict[str, str]:
     """Why a decision is what it is; ``failure`` goes before it, where something failed."""
     code = "fallback" if failure else _code(ledger, decided)
     text = "; ".join(part for part in (_starts(ledger, decided), _turns(ledger, decided), _left(ledger)) if part)
-    return EncodedReason(code, f"{failure}: {text}" if failure else text)
+    return {"code": code, "text": f"{failure}: {text}" if failure else text}
 
 
-def carried(ledger: Ledger, version: int | None) -> EncodedReason:
+def carried(ledger: Ledger, version: int | None) -> dict[str, str]:
     """The client decides."""
     promoted = "no agent is promoted" if version is None else f"agent {version} is promoted"
-    return EncodedReason("carried", f"the client decides by itself; {promoted}; {_left(ledger)}")
+    return {"code": "carried", "text": f"the client decides by itself; {promoted}; {_left(ledger)}"}
 
 
 def _code(ledger: Ledger, decided: Decided) -> str:

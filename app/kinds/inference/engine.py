@@ -13,9 +13,6 @@ from app.kinds.engine import Choices, Engine, Serving, Voice, Written
 from app.kinds.inference.advance import CARRIED, advance
 from app.kinds.inference.choices import Chooser, Decided, Start, decide
 from app.kinds.inference.decision import (
-    EncodedDrop,
-    EncodedReason,
-    EncodedStart,
     InferenceDecision,
     InferenceStart,
     carried,
@@ -98,7 +95,7 @@ class InferenceServing(Serving):
         own = _own(compiled, ledger, NOTHING) | {"expected": compiled.expected() if start.carried else None}
         return Written(
             own,
-            EncodedReason("begun", why),
+            {"code": "begun", "text": why},
             noop=True,
             state=state,
             source="heuristic",
@@ -153,7 +150,7 @@ class InferenceServing(Serving):
         ledger = one.report.ledger()
         return Written(
             _own(compiled, ledger, NOTHING),
-            EncodedReason("fallback", f"{failure}; nothing starts"),
+            {"code": "fallback", "text": f"{failure}; nothing starts"},
             noop=not ledger.dropped,
             state=ledger.state(),
             residuals=one.report.residuals,
@@ -219,18 +216,28 @@ def _wake_at(ledger: Ledger) -> float | None:
     return None if ledger.carried else ledger.next_look()
 
 
-def _start(layout: Layout, fleet: Fleet, start: Start) -> EncodedStart:
+def _start(layout: Layout, fleet: Fleet, start: Start) -> dict[str, Any]:
     batch = start.batch
     user, variant = layout.users[batch.user], layout.variants[batch.variant]
-    return EncodedStart(fleet.names[start.place], user, variant, start.size, list(batch.ids), start.seconds)
+    return {
+        "server": fleet.names[start.place],
+        "user": user,
+        "variant": variant,
+        "batch": start.size,
+        "requests": batch.ids,
+        "expected_seconds": start.seconds,
+    }
 
 
-def _drops(layout: Layout, dropped: Sequence[Dropped]) -> list[EncodedDrop]:
+def _drops(layout: Layout, dropped: Sequence[Dropped]) -> list[dict[str, Any]]:
     """By user and reason."""
     groups: dict[tuple[int, str], list[str]] = {}
     for one in dropped:
         groups.setdefault((one.user, one.why), []).append(one.id)
-    return [EncodedDrop(layout.users[user], ids, _why(layout, user, why)) for (user, why), ids in groups.items()]
+    return [
+        {"user": layout.users[user], "requests": ids, "why": _why(layout, user, why)}
+        for (user, why), ids in groups.items()
+    ]
 
 
 def _why(layout: Layout, user: int, why: str) -> str:

@@ -26,13 +26,13 @@ from app.kinds.iterative.observation import everywhere, view
 from app.kinds.iterative.policies import Decided, Verdict
 from app.kinds.iterative.prediction import risks
 from app.kinds.iterative.reasons import DecisionContext, Forecast, Reason, forecast
-from app.kinds.iterative.report import EncodedInterval, EncodedReason
 from app.kinds.iterative.spec import SECONDS
 from app.kinds.iterative.state import RunState, State, pack
 from app.policies.artifact import Artifact, Memory
 
 Levels = NDArray[np.integer]
 T = TypeVar("T")
+Interval = dict[str, float]
 
 
 class Batch(NamedTuple):
@@ -212,9 +212,9 @@ def _reasons(
     contexts: Sequence[DecisionContext],
     known: Sequence[frozenset[int]],
     responder: _Responder,
-) -> tuple[list[str], list[EncodedReason], list[frozenset[int]]]:
+) -> tuple[list[str], list[dict[str, str]], list[frozenset[int]]]:
     """Of each decision: who answers (the guard if it spoke), the reason, and codes of what it says beside that."""
-    ways, sources, given, codes = steps.decided.outside, list[str](), list[EncodedReason](), list[frozenset[int]]()
+    ways, sources, given, codes = steps.decided.outside, list[str](), list[dict[str, str]](), list[frozenset[int]]()
     outside = list(zip(*(runs.tolist() for runs in ways.values()), strict=True))
     rows = zip(steps.decided.verdict.tolist(), contexts, known, strict=True)
     for i, (verdict, context, before) in enumerate(rows):
@@ -233,7 +233,7 @@ def _reasons(
             notice = reasons.outside_experience(tuple(compress(ways, outside[i])), responder.rules[i])
         text, present = noted(own.text, notice, context.decided.beyond, before, responder.notices[i])
         sources.append(source)
-        given.append(EncodedReason(code, text))
+        given.append({"code": code, "text": text})
         codes.append(present)
     return sources, given, codes
 
@@ -292,12 +292,16 @@ def _attainable(compiled: Compiled, state: State, seen: Forecast, sought: NDArra
     return attainable
 
 
-def _predictions(compiled: Compiled, seen: Forecast) -> list[dict[str, EncodedInterval]]:
+def _predictions(compiled: Compiled, seen: Forecast) -> list[dict[str, Interval]]:
     """What each metric is expected to be in the next iteration, of each run."""
     level = repeat(compiled.projector.table.level)
     columns = zip(seen.mean.T.tolist(), seen.low.T.tolist(), seen.high.T.tolist(), strict=True)
-    intervals = [map(EncodedInterval, *column, level) for column in columns]
+    intervals = [map(_interval, *column, level) for column in columns]
     return [dict(zip(compiled.layout.metrics, row, strict=True)) for row in zip(*intervals, strict=True)]
+
+
+def _interval(mean: float, low: float, high: float, level: float) -> Interval:
+    return {"mean": mean, "low": low, "high": high, "level": level}
 
 
 def _chances(compiled: Compiled, seen: Forecast) -> list[dict[str, float]]:
@@ -333,14 +337,14 @@ def begin(compiled: Compiled, state: State) -> Written:
             "predicted": predicted,
             "chances": _chances(compiled, seen)[0],
         },
-        EncodedReason(first.code, text),
+        {"code": first.code, "text": text},
         noop=not context.moved,
         state=RunState(pack(state._replace(levels=levels[:1]))[0], state.upcoming[0], notices),
         iteration=int(state.iteration[0]),
         source="heuristic",
         policy="static_best" if informed else "initial",
         risk=risks(layout, state, seen)[0],
-        expected_seconds=predicted[SECONDS].mean if informed else None,
+        expected_seconds=predicted[SECONDS]["mean"] if informed else None,
     )
 
 
@@ -350,7 +354,7 @@ def hold(compiled: Compiled, state: State, upcoming: NDArray[np.float64], failur
     own = {"allocation": compiled.allocation_text(here).encoded, "delta": compiled.delta(here, here)}
     return Written(
         {**own, "predicted": {}, "chances": {}},
-        EncodedReason("fallback", f"{failure}; the allocation is held"),
+        {"code": "fallback", "text": f"{failure}; the allocation is held"},
         noop=True,
         state=RunState(pack(state)[0], upcoming, NONE),
         iteration=int(state.iteration[0]),

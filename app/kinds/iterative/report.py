@@ -17,26 +17,6 @@ from app.kinds.fields import Finite, Probability
 from app.kinds.iterative.announced import MOST_UPCOMING
 from app.kinds.iterative.spec import Target
 
-# A decision as it is answered: msgspec structures on the hot path, their Pydantic twins in the schema.
-#
-# Both encode to the same JSON; a test holds them together.
-
-
-class EncodedReason(msgspec.Struct, frozen=True):
-    """`DecisionReason`."""
-
-    code: str
-    text: str
-
-
-class EncodedInterval(msgspec.Struct, frozen=True):
-    """`PredictedMetric`."""
-
-    mean: float
-    low: float
-    high: float
-    level: float
-
 
 class DecisionReason(BaseModel):
     """Reason as a stable code and as text."""

@@ -16,11 +16,7 @@ from app.kinds.workflow.plan_search import PlanSearch
 from app.kinds.workflow.policies import check
 from app.kinds.workflow.queue import WAITING, State, begin, pack, unpack
 from app.kinds.workflow.report import (
-    EncodedNodes,
-    EncodedPlacement,
     EncodedQueue,
-    EncodedQueueReason,
-    EncodedWarning,
     QueueDecision,
     reason,
 )
@@ -65,7 +61,7 @@ class WorkflowServing(Serving):
     def begin(self, compiled: Compiled, start: RunStart, now: datetime) -> Written:
         """Nothing starts before the first report."""
         text = "nothing is reported yet: report the queue as iteration 0"
-        return _nothing(compiled, begin(compiled.layout), ("begun", text), count=0)
+        return _nothing(compiled, begin(compiled.layout), "begun", text, count=0)
 
     def takes_long(self, compiled: Compiled, state: State, report: EncodedQueue) -> bool:
         """Whether there is any task: plans of few take long, too."""
@@ -109,7 +105,7 @@ class WorkflowServing(Serving):
     def hold(self, compiled: Compiled, one: Pending, failure: str) -> Written:
         """Nothing starts."""
         state, warnings = one.report
-        return _nothing(compiled, state, ("fallback", f"{failure}; nothing starts"), state.now, warnings)
+        return _nothing(compiled, state, "fallback", f"{failure}; nothing starts", state.now, warnings)
 
     def compare(
         self, compiled: Compiled, batch: Sequence[Case], row: int, done: Answer, other: Choices
@@ -155,8 +151,8 @@ def _written(compiled: Compiled, case: Case, answer: Answer, voice: Voice) -> Wr
     own = {
         "now": situation.now,
         "placements": placements,
-        "nodes": EncodedNodes([names[j] for j in start], [names[j] for j in release]),
-        "warnings": [EncodedWarning(*warning) for warning in case.warnings],
+        "nodes": {"start": [names[j] for j in start], "release": [names[j] for j in release]},
+        "warnings": [warning._asdict() for warning in case.warnings],
         **_counted(situation, decided),
         "wake_at": min(decided.started.reserved.starts.values(), default=None),
     }
@@ -185,16 +181,17 @@ def _counted(situation: QueueSituation, decided: Decided) -> dict[str, int]:
     }
 
 
-def _placements(situation: QueueSituation, decided: Decided) -> list[EncodedPlacement]:
+def _placements(situation: QueueSituation, decided: Decided) -> list[dict[str, Any]]:
     """The tasks that start now, and where."""
     names, nodes, now = situation.queue.names, situation.layout.names, situation.now
-    return [EncodedPlacement(names[row], nodes[node], now) for row, node in decided.started.starts]
+    return [{"task": names[row], "node": nodes[node], "start": now} for row, node in decided.started.starts]
 
 
 def _nothing(
     compiled: Compiled,
     state: State,
-    reason: tuple[str, str],
+    code: str,
+    text: str,
     now: float | None = None,
     warnings: Sequence[FieldIssue] = (),
     count: int | None = None,
@@ -207,14 +204,20 @@ def _nothing(
         {
             "now": now,
             "placements": [],
-            "nodes": EncodedNodes([], []),
-            "warnings": [EncodedWarning(*warning) for warning in warnings],
+            "nodes": {"start": [], "release": []},
+            "warnings": [warning._asdict() for warning in warnings],
             "waiting": count,
             "running": count,
             "busy_processors": count,
             "wake_at": None,
         },
-        EncodedQueueReason(*reason, compiled.strategy, compiled.layout.spec.backfilling),
+        {
+            "code": code,
+            "text": text,
+            "strategy": compiled.strategy,
+            "backfilling": compiled.layout.spec.backfilling,
+            **dict.fromkeys(("first", "runner_up", "window", "plan")),
+        },
         noop=True,
         state=state,
         risk=None if now is not None else "",

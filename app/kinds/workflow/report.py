@@ -21,73 +21,6 @@ from app.kinds.workflow.scheduling.dispatch import EASY, MECHANISMS, NONE, RLS
 from app.kinds.workflow.scheduling.situation import QueueSituation
 from app.kinds.workflow.spec import MAXIMUM_NODES
 
-# A decision for a queue as it is answered: msgspec structures, their Pydantic twins in the schema.
-
-
-class EncodedPlacement(msgspec.Struct, frozen=True):
-    """`Placement`."""
-
-    task: str
-    node: str
-    start: float
-
-
-class EncodedNodes(msgspec.Struct, frozen=True):
-    """`NodeSteps`."""
-
-    start: list[str]
-    release: list[str]
-
-
-class EncodedScored(msgspec.Struct, frozen=True):
-    """`Scored`."""
-
-    task: str
-    score: float
-
-
-class EncodedWindow(msgspec.Struct, frozen=True):
-    """`BackfillWindow`."""
-
-    task: str
-    node: str | None
-    until: float | None
-    spare_processors: int
-    overtook: list[str]
-
-
-class EncodedPlan(msgspec.Struct, frozen=True):
-    """`WorkflowPlan`."""
-
-    followed: bool
-    made: float
-    seconds: float
-    heft_seconds: float
-    search_seconds: float
-    because: str
-    tasks: int
-
-
-class EncodedQueueReason(msgspec.Struct, frozen=True):
-    """`QueueReason`."""
-
-    code: str
-    text: str
-    strategy: str
-    backfilling: str
-    first: EncodedScored | None = None
-    runner_up: EncodedScored | None = None
-    window: EncodedWindow | None = None
-    plan: EncodedPlan | None = None
-
-
-class EncodedWarning(msgspec.Struct, frozen=True):
-    """`ReportWarning`."""
-
-    pointer: str
-    message: str
-    value: Any
-
 
 class Placement(BaseModel):
     """A task to start."""
@@ -213,7 +146,7 @@ class QueueDecision(BaseModel):
 SHOWN = 3
 
 
-def reason(situation: QueueSituation, decided: Decided, code: str, preface: str, plan: str) -> EncodedQueueReason:
+def reason(situation: QueueSituation, decided: Decided, code: str, preface: str, plan: str) -> dict[str, Any]:
     """Why a decision is what it is.
 
     Args:
@@ -227,23 +160,31 @@ def reason(situation: QueueSituation, decided: Decided, code: str, preface: str,
         if part
     )
     scored = _scored(situation, decided)
-    return EncodedQueueReason(
-        code=code or _code(decided),
-        text=f"{preface}: {text}" if preface else text,
-        strategy=decided.choice.strategy,
-        backfilling=MECHANISMS[decided.choice.mechanism],
-        first=scored[0] if scored else None,
-        runner_up=scored[1] if len(scored) > 1 else None,
-        window=window,
-        plan=_plan(decided),
-    )
+    return {
+        "code": code or _code(decided),
+        "text": f"{preface}: {text}" if preface else text,
+        "strategy": decided.choice.strategy,
+        "backfilling": MECHANISMS[decided.choice.mechanism],
+        "first": scored[0] if scored else None,
+        "runner_up": scored[1] if len(scored) > 1 else None,
+        "window": window,
+        "plan": _plan(decided),
+    }
 
 
-def _plan(decided: Decided) -> EncodedPlan | None:
+def _plan(decided: Decided) -> dict[str, Any] | None:
     plan = decided.state.plan
     if plan is None:
         return None
-    return EncodedPlan(plan.followed, plan.made, plan.length, plan.heft, plan.took, plan.because, len(plan.turns))
+    return {
+        "followed": plan.followed,
+        "made": plan.made,
+        "seconds": plan.length,
+        "heft_seconds": plan.heft,
+        "search_seconds": plan.took,
+        "because": plan.because,
+        "tasks": len(plan.turns),
+    }
 
 
 def _code(decided: Decided) -> str:
@@ -252,23 +193,23 @@ def _code(decided: Decided) -> str:
     return "waiting" if decided.order else "nothing_ready"
 
 
-def _scored(situation: QueueSituation, decided: Decided) -> list[EncodedScored]:
+def _scored(situation: QueueSituation, decided: Decided) -> list[dict[str, Any]]:
     """The two most urgent tasks."""
     score = dict(zip(situation.ready.tolist(), decided.choice.scores.tolist(), strict=True))
-    return [EncodedScored(situation.queue.names[row], score[row]) for row in decided.order[:2]]
+    return [{"task": situation.queue.names[row], "score": score[row]} for row in decided.order[:2]]
 
 
-def _window(situation: QueueSituation, decided: Decided) -> EncodedWindow | None:
+def _window(situation: QueueSituation, decided: Decided) -> dict[str, Any] | None:
     found = decided.started.window
     if found.task < 0:
         return None
-    return EncodedWindow(
-        task=situation.queue.names[found.task],
-        node=situation.layout.names[found.node] if found.node >= 0 else None,
-        until=float(found.until) if math.isfinite(found.until) else None,
-        spare_processors=max(int(found.spare), 0),
-        overtook=[situation.queue.names[row] for row in decided.started.overtook],
-    )
+    return {
+        "task": situation.queue.names[found.task],
+        "node": situation.layout.names[found.node] if found.node >= 0 else None,
+        "until": float(found.until) if math.isfinite(found.until) else None,
+        "spare_processors": max(int(found.spare), 0),
+        "overtook": [situation.queue.names[row] for row in decided.started.overtook],
+    }
 
 
 def _starts(situation: QueueSituation, decided: Decided) -> str:
@@ -283,19 +224,19 @@ def _starts(situation: QueueSituation, decided: Decided) -> str:
     return f"{started}{': ' + shown if shown else ''}{behind}"
 
 
-def _waits(decided: Decided, window: EncodedWindow | None) -> str:
+def _waits(decided: Decided, window: dict[str, Any] | None) -> str:
     if window is None:
         return ""
-    if window.until is None:
-        return f"{window.task} waits: no rented node can hold it"
-    waits = f"{window.task} waits until {number(window.until)} s for {window.node}"
+    if window["until"] is None:
+        return f"{window['task']} waits: no rented node can hold it"
+    waits = f"{window['task']} waits until {number(window['until'])} s for {window['node']}"
     mechanism = decided.choice.mechanism
     if mechanism == NONE:
         return f"{waits}, and all behind it wait"
     may = "tasks that end before then" if mechanism == RLS else "tasks that end by then"
     if mechanism == EASY:
-        may += f" or need at most {window.spare_processors:,} processors there"
-    did = f"; {len(window.overtook):,} did" if window.overtook else ""
+        may += f" or need at most {window['spare_processors']:,} processors there"
+    did = f"; {len(window['overtook']):,} did" if window["overtook"] else ""
     return f"{waits}; {may} may overtake it{did}"
 
 
