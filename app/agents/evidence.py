@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import cached_property
 from itertools import groupby
 from statistics import fmean, stdev
@@ -22,8 +21,6 @@ from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.inputs import BrokenRow
 from app.kinds.contract.kind import Terms, left
 from app.kinds.registry import KINDS, MissingKind, read_spec
-from app.policies.artifact import header
-from app.policies.base import IncompatibleArtifact
 
 # What an agent's verdicts are worth now, and what serves decisions in its place.
 #
@@ -100,25 +97,10 @@ class Present:
         """That an agent is outdated, what to do and why; empty where it is not."""
         if self._untrainable:
             return f"{OUTDATED}: {self._untrainable}"
-        known = agent.report.get(TRAINED_FOR) or self._made_for.get(agent.version)
+        known = agent.report.get(TRAINED_FOR)
         changes = left(known, self._terms) if known and self._terms else []
         more = f" and {len(changes) - MOST_NAMED} more" if len(changes) > MOST_NAMED else ""
         return f"{RETRAIN} ({'; '.join(changes[:MOST_NAMED])}{more})" if changes else ""
-
-    @cached_property
-    def _made_for(self) -> dict[int, Terms]:
-        """What artifacts say, of the agents whose reports do not; of kinds whose artifacts do."""
-        kind = KINDS.get(self.workload.kind)
-        read_terms = None if kind is None else kind.terms_made_for
-        silent = [agent.version for agent in self.agents if not agent.report.get(TRAINED_FOR)]
-        if read_terms is None or self._spec is None or not silent:
-            return {}
-        found: dict[int, Terms] = {}
-        for version, data in repository.beginnings(self.session, self.workload.id, silent).items():
-            with suppress(IncompatibleArtifact, TypeError, ValueError):  # nobody can tell
-                experience = header(data).get("experience")
-                found[version] = read_terms(self._spec, experience) if experience else {}
-        return found
 
     @cached_property
     def _going_on(self) -> frozenset[str]:

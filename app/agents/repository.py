@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import LargeBinary, func, select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.database.tables import Agent, Evaluation, Job, Promotion
@@ -73,13 +73,6 @@ def artifact(session: Session, workload_id: str, version: int) -> Artifact | Non
     )
     row = session.execute(statement).first()
     return None if row is None else Artifact(row.id, row.version, row.model_version, row.artifact)
-
-
-def beginnings(session: Session, workload_id: str, versions: Sequence[int]) -> dict[int, bytes]:
-    """The first bytes of each version's artifact, which hold its header, without its arrays."""
-    first = func.substr(Agent.artifact, 1, LARGEST_HEADER, type_=LargeBinary)
-    statement = select(Agent.version, first).where(Agent.workload_id == workload_id, Agent.version.in_(versions))
-    return {version: bytes(data) for version, data in session.execute(statement)}
 
 
 class Served(NamedTuple):

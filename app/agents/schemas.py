@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -32,10 +31,6 @@ Requirements = Annotated[
         "model; `off_policy`, an evaluation that scored it on logged runs without a loss.",
     ),
 ]
-
-
-def _gone(value: object) -> None:
-    raise ValueError(f"was removed, and {value!r} with it: networks are computed by torch; say where with 'device'")
 
 
 def _no_seconds(value: object) -> None:
@@ -97,7 +92,6 @@ class TrainRequest(BaseModel):
         default="auto", description="Device that computes networks; `auto` takes the fastest available."
     )
     seconds: SkipJsonSchema[Annotated[None, BeforeValidator(_no_seconds)]] = Field(default=None, exclude=True)
-    backend: SkipJsonSchema[Annotated[None, BeforeValidator(_gone)]] = Field(default=None, exclude=True)
     start_from: Annotated[int, Field(ge=1, le=LARGEST_VERSION)] | None = Field(
         default=None,
         description="Version of an agent to continue training; the result is a new version. Its policy is continued; "
@@ -117,11 +111,6 @@ class TrainRequest(BaseModel):
     require: Requirements = []
     equivalence_margin: EquivalenceMargin = 0.01
     priority: Priority = 0
-
-    @classmethod
-    def stored(cls, request: Mapping[str, Any]) -> TrainRequest:
-        """One that was queued, by an earlier version perhaps: what it said of fields that are gone is left out."""
-        return cls.model_validate({name: value for name, value in request.items() if name != "backend"})
 
 
 AgentStatus = Literal["champion", "former_champion", "never_promoted"]

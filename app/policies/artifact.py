@@ -27,7 +27,6 @@ class TablePolicy:
 
     ``config``: ``algorithm``; ``entries``, which entries of the observation are read; ``low``, ``high``, ``bins``, how
     each is cut into equal bins (what lies beyond falls into the outermost). ``arrays``: ``q`` [cells, N].
-    ``advice`` as in ``NetworkPolicy``.
     """
 
     config: dict[str, Any]
@@ -59,11 +58,7 @@ class TablePolicy:
     def act(self, situation: Situation) -> Choice:
         """The legal action of the highest Q."""
         observation, q = situation.view.observation, self.arrays["q"]
-        values = q[cell(observation, self.config)]
-        if self.config.get("advice"):
-            start, stop = self.config["advice"]
-            values = values + observation[:, start:stop]
-        values = masked(values, situation.view.mask)
+        values = masked(q[cell(observation, self.config)], situation.view.mask)
         return Choice(values.argmax(axis=1), values / RETURN_SCALE)
 
 

@@ -51,10 +51,9 @@ def _check_chain(arrays: Arrays, trunk: Sequence[str], heads: Sequence[str]) -> 
 
 @dataclass(frozen=True, eq=False)
 class NetworkPolicy:
-    """Greedy in Q = advice + head(trunk(observation)), in hundredths of return.
+    """Greedy in Q = head(trunk(observation)), in hundredths of return.
 
-    ``config``: ``algorithm``; ``layers``, the trunk's widths; ``activation``; ``dueling``; ``advice``, the part
-    ``[start, stop]`` of the observation that is added to the head's output, or null. ``arrays`` are
+    ``config``: ``algorithm``; ``layers``, the trunk's widths; ``activation``; ``dueling``; ``arrays`` are
     ``trunk.{i}.weight`` [out, in], ``trunk.{i}.bias``, ``advantage.weight``, ``advantage.bias``, and for a dueling
     head ``value.weight``, ``value.bias``. With ``recurrent`` units H in ``config``, a gated core (``functions.gated``,
     its arrays under ``core.``) reads each observation, and the trunk reads what it then remembers, too; both read
@@ -124,9 +123,6 @@ class NetworkPolicy:
         q = self._outputs(observation, memory)
         if self.config["dueling"]:
             q = duelled(q, mask)
-        if self.config["advice"]:
-            start, stop = self.config["advice"]
-            q = q + observation[:, start:stop]
         return np.where(mask, q, NEVER)
 
     def _outputs(self, observation: NDArray[np.float32], memory: NDArray[np.float32] | None) -> NDArray[np.float32]:
@@ -145,9 +141,6 @@ class NetworkPolicy:
         found = self._outputs(observation, None)
         if self.config["dueling"]:
             found = found[:, :-1]
-        if self.config["advice"]:
-            start, stop = self.config["advice"]
-            found = found + observation[:, start:stop]
         return np.where(mask, found, NEVER).argmax(axis=1)
 
     def act(self, situation: Situation) -> Choice:

@@ -38,7 +38,7 @@ def artifact(layout: Layout | Client, seed: int = 0) -> bytes:
     bias = rng.normal(size=actions).astype(np.float32)
     bias[0], bias[-1] = -3.0, -9.0  # waits seldom, and turns nothing off
     weight = rng.normal(scale=0.1, size=(actions, entries)).astype(np.float32)
-    config = {"algorithm": "dqn", "layers": [], "activation": "relu", "dueling": False, "advice": None}
+    config = {"algorithm": "dqn", "layers": [], "activation": "relu", "dueling": False}
     policy = NetworkPolicy.build(config, {"advantage.weight": weight, "advantage.bias": bias})
     return save(policy, "inference", layout.entries, actions, {})
 

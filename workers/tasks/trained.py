@@ -62,7 +62,7 @@ def load(session: Session, row: tables.Workload, request: dict[str, Any]) -> Tra
         LookupError: the model, or that agent, is not there any more.
         Invalid: it asks for an extra that is not installed here.
     """
-    train_request = TrainRequest.stored(request)
+    train_request = TrainRequest.model_validate(request)
     combinations.require(train_request)
     model = inputs.model(session, row, train_request.model)
     return TrainInput(

@@ -260,8 +260,6 @@ class Kind:
         artifact: a policy from its bytes; raises ``IncompatibleArtifact``.
         check: raises ``IncompatibleArtifact`` where a policy does not read a layout.
         terms: targets, weights and prices that agents of a spec are trained for; outside of them one is outdated.
-        terms_made_for: the same of an artifact that was made for another version of the spec, by its
-            ``Artifact.experience``; None: artifacts do not say.
         judge: whether a run that has finished met its targets, by its compiled workload as that stands now.
         state_parameters: of ``GET /decision`` for a state given in full; empty where no query can hold one.
         prediction: how domain models answer; None where they are seen in decisions alone.
@@ -292,7 +290,6 @@ class Kind:
     artifact: Callable[[bytes], Artifact] = artifact.load
     check: Callable[[Artifact, Any], None] = same_layout
     terms: Callable[[Any], Terms] = no_terms
-    terms_made_for: Callable[[Any, Mapping[str, Any]], Terms] | None = None
     judge: Callable[[Any, Ended], Judgement] = not_judged
     state_parameters: Sequence[Parameter] = ()
     prediction: Prediction | None = None

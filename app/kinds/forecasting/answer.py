@@ -49,8 +49,7 @@ class Forecaster(msgspec.Struct, frozen=True, eq=False):
         names: of the families that answer somewhere.
         families: these.
         errors: by horizon, on origins that no fit had seen: what is added to medians in scaled terms to reach the two
-            bounds, what medians are multiplied with to be means, and what is then added to these, [H, 4]; models of
-            earlier versions add nothing, [H, 3].
+            bounds, what medians are multiplied with to be means, and what is then added to these, [H, 4].
         history: what it was fitted to, or its end.
     """
 
@@ -82,7 +81,7 @@ def bounded(medians: Floats, errors: Floats, unit: float) -> Expected:
     """Medians in scaled terms [..., H] with all that errors [H, 4] say of them, see ``Forecaster``."""
     told = unscaled(medians, unit)
     low, high = unscaled(medians + errors[:, 0], unit), unscaled(medians + errors[:, 1], unit)
-    mean = errors[:, 2] * told + errors[:, 3:].sum(axis=1)
+    mean = errors[:, 2] * told + errors[:, 3]
     return Expected(told, mean, np.minimum(low, told), np.maximum(high, told))
 
 

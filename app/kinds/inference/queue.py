@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -115,7 +114,7 @@ class RunState(NamedTuple):
             over ``episode_seconds``: a run of days tells of its users what an episode does, [U].
         requests: how many have arrived.
         carried: whether the client decides by itself.
-        midnight: seconds since 0:00 UTC at the run's start; None for a run of a version that did not keep it.
+        midnight: seconds since 0:00 UTC at the run's start; None where the client decides.
         counted_from, counts: requests that have arrived since a moment, [U].
         ended: the last batches that ended, the newest last: position and pace as in ``transitions.Transitions``.
         arrived: requests of each user in the present part of a control interval and ``transitions.PARTS`` before it,
@@ -161,7 +160,22 @@ def pack(state: RunState) -> list[Any]:
 
 def unpack(stored: list[Any]) -> RunState:
     """The state whose ``pack`` went through JSON."""
-    now, control, queues, servers, rate, answered, quality, requests, carried, *rest = stored
+    (
+        now,
+        control,
+        queues,
+        servers,
+        rate,
+        answered,
+        quality,
+        requests,
+        carried,
+        midnight,
+        since,
+        counts,
+        ended,
+        arrived,
+    ) = stored
     return RunState(
         float(now),
         float(control),
@@ -172,23 +186,12 @@ def unpack(stored: list[Any]) -> RunState:
         tuple(map(float, quality)),
         requests,
         carried,
-        *_counted(*rest[:3]),
-        *_recent(*rest[3:]),
+        midnight,
+        float(since),
+        tuple(counts),
+        tuple((batch, float(pace)) for batch, pace in ended),
+        tuple(map(tuple, arrived)),
     )
-
-
-def _counted(
-    midnight: float | None = None, since: float = 0.0, counts: Sequence[int] = ()
-) -> tuple[float | None, float, tuple[int, ...]]:
-    """Fields that rows of an earlier version have not."""
-    return midnight, float(since), tuple(counts)
-
-
-def _recent(
-    ended: list[Any] | None = None, arrived: list[Any] | None = None
-) -> tuple[tuple[tuple[int, float], ...], tuple[tuple[int, ...], ...]]:
-    """What a run keeps of its last transitions; nothing for one of a version that did not."""
-    return tuple((batch, float(pace)) for batch, pace in ended or ()), tuple(map(tuple, arrived or ()))
 
 
 def _batch(stored: list[Any] | None) -> Batch | None:

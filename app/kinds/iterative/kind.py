@@ -51,7 +51,6 @@ KIND = Kind(
     artifact=policies.load,
     check=policies.check,
     terms=policies.terms,  # outside of which the guard answers in a policy's place
-    terms_made_for=policies.terms,
     judge=prediction.judge,  # by every target, those of iterations on average
     describe=describe,
     summarise=summarise,

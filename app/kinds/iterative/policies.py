@@ -163,17 +163,12 @@ def _read(made_for: Mapping[str, Any]) -> Experience:
     return Experience(**parts)
 
 
-def terms(spec: Spec, made_for: Mapping[str, Any] | None = None) -> Terms:
-    """Targets, weights and prices of a spec, with the bounds outside of which the guard answers (``guard.beyond``).
-
-    Args:
-        spec: names the weights and resources.
-        made_for: what ``save`` wrote of an experience, whose terms are meant then.
-    """
-    made = _of_spec(spec) if made_for is None else _read(made_for)
+def terms(spec: Spec) -> Terms:
+    """Targets, weights and prices of a spec, with the bounds outside of which the guard answers (``beyond``)."""
+    made = _of_spec(spec)
     weights = {f"weight of {name}": value for (name, _), value in zip(spec.weights, made.weights, strict=False)}
     prices = {f"price of {r.name}": value for r, value in zip(spec.resources, made.prices, strict=False)}
-    sure = {m.name: m.probability for m in spec.metrics if m.probability is not None and made_for is None}
+    sure = {m.name: m.probability for m in spec.metrics if m.probability is not None}
     return {
         **{f"target of {name}": around(value, made.target_ratio) for name, value in made.targets.items()},
         **{name: around(value, made.weight_ratio) for name, value in (weights | prices).items()},

@@ -324,7 +324,7 @@ def _widths(layout: Layout, size: int) -> list[int]:
 
 def aligned(projector: Projector, rows: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     """Rows [S] of B runs, for a model with as many members as ``projector``'s, [B, S]: where a run's is another number,
-    they begin anew from what was known of the run effect. Rows of a version before errors were kept have none yet.
+    they begin anew from what was known of the run effect.
     """
     common = sum(_widths(projector.layout, 0)[:-2])
     members = projector.members if projector.members > 1 else 0
@@ -335,9 +335,6 @@ def aligned(projector: Projector, rows: Sequence[NDArray[np.float64]]) -> NDArra
 
 def _anew(projector: Projector, row: NDArray[np.float64], common: int, members: int) -> NDArray[np.float64]:
     layout, metrics = projector.layout, len(projector.layout.metrics)
-    if (len(row) - common) % (metrics + 1):  # of a version that kept no errors
-        last = common - (2 * metrics + 1)
-        row = np.concatenate([row[:last], np.ones(metrics), np.zeros(metrics + 1), row[last:]])
     if len(row) == common + members * (metrics + 1):
         return row
     first = 1 + len(layout.resources) + metrics

@@ -57,9 +57,7 @@ KIND = Kind(
     describe=describe,
     summarise=summarise,
     example=EXAMPLE,
-    training=TrainingOptions(
-        ("auto",), ("seeds", "executor", "backend", "start_from", "imitate"), steps_per_second=80_000.0
-    ),
+    training=TrainingOptions(("auto",), ("seeds", "executor", "start_from", "imitate"), steps_per_second=80_000.0),
     simulated=False,
     views=views.WorkflowViews(),
 )

@@ -23,7 +23,6 @@ from app.kinds.inference.layout import Layout
 from app.kinds.inference.spec import InferenceSpec
 from app.kinds.iterative import policies
 from app.kinds.iterative.heuristics import HeuristicPolicy
-from app.kinds.registry import KINDS
 from app.policies.artifact import by_role
 from app.samples.service import layout_of
 from app.workloads import service as workloads
@@ -31,6 +30,7 @@ from tests.app.both import on_both
 from tests.app.domain_models.published import TENANT, publish_agent, publish_model
 from tests.app.kinds.inference.runs import model
 from tests.app.samples.bodies import csv_of, upload_csv
+from tests.roles import with_roles
 
 
 def champion(client: TestClient, workload: str) -> int | None:
@@ -258,7 +258,7 @@ def test_an_extra_that_this_hosts_workers_lack_is_refused_at_once(
 def two_roles(monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
     """The example's kind with a second role."""
     roles = (DEFAULT_ROLE, "standby")
-    monkeypatch.setattr(type(KINDS["iterative"]), "roles", lambda _kind, _spec: roles)
+    with_roles(monkeypatch, "iterative", roles)
     return roles
 
 
@@ -292,7 +292,7 @@ def test_agents_that_learned_together_are_promoted_together(
 ) -> None:
     """Where there is no default role: in every role, in one transaction, or in none."""
     roles = ("decode", "prefill")
-    monkeypatch.setattr(type(KINDS["iterative"]), "roles", lambda _kind, _spec: roles)
+    with_roles(monkeypatch, "iterative", roles)
     publish_model(backend, workload)
     path = f"/workloads/{workload}/agents"
     assert client.post(path).status_code == 202
@@ -312,7 +312,7 @@ def test_who_must_be_beaten_by_agents_that_learn_together(
     workload: str, backend: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever answers in their roles, from however many trainings."""
-    monkeypatch.setattr(type(KINDS["iterative"]), "roles", lambda _kind, _spec: ("decode", "prefill"))
+    with_roles(monkeypatch, "iterative", ("decode", "prefill"))
     first = publish_agent(backend, workload, promote=True, roles=("decode", "prefill"))
     second = publish_agent(backend, workload, roles=("decode", "prefill"))
     agents.promote(backend, TENANT, workload, second, PromotionRequest(role="prefill"))
@@ -333,7 +333,7 @@ def test_who_must_be_beaten_by_agents_that_learn_together(
 def test_what_agents_that_learn_together_can_not_do_is_refused(
     client: TestClient, workload: str, backend: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(type(KINDS["iterative"]), "roles", lambda _kind, _spec: ("prefill", "decode"))
+    with_roles(monkeypatch, "iterative", ("prefill", "decode"))
     publish_model(backend, workload)
     for name, value in (("executor", "processes"), ("imitate", "planner"), ("start_from", 1)):
         answer = client.post(f"/workloads/{workload}/agents", json={name: value})

@@ -25,22 +25,12 @@ def test_every_algorithm_of_the_engine_may_be_asked_for() -> None:
     assert set(NAMED) <= set(registry.names())
     described = TrainRequest.model_json_schema()["properties"]
     assert set(described["algorithm"]["enum"]) == set(names())
-    assert "backend" not in described
     assert set(COMPETING) < set(NAMED)
 
 
 def test_every_heuristic_may_be_imitated() -> None:
     assert {*HEURISTICS, "planner"} <= set(EXPERTS)
     assert set(EXPERTS) == {name for kind in KINDS.values() for name in kind.training.experts}
-
-
-def test_a_request_that_an_earlier_version_queued_is_still_read() -> None:
-    assert TrainRequest.stored({"algorithm": "dqn", "backend": "jax", "seed": 3}).seed == 3
-
-
-def test_a_backend_is_refused_and_what_to_say_instead_is_told() -> None:
-    with pytest.raises(ValidationError, match=r"was removed, and 'jax' with it: .* 'device'"):
-        TrainRequest.model_validate({"backend": "jax"})
 
 
 def test_a_budget_in_seconds_is_refused_and_what_to_say_instead_is_told() -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
-import sqlalchemy
 from fastapi.testclient import TestClient
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
@@ -21,7 +19,6 @@ from app.database.tables import Agent, DomainModel, Evaluation, Job, Workload
 from app.domain_models import service as models
 from app.evaluations import renewal
 from app.evaluations.renewal import PAUSE_SECONDS, Renewal
-from app.kinds.contract.kind import no_terms
 from app.kinds.iterative.heuristics import HeuristicPolicy
 from app.kinds.iterative.policies import save
 from app.kinds.registry import KINDS, parse_spec, read_spec
@@ -73,12 +70,11 @@ def register(database: Database, tenant: str, spec: dict[str, Any], *, promote: 
             )
 
 
-def of_the_first_judge(database: Database, *versions: int, bare: bool = False) -> None:
-    """Agents as an earlier version published them; `bare`: and before reports told what they were trained for."""
+def of_the_first_judge(database: Database, *versions: int) -> None:
+    """Agents as an earlier version of the judge published them."""
     with database.session() as session:
         for agent in session.query(Agent).filter(Agent.version.in_(versions or (1, 2))):
-            gone = {"judge", *(["trained_for"] if bare else [])}
-            agent.report = {name: part for name, part in agent.report.items() if name not in gone}
+            agent.report = {name: part for name, part in agent.report.items() if name != "judge"}
 
 
 def standings(client: TestClient, name: str) -> list[str]:
@@ -98,55 +94,28 @@ def page(client: TestClient, path: str) -> str:
 
 
 @on_both
-@pytest.mark.parametrize("bare", [False, True], ids=["report", "artifact"])
 def test_an_agent_is_outdated_while_the_workload_is_not_what_it_was_trained_for(
-    client: TestClient, two: Database, bare: bool
+    client: TestClient, two: Database
 ) -> None:
-    if bare:
-        of_the_first_judge(two, bare=True)
-    known = "re_evaluate" if bare else "current"
     one, other = (f"/workloads/{name}" for name in NAMES)
     assert client.patch(one, json={"prices": {"gpus": 4.0}}).status_code == 200
-    assert (standings(client, NAMES[0]), standings(client, NAMES[1])) == (["outdated"] * 2, [known] * 2)
+    assert (standings(client, NAMES[0]), standings(client, NAMES[1])) == (["outdated"] * 2, ["current"] * 2)
     read = client.get(f"{one}/agents/1").json()
     assert read["standing_reason"] == (
         "outdated: retrain (the price of gpus is 4, and it was trained for " + f"{client_price(client, other):g})"
     )
     assert client.patch(one, json={"prices": {"gpus": 1.05 * client_price(client, other)}}).status_code == 200
-    assert standings(client, NAMES[0]) == [known] * 2  # within what agents are trained for
+    assert standings(client, NAMES[0]) == ["current"] * 2  # within what agents are trained for
     target = client.get(one).json()["spec"]["metrics"][0]["target"]
     assert client.patch(other, json={"targets": {"iteration_seconds": 3 * target}}).status_code == 200
     assert standings(client, NAMES[1]) == ["outdated"] * 2
     assert client.patch(other, json={"targets": {"iteration_seconds": 1.5 * target}}).status_code == 200
-    assert standings(client, NAMES[1]) == [known] * 2
+    assert standings(client, NAMES[1]) == ["current"] * 2
     assert client.patch(other, json={"targets": {"iteration_seconds": None}}).status_code == 200
     assert "which is gone" in client.get(f"{other}/agents/2").json()["standing_reason"]
 
 
 @on_both
-def test_a_list_reads_the_beginnings_of_silent_agents_artifacts_at_once_and_only_of_kinds_that_tell(
-    client: TestClient, two: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read = list[str]()
-
-    @sqlalchemy.event.listens_for(two.engine, "before_cursor_execute")
-    def _executed(*given: Any) -> None:
-        read.extend([given[2]] if "agents.artifact" in given[2] else [])
-
-    listed = f"/workloads/{NAMES[0]}/agents"
-    client.patch(f"/workloads/{NAMES[0]}", json={"prices": {"gpus": 99.0}})
-    assert [one["standing"] for one in client.get(listed).json()["items"]] == ["outdated"] * 2
-    assert read == []
-    of_the_first_judge(two, bare=True)
-    assert [one["standing"] for one in client.get(listed).json()["items"]] == ["outdated"] * 2
-    assert ["substr(" in one for one in read] == [True]
-    usual = KINDS["iterative"]
-    for kind in (replace(usual, terms_made_for=None), replace(usual, terms_made_for=None, terms=no_terms)):
-        monkeypatch.setitem(KINDS, "iterative", kind)
-        assert [one["standing"] for one in client.get(listed).json()["items"]] == ["re_evaluate"] * 2
-    assert len(read) == 1
-
-
 def test_while_a_probability_is_required_nobody_is_to_be_trained(client: TestClient, two: Database) -> None:
     one, other = NAMES
     client.post(f"/workloads/{one}/agents/2/promote")

@@ -68,7 +68,7 @@ def _saved(entries: Sequence[str], actions: int, waits: bool) -> bytes:
     bias = np.arange(actions, dtype=np.float32)
     bias[WAIT] = 99.0 if waits else -99.0
     arrays = {"advantage.weight": np.zeros((actions, len(entries)), np.float32), "advantage.bias": bias}
-    config = {"algorithm": "dqn", "layers": [], "activation": "relu", "dueling": False, "advice": None}
+    config = {"algorithm": "dqn", "layers": [], "activation": "relu", "dueling": False}
     return save(NetworkPolicy.build(config, {**arrays}), "inference", entries, actions, {})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 from typing import Any
 
@@ -144,7 +145,8 @@ def test_a_change_that_cannot_be_loaded_ends_no_looking(
     before = cache.get(workload)
     with backend.session() as session:
         session.query(Workload).filter_by(name=workload).one().revision += 1
-    monkeypatch.setattr(type(KINDS[before.spec.kind]), "layout", lambda *_: 1 / 0)
+    kind = before.spec.kind
+    monkeypatch.setitem(KINDS, kind, replace(KINDS[kind], layout=lambda _spec: 1 / 0))
     cache.poll()
     assert cache.peek(workload) is before
     monkeypatch.undo()

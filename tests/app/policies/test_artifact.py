@@ -27,7 +27,7 @@ def recurrent(units: int = 5) -> NetworkPolicy:
     shapes |= {"core.input": (3 * units, size), "core.memory": (3 * units, units)}
     arrays: dict[str, Any] = {f"{n}.weight": random.normal(size=s).astype(np.float32) for n, s in shapes.items()}
     arrays |= {f"{n}.bias": random.normal(size=s[0]).astype(np.float32) for n, s in shapes.items()}
-    config = {"layers": [8], "activation": "tanh", "dueling": False, "advice": None, "recurrent": units}
+    config = {"layers": [8], "activation": "tanh", "dueling": False, "recurrent": units}
     return NetworkPolicy.build({"algorithm": "recurrent_ppo", **config}, arrays)
 
 
@@ -38,9 +38,8 @@ def network(*, dueling: bool = True) -> NetworkPolicy:
     )
     arrays: dict[str, Any] = {f"{n}.weight": random.normal(size=s).astype(np.float32) for n, s in shapes.items()}
     arrays |= {f"{n}.bias": random.normal(size=s[0]).astype(np.float32) for n, s in shapes.items()}
-    advice = [size - actions, size]  # as earlier versions published
     config = {"algorithm": "dqn", "layers": [8, 8], "activation": "relu", "dueling": dueling}
-    return NetworkPolicy.build(config | {"advice": advice}, arrays)
+    return NetworkPolicy.build(config, arrays)
 
 
 def table() -> TablePolicy:
@@ -136,7 +135,6 @@ def test_a_network_is_its_formula(dueling: bool) -> None:
     q = a["advantage.weight"] @ hidden + a["advantage.bias"]
     if dueling:
         q = q - q[mask[0]].mean() + a["value.weight"] @ hidden + a["value.bias"]
-    q = q + observation[0, -len(LAYOUT.deltas) :]
     got = policy.q_values(observation, mask)[0]
     np.testing.assert_allclose(got[mask[0]], q[mask[0]], rtol=1e-5, atol=1e-5)
     assert np.isneginf(got[~mask[0]]).all()

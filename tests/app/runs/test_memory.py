@@ -49,7 +49,7 @@ def recurrent(seed: int) -> NetworkPolicy:
     arrays |= {f"{n}.bias": random.normal(size=s[0]).astype(np.float32) for n, s in shapes.items()}
     arrays["core.input.weight"] *= 0.3
     arrays["trunk.0.weight"][:, size:] *= 8
-    config = {"layers": [16], "activation": "tanh", "dueling": False, "advice": None, "recurrent": UNITS}
+    config = {"layers": [16], "activation": "tanh", "dueling": False, "recurrent": UNITS}
     return NetworkPolicy.build({"algorithm": "recurrent_ppo", **config}, arrays)
 
 

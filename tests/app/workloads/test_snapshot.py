@@ -19,10 +19,10 @@ from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import uninformed
 from app.kinds.iterative.policies import save
 from app.kinds.iterative.spec import Spec
-from app.kinds.registry import KINDS
 from app.workloads import service
 from app.workloads import snapshot as module
 from app.workloads.snapshot import LEAST_BYTES, WorkloadCache
+from tests.roles import with_roles
 
 TENANT = "default"
 
@@ -124,7 +124,7 @@ def test_a_promotion_in_any_role_is_seen(
     cache: WorkloadCache, clock: Clock, elsewhere: Database, registered: Spec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database = elsewhere
-    monkeypatch.setattr(type(KINDS[registered.kind]), "roles", lambda _kind, _spec: (DEFAULT_ROLE, "standby"))
+    with_roles(monkeypatch, registered.kind, (DEFAULT_ROLE, "standby"))
     model = publish_model(database, registered)
     first, second = (publish_agent(database, registered, model, promote=promote) for promote in (True, False))
     before = cache.get(registered.name)

@@ -160,7 +160,7 @@ def test_export_is_what_the_learner_would_do_in_the_rewards_unit() -> None:
     kind, config, arrays = runner.agent.export()
     assert (kind, config) == (
         "network",
-        {"layers": [32, 16], "activation": "relu", "dueling": False, "advice": None},
+        {"layers": [32, 16], "activation": "relu", "dueling": False},
     )
     policy = NetworkPolicy.build({"algorithm": "ppo", **config}, dict(arrays))
     states = np.eye(len(environment.rewards), dtype=np.float32)

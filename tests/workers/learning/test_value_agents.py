@@ -199,7 +199,7 @@ def test_export_is_what_the_learner_would_do() -> None:
     )
     kind, config, arrays = runner.agent.export()
     assert kind == "network"
-    assert config == {"layers": [32, 16], "activation": "relu", "dueling": True, "advice": None}
+    assert config == {"layers": [32, 16], "activation": "relu", "dueling": True}
     assert arrays["trunk.0.weight"].shape == (32, len(environment.rewards))
     policy = NetworkPolicy.build({"algorithm": "dueling_double_dqn", **config}, dict(arrays))
     states = np.eye(len(environment.rewards), dtype=np.float32)

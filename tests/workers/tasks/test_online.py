@@ -87,7 +87,7 @@ def answering(database: Database, preferred: int) -> None:
             "advantage.weight": np.zeros((layout.actions, len(layout.entries)), np.float32),
             "advantage.bias": np.eye(layout.actions, dtype=np.float32)[preferred],
         }
-        config = {"algorithm": "dqn", "layers": [], "activation": "relu", "dueling": False, "advice": None}
+        config = {"algorithm": "dqn", "layers": [], "activation": "relu", "dueling": False}
         artifact = save(NetworkPolicy.build(config, arrays), "inference", layout.entries, layout.actions, {})
         agents.publish(session, workload.id, Trained(1, 1, "dqn", 0, {}, artifact, True, "planted"))
 

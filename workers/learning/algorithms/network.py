@@ -135,7 +135,6 @@ class NetworkLearner:
             "layers": list(network.layers),
             "activation": network.activation,
             "dueling": network.dueling,
-            "advice": None,  # what earlier versions published may have some; see `NetworkPolicy`
         }
 
     def compare(self, config: Mapping[str, Any] | None, ignored: tuple[str, ...] = ()) -> None:

@@ -233,7 +233,7 @@ class TableLearner:
         """A `table` policy: which entries are cut where, and the values of each cell."""
         if state.values["cut"] is None:
             raise ValueError(f"no cells yet: needs {self.config.warm_up} observations")
-        return "table", {**state.values["cut"], "advice": None}, {"q": state.arrays["table"]}
+        return "table", {**state.values["cut"]}, {"q": state.arrays["table"]}
 
     def start(self, state: State, arrays: Host, config: Mapping[str, Any] | None = None) -> State:
         """Take over a published table: its cells, cut as its policy's config says, count as visited often.

@@ -33,7 +33,7 @@ def network(scale: float, seed: int = 0) -> Network:
         "advantage.weight": scale * random.standard_normal(shape),
         "advantage.bias": np.zeros(len(FACTORS)),
     }
-    config = {"algorithm": "ppo", "layers": [], "activation": "relu", "dueling": False, "advice": None}
+    config = {"algorithm": "ppo", "layers": [], "activation": "relu", "dueling": False}
     return Network.build(config, arrays)
 
 

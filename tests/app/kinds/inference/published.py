@@ -26,7 +26,7 @@ def network(layout: Layout | Client) -> bytes:
         "advantage.weight": np.zeros((actions, entries), np.float32),
         "advantage.bias": np.arange(actions, dtype=np.float32),
     }
-    config = {"algorithm": "dqn", "layers": [], "activation": "relu", "dueling": False, "advice": None}
+    config = {"algorithm": "dqn", "layers": [], "activation": "relu", "dueling": False}
     return save(NetworkPolicy.build(config, {**arrays}), "inference", layout.entries, actions, {})
 
 

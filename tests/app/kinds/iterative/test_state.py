@@ -9,7 +9,7 @@ from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import Point
 from app.kinds.iterative.projection import LARGEST_SUFFIX
 from app.kinds.iterative.projector import Projector
-from app.kinds.iterative.state import State, advance, aligned, begin, pack, unpack
+from app.kinds.iterative.state import State, advance, begin, pack, unpack
 from tests.planted import planted_spec, planted_table
 
 SPEC = planted_spec()
@@ -70,18 +70,6 @@ def test_noise_is_hardly_taken_for_drift() -> None:
     noise = 0.1 * np.random.default_rng(4).standard_normal((200, 25))
     effects = [report(projector, list(expected * np.exp(one)), [5] * 25).effect[0, 0] for one in noise]
     assert np.std(effects) < 2 * 0.1 / np.sqrt(25)  # twice that of the mean, at most
-
-
-def test_runs_of_a_version_that_kept_no_errors_go_on() -> None:
-    projector = Projector(LAYOUT, planted_table(SPEC))
-    row = pack(report(projector, [2.0, 3.0], [4, 5]))[0]
-    metrics = len(LAYOUT.metrics)
-    old = row[: -(2 * metrics + 1)]
-    (again,) = aligned(projector, [old])
-    np.testing.assert_array_equal(again, np.concatenate([old, np.ones(metrics), np.zeros(metrics + 1)]))
-    state = unpack(LAYOUT, again[None])
-    assert state.effect == unpack(LAYOUT, row[None]).effect
-    assert [float(part.item()) for part in (state.errors, state.trend, state.judged)] == [1, 0, 0]
 
 
 @given(

@@ -54,7 +54,7 @@ def agent() -> Network:
     weight = 2 * random.standard_normal((LAYOUT.actions, len(entries)))
     weight[:, entries.index("coming")] = 0.0
     arrays: Arrays = {"advantage.weight": weight, "advantage.bias": np.zeros(LAYOUT.actions)}
-    config = {"algorithm": "ppo", "layers": [], "activation": "relu", "dueling": False, "advice": None}
+    config = {"algorithm": "ppo", "layers": [], "activation": "relu", "dueling": False}
     return Network.build(config, arrays)
 
 

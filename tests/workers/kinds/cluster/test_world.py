@@ -76,9 +76,7 @@ def network(bias: float = 0.0) -> Network:
         "advantage.weight": np.zeros((len(FACTORS), width)),
         "advantage.bias": bias * np.arange(len(FACTORS)),
     }
-    return Network.build(
-        {"algorithm": "ppo", "layers": [], "activation": "relu", "dueling": False, "advice": None}, arrays
-    )
+    return Network.build({"algorithm": "ppo", "layers": [], "activation": "relu", "dueling": False}, arrays)
 
 
 @cache

@@ -46,7 +46,7 @@ def constant(made: Layout, action: int, instead: int) -> bytes:
     """A network that sees nothing: it takes one action, another where that isn't legal, else waits."""
     bias = np.full(made.actions, -1.0)
     bias[[WAIT, instead, action]] = [0.0, 1.0, 2.0]
-    config: dict[str, Any] = {"algorithm": "ppo", "layers": [], "activation": "relu", "dueling": False, "advice": None}
+    config: dict[str, Any] = {"algorithm": "ppo", "layers": [], "activation": "relu", "dueling": False}
     weight = np.zeros((made.actions, len(made.entries)))
     policy = NetworkPolicy.build(config, {"advantage.weight": weight, "advantage.bias": bias})
     return KIND.save(policy, made.spec)

@@ -260,7 +260,7 @@ def test_rules_that_differ_by_their_scaler_play_once_where_servers_stay_on(monke
     monkeypatch.setattr(LearnedInference, "judged_episodes", 8)
     monkeypatch.setattr(SimulatedTraining, "_judged", judged)
     rules = KIND.baselines(workload)
-    config = {"algorithm": "dqn", "layers": [4], "activation": "relu", "dueling": False, "advice": None}
+    config = {"algorithm": "dqn", "layers": [4], "activation": "relu", "dueling": False}
     shapes = {"trunk.0": (4, len(fixed.entries)), "advantage": (fixed.actions, 4)}
     arrays: dict[str, Any] = {f"{name}.weight": np.zeros(shape, np.float32) for name, shape in shapes.items()}
     arrays |= {f"{name}.bias": np.zeros(rows, np.float32) for name, (rows, _) in shapes.items()}

@@ -51,9 +51,7 @@ def policy(on: Layout) -> NetworkPolicy:
         "advantage.weight": np.zeros((on.actions, len(on.entries)), np.float32),
         "advantage.bias": np.arange(on.actions, dtype=np.float32),
     }
-    return NetworkPolicy.build(
-        {"algorithm": "dqn", "layers": [], "activation": "relu", "dueling": False, "advice": None}, arrays
-    )
+    return NetworkPolicy.build({"algorithm": "dqn", "layers": [], "activation": "relu", "dueling": False}, arrays)
 
 
 @pytest.fixture
