@@ -11,7 +11,7 @@ class Steward(Service):
     """A client of one Steward service; a context manager."""
 
     def register(self, spec: Json) -> Json:
-        """Register a workload."""
+        """Register a workload by its spec."""
         return self.call("POST", "/workloads", json=spec)
 
     def upload(self, workload: str, csv: str, name: str | None = None) -> Json:
@@ -37,7 +37,7 @@ class Steward(Service):
         return dict(self.call("GET", f"/workloads/{workload}/models/{version}")["report"])
 
     def agent(self, workload: str, version: int) -> Json:
-        """An agent's report."""
+        """The report of an agent."""
         return dict(self.call("GET", f"/workloads/{workload}/agents/{version}")["report"])
 
     def start(self, workload: str) -> Json:

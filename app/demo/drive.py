@@ -73,7 +73,7 @@ class Managed:
         self._run = ""
 
     def first(self) -> Advice:
-        """Start the run."""
+        """Start the run; its first advice."""
         started = self._steward.start(self._workload)
         self._run = started["id"]
         opening = advice(started["decision"])

@@ -42,7 +42,7 @@ class Measured:
 
     @property
     def phase(self) -> str:
-        """“train” or “save”."""
+        """The phase of an iteration: “train” or “save”."""
         return phase_of(self.iteration)
 
     @property
@@ -52,7 +52,7 @@ class Measured:
 
 
 def phase_of(iteration: int) -> str:
-    """“train” or “save”."""
+    """The phase of an iteration: “train” or “save”."""
     return "save" if iteration % SAVE_EVERY == SAVE_EVERY - 1 else "train"
 
 

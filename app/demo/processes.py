@@ -95,7 +95,7 @@ class Listener:
         return message
 
     def close(self) -> None:
-        """Stop listening."""
+        """Close the socket, and listen no more."""
         self._selector.close()
 
 

@@ -25,7 +25,7 @@ class MissingKind(RuntimeError):
 
 
 class Kinds(dict[str, Kind]):
-    """Kinds by name."""
+    """The installed kinds, by name."""
 
     def __missing__(self, name: str) -> Kind:
         raise MissingKind(f"kind {name!r} is not installed here (installed: {', '.join(self)}); install what offers it")

@@ -23,7 +23,7 @@ class Allocated(NamedTuple):
 
 
 class Allocation:
-    """See the module.
+    """Chooses the servers of each variant for an interval.
 
     Args:
         accuracy: of each variant, [V].

@@ -80,7 +80,7 @@ class Network:
         self.module = torch.nn.Sequential(*layers, torch.nn.Linear(inputs, 10))
 
     def train(self, digits: Digits, seed: int) -> None:
-        """Train from nothing."""
+        """Train from random weights."""
         import torch
 
         rng = np.random.default_rng(seed)

@@ -44,7 +44,7 @@ class Played(NamedTuple):
 
     @property
     def quality(self) -> float:
-        """Mean response quality."""
+        """Mean quality of all responses."""
         return mean(response.quality for response in self.responses)
 
     @property

@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from typing_extensions import override
+
 from app.demo.api import Steward
 from app.demo.serving.infadapter import Allocation
 from app.demo.serving.load import Request
@@ -41,7 +43,7 @@ class Choice(NamedTuple):
 
 
 class Player(Protocol):
-    """Decides a run."""
+    """Who decides for a run."""
 
     name: str
 
@@ -50,7 +52,7 @@ class Player(Protocol):
         ...
 
 
-class Queued:
+class Queued(Player):
     """First come, first served: keeps the queue and the free servers, and gives up pages that are worth nothing.
 
     Args:
@@ -63,8 +65,8 @@ class Queued:
         self.queue: deque[Request] = deque()
         self.free = set(range(SERVERS))
 
+    @override
     def react(self, events: Events) -> Choice:
-        """See ``Player``."""
         self.queue.extend(events.arrived)
         self.free |= {server for server, _ in events.finished}
         late = {request for request in self.queue if events.at - request.at >= self.worthless[request.user]}
@@ -95,7 +97,7 @@ class Static(Queued):
         self.name, self.chosen = f"{variant} only", variant
 
     def variant(self, server: int) -> str:  # noqa: ARG002 - all alike
-        """The one."""
+        """The one variant that it serves."""
         return self.chosen
 
 
@@ -179,5 +181,5 @@ class Managed:
         return Choice(starts, dropped, decision["wake_at"])
 
     def finish(self) -> None:
-        """Finish the run."""
+        """Finish the run at the service."""
         self.steward.finish(self.run)

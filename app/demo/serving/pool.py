@@ -84,7 +84,7 @@ class Pool:
         return [Answered(server, said["seconds"], said["right"]) for server, said in self._listener.wait(until)]
 
     def close(self) -> None:
-        """Stop listening."""
+        """Close the socket, and listen no more."""
         self._listener.close()
 
 

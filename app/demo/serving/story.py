@@ -166,13 +166,13 @@ class ServingDemo:
         return max(found, key=lambda name: found[name])
 
     def one(self, pool: Pool, player: Player, accuracy: Mapping[str, float], load: Sequence[Request]) -> Played:
-        """One run."""
+        """Play one run to its end."""
         with self.show.bar(f"{player.name:18}") as progress:
             run = Run(pool, player, QUALITY, accuracy, load)
             return run.play(lambda now: progress.update(min(now / self.options.seconds, 1.0)))
 
     def conclude(self, played: Sequence[Played]) -> None:
-        """Summary and picture."""
+        """Print the summary, and draw the picture."""
         from app.demo.serving import plot
 
         self.show.step("Summary: every figure is measured in this demo")

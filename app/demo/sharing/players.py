@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from typing_extensions import override
+
 from app.demo.api import Json, Steward
 from app.demo.sharing.workload import SLICES, Job
 
@@ -39,7 +41,7 @@ class Choice(NamedTuple):
 
 
 class Player(Protocol):
-    """Decides a run."""
+    """Who decides for a run."""
 
     name: str
 
@@ -48,15 +50,15 @@ class Player(Protocol):
         ...
 
 
-class Ruled:
+class Ruled(Player):
     """A rule on who is there, in order of arrival: slices by job."""
 
     def __init__(self, name: str, rule: Callable[[Sequence[Job]], Mapping[str, int]]) -> None:
         self.name, self.rule = name, rule
         self.jobs: list[Job] = []
 
+    @override
     def react(self, events: Events) -> Choice:
-        """See ``Player``."""
         self.jobs = [job for job in (*self.jobs, *events.arrived) if job not in events.ended]
         return Choice(self.rule(self.jobs))
 
@@ -114,7 +116,7 @@ class Managed:
         return {"job": job.name, "at": job.at, **asked, **what}
 
     def finish(self) -> None:
-        """Finish the run."""
+        """Finish the run at the service."""
         self.steward.finish(self.run)
 
 

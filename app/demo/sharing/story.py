@@ -105,12 +105,12 @@ class SharingDemo:
         return played
 
     def one(self, several: Trainings, player: Player) -> Played:
-        """One run."""
+        """Play one run to its end."""
         with self.show.bar(f"{player.name:12}") as progress:
             return Run(several, player, JOBS).play(progress.update)
 
     def conclude(self, played: Sequence[Played]) -> None:
-        """Summary and picture."""
+        """Print the summary, and draw the picture."""
         from app.demo.sharing import plot
 
         self.show.step("Summary: every figure is measured in this demo")

@@ -75,7 +75,7 @@ class Trainings:
         return [Iteration(number, said["seconds"], said["accuracy"]) for number, said in self._listener.wait(until)]
 
     def close(self) -> None:
-        """Stop listening."""
+        """Close the socket, and listen no more."""
         self._listener.close()
 
 

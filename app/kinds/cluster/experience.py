@@ -211,7 +211,7 @@ def unpack(stored: list[Any]) -> Experience:
 
 
 class Learning(NamedTuple):
-    """See the module.
+    """How J jobs learn: their curves, thinned, and what convergence has made of them.
 
     Attributes:
         iteration, value: points of curves in order, values rising, NaN after the last, [J, 24] each.

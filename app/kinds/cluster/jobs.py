@@ -18,7 +18,7 @@ NEVER = np.inf
 
 
 class Jobs(NamedTuple):
-    """See the module; times are seconds since the cluster's start.
+    """The jobs of a cluster, a column each; times are seconds since the cluster's start.
 
     Attributes:
         submitted: when each came, [J].

@@ -108,7 +108,7 @@ def _given(ahead: Ahead, shares: _Shares, left: Floats, there: Booleans, has: In
 
 
 def _places(seconds: Floats, constants: Constants) -> Floats:
-    """See ``completion.places``, of all C at once, [C, J]."""
+    """Weight of each job's place in the order of completion, as ``completion.places``, in C candidates, [C, J]."""
     place = np.empty(seconds.shape)
     numbers = np.broadcast_to(np.arange(1.0, seconds.shape[1] + 1), seconds.shape)
     np.put_along_axis(place, np.argsort(-seconds, axis=1, kind="stable"), numbers, axis=1)
@@ -117,7 +117,7 @@ def _places(seconds: Floats, constants: Constants) -> Floats:
 
 
 def _begun(ahead: Ahead, value: Floats, there: Booleans) -> Integers:
-    """See ``completion``: 1 who begins with its fewest GPUs, 0 with none, −1 not at all, [C, J]."""
+    """1 for jobs that begin with their fewest GPUs, 0 with none, −1 for those that get none at all, [C, J]."""
     last = np.where(there, ahead.level, LATE).max(axis=1)[:, None]
     early = there & ((ahead.level < last) | (ahead.level == LATE)) & (ahead.sizes[:, 1] <= ahead.total)
     if not early.any():
@@ -130,7 +130,7 @@ def _begun(ahead: Ahead, value: Floats, there: Booleans) -> Integers:
 
 
 def _marginal(ahead: Ahead, value: Floats, begin: Integers) -> Integers:
-    """See ``allocation.marginal``: GPUs of each job, of all C at once, [C, J]."""
+    """GPUs of each job by the largest marginal value first, in C candidates at once, [C, J]."""
     at, jobs = begin.copy(), np.arange(begin.shape[1])
     while True:
         position = np.maximum(at, 0)
@@ -169,7 +169,9 @@ def rolled_out(
     patience: float = np.inf,
     interval: float = 60.0,
 ) -> Rule:
-    """See the module; arguments as of ``completing``, which answers where jobs are many, came in turn or are due.
+    """The rule that plays ``completing`` and allocations near it forward, and takes the cheapest.
+
+    ``completing``, whose arguments these are, answers alone where jobs are many, came in turn or have deadlines.
 
     Args:
         interval: seconds between decisions.

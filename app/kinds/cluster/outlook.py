@@ -29,7 +29,7 @@ UNKNOWN, MOST_ROWS = -1, 4_096
 
 
 class Beliefs:
-    """See the module.
+    """What a domain model expects of jobs: seconds of their steps, and how long they last, of many jobs at once.
 
     Args:
         model: some of whose applications are measured.

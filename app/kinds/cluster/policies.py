@@ -124,11 +124,11 @@ class AllAtOnce:
 
 
 class Network(AllAtOnce, NetworkPolicy):
-    """See the module."""
+    """A network that weighs jobs, one by one."""
 
 
 class Table(AllAtOnce, TablePolicy):
-    """See the module."""
+    """A table of values that weighs jobs, one by one."""
 
 
 FAMILIES: Families = {"network": Network, "table": Table}
@@ -177,7 +177,7 @@ LEVELLED: Mapping[str, Rule] = {
 
 
 def rules(spec: ClusterSpec) -> dict[str, Rule]:
-    """By name."""
+    """The rules that share GPUs among jobs, by name."""
     ageing, patience = [queue.ageing_seconds or np.inf for queue in spec.queues], spec.patience_seconds
     weights = [queue.weight for queue in spec.queues]
     levelled = {name: in_levels(rule, ageing, patience) for name, rule in LEVELLED.items()}

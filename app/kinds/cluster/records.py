@@ -43,7 +43,7 @@ WHOLE = (
 
 
 class Records(NamedTuple):
-    """See the module; what is unknown is not a number, or 0 where it counts something, [J] each.
+    """What launchers have reported of J jobs, [J] each; NaN where it is unknown, or 0 where it counts something.
 
     Attributes:
         application: names; empty where none was said.

@@ -27,7 +27,7 @@ Named = TypeVar("Named", "NodeClass", "JobQueue")
 
 
 class NodeClass(Strict):
-    """Identical nodes."""
+    """A class of identical nodes."""
 
     name: Slug
     count: Annotated[int, Field(ge=1, le=MOST_NODES)]

@@ -360,7 +360,7 @@ def places(seconds: Floats, scaling: float = USUAL.scaling) -> Floats:
 
 
 class Part(NamedTuple):
-    """See ``Outlook``: of K of the jobs.
+    """What an ``Outlook`` expects of K of its jobs; results have K rows.
 
     Attributes:
         whole: of all J.
@@ -373,23 +373,23 @@ class Part(NamedTuple):
     rows: Integers
 
     def update_seconds(self) -> Floats:
-        """See ``Outlook``."""
+        """Seconds of a step, [K, …], as ``Outlook.update_seconds``."""
         return self.whole.update_seconds()[self.rows]
 
     def updates(self) -> Floats:
-        """See ``Outlook``."""
+        """Steps that are left, [K], as ``Outlook.updates``."""
         return self.whole.updates()[self.rows]
 
     def goodput(self, gpus: Integers) -> Floats:
-        """See ``Outlook``."""
+        """Goodput on numbers of GPUs, as ``Outlook.goodput``."""
         return self.whole.goodput(gpus)[self.rows]
 
     def loss_reduction(self, gpus: Integers, seconds: float) -> Floats:
-        """See ``Outlook``."""
+        """Loss reduction within some seconds, as ``Outlook.loss_reduction``."""
         return self.whole.loss_reduction(gpus, seconds)[self.rows]
 
     def seconds_left(self, gpus: Integers) -> Floats:
-        """See ``Outlook``."""
+        """Seconds to completion on numbers of GPUs, as ``Outlook.seconds_left``."""
         every = np.zeros((self.jobs, gpus.shape[1]), np.int64)
         every[self.rows] = gpus
         return self.whole.seconds_left(every)[self.rows]

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+from typing_extensions import override
 
 from app.charts.figures import DECIDED, Figure, Fitted, beside_decided, responses
 from app.charts.text import number
@@ -233,12 +234,12 @@ def _free(compiled: Compiled, shown: Shown, free: int) -> Fact:
 
 
 class ClusterViews(Views):
-    """See ``app.kinds.contract.views.Views``."""
+    """What pages show of runs and workloads of kind ``cluster``."""
 
     most = 1_000
 
+    @override
     def facts(self, compiled: Compiled, shown: Shown) -> Sequence[Fact]:
-        """See ``Views``."""
         decision: Json = shown.steps[-1].decision if shown.steps else shown.first
         found = [
             Fact("reports", f"{shown.iterations:,}"),
@@ -252,8 +253,8 @@ class ClusterViews(Views):
             found.append(Fact("GPUs given back", f"{given[-1][1]:,.0f}", "by jobs that have little left to gain"))
         return found
 
+    @override
     def run(self, compiled: Compiled, shown: Shown) -> Sequence[Figure]:
-        """See ``Views``."""
         if not shown.steps:
             return []
         whole = float(compiled.layout.capacity.sum())
@@ -271,16 +272,18 @@ class ClusterViews(Views):
             found.append(courses("What convergence gave back", "GPUs", {"given": given}, told, steps=True))
         return found
 
+    @override
     def workload(self, compiled: Compiled, learnt: Learnt) -> Sequence[Figure]:
-        """See ``Views``: how quickly applications run on more GPUs."""
+        """How quickly applications run on more GPUs."""
         model: ClusterModel | None = compiled.snapshot.model
         curves = {} if model is None else speeds(compiled.layout, model)
         told = "As many samples a GPU as usual, GPUs on as few nodes as can be. Band: 90 % of cases."
         figure = responses("How quickly applications run", "GPUs", "samples a second", curves, told)
         return [*([figure] if curves else []), *errors(learnt.report or {})]
 
+    @override
     def alternatives(self, compiled: Compiled, shown: Shown) -> Sequence[Alternative]:
-        """See ``Views``: by each rule, of what is there now."""
+        """By each rule, of what is there now."""
         state = shown.state
         if state is None or not state.names or len(state.names) > MOST_ASKED:
             return []
@@ -293,12 +296,13 @@ class ClusterViews(Views):
             found.append(Alternative(name.replace("_", " "), words, not changes))
         return found
 
+    @override
     def hindsight(self, compiled: Compiled, shown: Shown) -> Hindsight:
-        """See ``Views``."""
         return hindsight(compiled, shown)
 
+    @override
     def details(self, decision: Json) -> Sequence[str]:
-        """See ``Views``: each job that changes."""
+        """Each job that changes."""
         return [f"{one['job']}: {one['before']} → {one['gpus']} GPUs; {one['text']}" for one in decision["changes"]]
 
 

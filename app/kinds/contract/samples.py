@@ -44,11 +44,11 @@ class Rows(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """How many."""
+        """The number of rows."""
         return len(next(iter(self.columns.values()), ()))
 
     def take(self, places: Sequence[int]) -> Rows:
-        """Some of them."""
+        """The rows at some places, in that order."""
         columns = {name: [values[i] for i in places] for name, values in self.columns.items()}
         return Rows(columns, lambda row: self.where(places[row]))
 
@@ -164,7 +164,7 @@ class Stored(Protocol):
 
     @property
     def source(self) -> str:
-        """`upload` or `run`."""
+        """Where it is from: `upload` or `run`."""
         ...
 
     @property

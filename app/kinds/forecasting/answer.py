@@ -156,7 +156,7 @@ Observed = Mapping[str, Mapping[float, float]]
 
 
 def forecast_of(workload: str, version: int, forecasters: Sequence[Forecaster], observed: Observed) -> Forecast:
-    """The whole answer."""
+    """The forecasts of all series, as the service answers them."""
     goes_on = [(one, following(one, observed.get(one.name, {}))) for one in forecasters]
     recent = [count for one, since in goes_on for count in _recent(one, since)]
     return Forecast(

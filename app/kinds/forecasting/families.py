@@ -55,7 +55,7 @@ class Arima(Struct, frozen=True, eq=False, tag=True):
         return np.array(found[len(ma) :])
 
     def medians(self, series: Series, origins: Integers) -> Floats:
-        """See ``Forecasting``."""
+        """Medians of what comes after each origin, by horizon, in scaled terms, [m, H]."""
         most, values = max(self.horizons), series.scaled
         usual = self.usual(series, most)
         rest = values - usual[: len(values)]
@@ -140,7 +140,7 @@ class Gru(Struct, frozen=True, eq=False, tag=True):
     arima: Arima | None
 
     def medians(self, series: Series, origins: Integers) -> Floats:
-        """See ``Forecasting``."""
+        """Medians of what comes after each origin, by horizon, in scaled terms, [m, H]."""
         inputs = read(self, series, origins)
         steps = np.arange(1 - WINDOW, 1)
         told = [
@@ -217,7 +217,7 @@ class Boosting(Struct, frozen=True, eq=False, tag=True):
     trees: tuple[Trees, ...]
 
     def medians(self, series: Series, origins: Integers) -> Floats:
-        """See ``Forecasting``."""
+        """Medians of what comes after each origin, by horizon, in scaled terms, [m, H]."""
         told = [
             trees.predict(features(series, origins, ahead, self.seasons))
             for ahead, trees in zip(self.horizons, self.trees, strict=True)
@@ -243,7 +243,7 @@ class Last(Struct, frozen=True, eq=False, tag=True):
     horizons: tuple[int, ...]
 
     def medians(self, series: Series, origins: Integers) -> Floats:
-        """See ``Forecasting``."""
+        """Medians of what comes after each origin, by horizon, in scaled terms, [m, H]."""
         return np.repeat(series.scaled[origins, None], len(self.horizons), axis=1)
 
 
@@ -254,7 +254,7 @@ class Seasonal(Struct, frozen=True, eq=False, tag=True):
     season: int
 
     def medians(self, series: Series, origins: Integers) -> Floats:
-        """See ``Forecasting``."""
+        """Medians of what comes after each origin, by horizon, in scaled terms, [m, H]."""
         values = series.scaled
         return np.stack([seasonal(values, origins, ahead, self.season) for ahead in self.horizons], axis=1)
 
@@ -279,6 +279,6 @@ class Stacked(Struct, frozen=True, eq=False, tag=True):
     weights: Floats
 
     def medians(self, series: Series, origins: Integers) -> Floats:
-        """See ``Forecasting``."""
+        """Medians of what comes after each origin, by horizon, in scaled terms, [m, H]."""
         told = np.stack([unscaled(family.medians(series, origins), series.unit) for family in self.families])
         return np.asarray(np.log1p(np.einsum("hf,fmh->mh", self.weights, told) / series.unit), np.float64)

@@ -55,7 +55,7 @@ class Series(NamedTuple):
         return self._replace(unit=max(float(np.median(self.counts)) / MEDIAN, 1.0))
 
     def until(self, last: int) -> Series:
-        """The first intervals."""
+        """The series up to an interval, exclusively."""
         return self._replace(counts=self.counts[:last])
 
     def since(self, first: int) -> Series:
@@ -63,7 +63,7 @@ class Series(NamedTuple):
         return self._replace(counts=self.counts[first:], start=self.start + self.seconds * first)
 
     def then(self, counts: ArrayLike) -> Series:
-        """It goes on."""
+        """The series with these counts after its last interval."""
         return self._replace(counts=np.append(self.counts, np.asarray(counts, np.float64)))
 
 

@@ -113,7 +113,7 @@ def _started(ledger: Ledger, number: int, start: EncodedStarted) -> None:
 
 
 def _ordered(before: float, report: EncodedReport) -> None:
-    """Times fall nowhere."""
+    """Refuse a report whose times fall; raises Contradiction."""
     if report.at < before:
         raise Contradiction(
             [FieldIssue("/at", f"must be at least {before:g}, the moment of the last report", report.at)]

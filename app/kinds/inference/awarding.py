@@ -161,7 +161,7 @@ class Together:
         self.name = "per_user: " + ", ".join(dict.fromkeys((one or rule).name for _, one in self._members))
 
     def act(self, situation: Situation) -> Choice:
-        """See ``Policy``.
+        """The start or the numbers of servers that the users' offers come to, for each run [B].
 
         Raises:
             IllegalAction: an agent chose what it may not.

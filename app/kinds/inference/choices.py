@@ -88,7 +88,7 @@ class Glance:
         self._starts: dict[tuple[float, ...], NDArray[np.bool_]] = {}
 
     def view(self, rows: Sequence[Row]) -> View:
-        """Of B decisions."""
+        """Observation and mask of B decisions."""
         told = self._layout.told_numbers
         known = np.array([row.known + told[row.asked][row.loaded] for row in rows])
         masks = [self._mask(row) for row in rows]

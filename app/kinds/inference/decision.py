@@ -25,7 +25,7 @@ class BatchStart(BaseModel):
 
 
 class Drop(BaseModel):
-    """Requests to drop."""
+    """Requests of one user to drop."""
 
     user: str
     requests: list[str]
@@ -97,7 +97,7 @@ def reason(ledger: Ledger, decided: Decided, failure: str) -> dict[str, str]:
 
 
 def carried(ledger: Ledger, version: int | None) -> dict[str, str]:
-    """The client decides."""
+    """The reason of a run whose client decides by itself."""
     promoted = "no agent is promoted" if version is None else f"agent {version} is promoted"
     return {"code": "carried", "text": f"the client decides by itself; {promoted}; {_left(ledger)}"}
 
@@ -163,5 +163,5 @@ def _left(ledger: Ledger) -> str:
 
 
 def worth_text(value: float) -> str:
-    """A quality: “.87”."""
+    """A quality with two digits: “.87”."""
     return f"{value:.2f}".removeprefix("0")

@@ -3,42 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from app.kinds.contract.policy import Choice, Situation
 from app.kinds.inference.dynamics import NONE, Dynamics, Projector, State
 from app.kinds.inference.layout import WAIT, Layout
 from app.kinds.inference.model import going_on
-from app.kinds.inference.scaling import ExpectedReturn, Lookahead, best, expected, seconds_of
+from app.kinds.inference.scaling import Dispatcher, ExpectedReturn, Lookahead, Scaler, best, expected, seconds_of
 from app.policies.base import Arrays
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 BUSY_SHARE = 0.7  # of the time, that autoscalers aim at
 PRIOR, FASTEST = 1 / 9, 20.0  # of a batch, as where paces vary three times as much as batches do; and a limit of paces
-
-
-class Dispatcher(Protocol):
-    """Chooses starts where a server is asked for."""
-
-    name: str
-
-    def start(self, projector: Projector, state: State, legal: NDArray[np.bool_]) -> Integers:
-        """Actions [B] among the legal ones [B, N]; what it says where control is asked for is not used."""
-        ...
-
-
-class Scaler(Protocol):
-    """Chooses how many servers are on where control is asked for."""
-
-    name: str
-
-    def wanted(self, projector: Projector, state: State) -> Integers:
-        """Servers of each class, [B, C]."""
-        ...
 
 
 class Composed:
@@ -55,7 +36,7 @@ class Composed:
         self.name = dispatcher.name if isinstance(scaler, AllOn) else f"{dispatcher.name}+{scaler.name}"
 
     def act(self, situation: Situation) -> Choice:
-        """See ``Policy``."""
+        """The dispatcher's start, or the scaler's numbers of servers, for each run [B]."""
         projector, state, view, _ = situation
         projector = paced(projector) if self.adapts else projector
         action = self.dispatcher.start(projector, state, view.mask)
@@ -93,7 +74,7 @@ def scaled(layout: Layout, state: State, scaler: Scaler, projector: Projector, l
     return action
 
 
-class FirstComeFirstServed:
+class FirstComeFirstServed(Dispatcher):
     """The request that has waited longest, with one variant, in batches up to one size.
 
     Args:
@@ -104,8 +85,8 @@ class FirstComeFirstServed:
     def __init__(self, variant: int | None = None, batch: int = -1, name: str = "first_come_first_served") -> None:
         self.variant, self.batch, self.name = variant, batch, name
 
+    @override
     def start(self, projector: Projector, state: State, legal: NDArray[np.bool_]) -> Integers:
-        """See ``Dispatcher``."""
         layout = projector.layout
         users, variants, batches = layout.shape
         variant = int(layout.quality.accuracy.argmin()) if self.variant is None else self.variant
@@ -116,19 +97,19 @@ class FirstComeFirstServed:
         return best(projector, np.broadcast_to(score, (len(state.asked), users, variants, batches)), legal)
 
 
-class ShortestDelay:
+class ShortestDelay(Dispatcher):
     """Whatever answers the request that has waited longest soonest: the fastest variant, in the smallest batch."""
 
     name = "shortest_delay"
 
+    @override
     def start(self, projector: Projector, state: State, legal: NDArray[np.bool_]) -> Integers:
-        """See ``Dispatcher``."""
         fastest = -seconds_of(projector, state)[:, None]
         longest = np.where(state.waiting > 0, state.oldest, -1.0)[:, :, None, None]
         return best(projector, longest * 1e6 + fastest, legal)
 
 
-class LargestBatch:
+class LargestBatch(Dispatcher):
     """For the request that has waited longest: the largest batch, then the most accurate variant, in full quality.
 
     Where nothing is quick enough for full quality, what answers soonest.
@@ -136,8 +117,8 @@ class LargestBatch:
 
     name = "largest_batch"
 
+    @override
     def start(self, projector: Projector, state: State, legal: NDArray[np.bool_]) -> Integers:
-        """See ``Dispatcher``."""
         quality, seconds = projector.layout.quality, seconds_of(projector, state)[:, None]
         longest = np.where(state.waiting > 0, state.oldest, -1.0)[:, :, None, None]
         intime = longest + seconds <= quality.full_until[:, None, None]
@@ -145,28 +126,28 @@ class LargestBatch:
         return best(projector, longest * 1e6 + np.where(intime, 1e3 + preferred, -seconds), legal)
 
 
-class QualityRate:
+class QualityRate(Dispatcher):
     """Most response quality per second of the server: Σ weight · quality over the batch's seconds."""
 
     name = "quality_rate"
 
+    @override
     def start(self, projector: Projector, state: State, legal: NDArray[np.bool_]) -> Integers:
-        """See ``Dispatcher``."""
         each = expected(projector, state)
         return best(projector, each.quality / each.seconds[:, None], legal)
 
 
-class AllOn:
+class AllOn(Scaler):
     """Every server, all the time."""
 
     name = "all_on"
 
+    @override
     def wanted(self, projector: Projector, state: State) -> Integers:
-        """See ``Scaler``."""
         return np.broadcast_to(projector.layout.maximum, state.idle.shape)
 
 
-class Fixed:
+class Fixed(Scaler):
     """The same number of servers of each class throughout.
 
     Args:
@@ -176,12 +157,12 @@ class Fixed:
     def __init__(self, servers: tuple[int, ...]) -> None:
         self.servers, self.name = servers, "fixed_" + "_".join(map(str, servers))
 
-    def wanted(self, projector: Projector, state: State) -> Integers:  # noqa: ARG002
-        """See ``Scaler``."""
+    @override
+    def wanted(self, projector: Projector, state: State) -> Integers:
         return np.broadcast_to(np.array(self.servers), state.idle.shape)
 
 
-class Utilisation:
+class Utilisation(Scaler):
     """⌈servers that arrivals keep busy / target⌉, as the Kubernetes horizontal autoscaler aims at it, cheapest first.
 
     Args:
@@ -192,8 +173,8 @@ class Utilisation:
     def __init__(self, target: float = BUSY_SHARE, variant: int | None = None) -> None:
         self.target, self.variant, self.name = target, variant, f"utilisation_{target:g}"
 
+    @override
     def wanted(self, projector: Projector, state: State) -> Integers:
-        """See ``Scaler``."""
         layout = projector.layout
         if projector.seconds is None:
             return np.broadcast_to(layout.maximum, state.idle.shape)
@@ -253,7 +234,9 @@ ALGORITHM = "grbal"
 
 
 class AdaptivePlanner:
-    """See the module. ``config``: ``algorithm``; ``steps`` of the gradient; ``spread``, the standard deviation of the
+    """Plans with a model of what is to come that it adapts to a run's last transitions (GrBAL).
+
+    ``config``: ``algorithm``; ``steps`` of the gradient; ``spread``, the standard deviation of the
     log of the load over what is foreseen, for which servers are kept on.
 
     Attributes:
@@ -279,11 +262,11 @@ class AdaptivePlanner:
 
     @classmethod
     def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:
-        """See ``Published``."""
+        """The policy of a published config and arrays; raises IncompatibleArtifact."""
         return cls(config, Dynamics.build(arrays, int(config["steps"])))
 
     def act(self, situation: Situation) -> Choice:
-        """Adapt, foresee, plan."""
+        """The planner's action for each run [B], by the model adapted to its last transitions."""
         projector, state, view, _ = situation
         if projector.seconds is None:
             raise ValueError("without a domain model there is nothing to adapt")

@@ -49,7 +49,7 @@ Durations = Sequence[Sequence[Sequence[float]]]
 
 
 class Ledger:
-    """See the module; made of a state, and made one again by ``state``.
+    """The queues and servers of a run, which events change; made of a ``RunState``, and made one again by ``state``.
 
     Attributes:
         now: seconds since the run's start.
@@ -422,7 +422,7 @@ TookNumber = Annotated[float, Meta(gt=0, le=LARGEST)]
 
 
 class EncodedArrived(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True, gc=False):
-    """`Arrived`."""
+    """`Arrived` as the hot path decodes it."""
 
     user: Text
     at: Time
@@ -430,7 +430,7 @@ class EncodedArrived(Struct, forbid_unknown_fields=True, omit_defaults=True, fro
 
 
 class EncodedFinished(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True, gc=False):
-    """`Finished`."""
+    """`Finished` as the hot path decodes it."""
 
     server: Text
     at: Time
@@ -440,7 +440,7 @@ class EncodedFinished(Struct, forbid_unknown_fields=True, omit_defaults=True, fr
 
 
 class EncodedChange(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True, gc=False):
-    """`ServerChange`."""
+    """`ServerChange` as the hot path decodes it."""
 
     server: Text
     state: ServerState
@@ -448,7 +448,7 @@ class EncodedChange(Struct, forbid_unknown_fields=True, omit_defaults=True, froz
 
 
 class EncodedStarted(Struct, forbid_unknown_fields=True, frozen=True, gc=False):
-    """`Started`."""
+    """`Started` as the hot path decodes it."""
 
     server: Text
     user: Text
@@ -458,7 +458,7 @@ class EncodedStarted(Struct, forbid_unknown_fields=True, frozen=True, gc=False):
 
 
 class EncodedReport(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
-    """`InferenceReport`."""
+    """`InferenceReport` as the hot path decodes it."""
 
     at: Time
     kind: Literal["inference"] = "inference"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from app.kinds.inference.dynamics import NOTHING_LOADED, Projector, State
 from app.kinds.inference.layout import WAIT, Layout
@@ -22,13 +23,36 @@ STARTS = 3.0  # that a server is kept for at least, once it was worth one
 BUSIEST, RELIEVED = 0.95, 0.65  # of the time that servers are busy, and the load of equal waits without relief
 
 
-class ExpectedReturn:
-    """See the module; of each class either as many as are on, or 1, 2, 4, … more or fewer."""
+class Dispatcher(Protocol):
+    """Chooses starts where a server is asked for."""
+
+    name: str
+
+    def start(self, projector: Projector, state: State, legal: NDArray[np.bool_]) -> Integers:
+        """Actions [B] among the legal ones [B, N]; what it says where control is asked for is not used."""
+        ...
+
+
+class Scaler(Protocol):
+    """Chooses how many servers are on where control is asked for."""
+
+    name: str
+
+    def wanted(self, projector: Projector, state: State) -> Integers:
+        """Servers of each class, [B, C]."""
+        ...
+
+
+class ExpectedReturn(Scaler):
+    """The numbers of servers of the highest expected return: of each class as many as are on, or 1, 2, 4, … more or
+    fewer.
+    """
 
     name = "expected_return"
 
+    @override
     def wanted(self, projector: Projector, state: State) -> Integers:
-        """See ``Scaler``; all servers without a domain model, which alone tells what they are for."""
+        """All servers without a domain model, which alone tells what they are for."""
         layout, on = projector.layout, state.idle + state.busy + state.starting
         if projector.seconds is None:
             return np.broadcast_to(layout.maximum, on.shape)
@@ -148,7 +172,7 @@ class Left(NamedTuple):
 def expected_quality(
     layout: Layout, seconds: Floats, servers: Integers, arriving: Arriving, *, fairness: bool = False
 ) -> Left:
-    """See ``Left``.
+    """Quality lost per second, and its unfairness among users, with each number of servers to choose from.
 
     Args:
         layout: of the workload.
@@ -265,7 +289,7 @@ class Expected(NamedTuple):
 
 
 def expected(projector: Projector, state: State) -> Expected:
-    """See ``Expected``; the projector has a domain model."""
+    """What each start is expected to take and to be worth; the projector must have a domain model."""
     layout = projector.layout
     seconds = seconds_of(projector, state)
     size = np.minimum(layout.batches, state.waiting[:, :, None])
@@ -322,8 +346,8 @@ _POINTS = POINTS[:, None, None]  # foremost: arrays of many starts are gone thro
 WORK = 1 << 16  # qualities that are looked up at a decision, about: of so many starts what remains is looked at
 
 
-class Lookahead:
-    """See the module.
+class Lookahead(Dispatcher):
+    """Starts the batch of the highest value, counting what waits and arrives afterwards.
 
     Args:
         horizon: for how long arrivals are counted, in units of the mean time until an answer is worth nothing.
@@ -334,8 +358,8 @@ class Lookahead:
     def __init__(self, horizon: float = HORIZON) -> None:
         self.horizon = horizon
 
+    @override
     def start(self, projector: Projector, state: State, legal: NDArray[np.bool_]) -> Integers:
-        """See ``Dispatcher``."""
         layout = projector.layout
         each = expected(projector, state)
         known = legal[:, 1 : 1 + layout.dispatches]

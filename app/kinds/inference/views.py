@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from typing_extensions import override
+
 from app.charts.figures import Figure, Fitted, responses
 from app.charts.text import number
 from app.charts.timeline import counts, courses
@@ -22,10 +24,10 @@ BINS = 40
 
 
 class InferenceViews(Views):
-    """See ``app.kinds.contract.views.Views``."""
+    """What pages show of runs and workloads of kind ``inference``."""
 
-    def facts(self, compiled: Any, shown: Shown) -> Sequence[Fact]:  # noqa: ARG002
-        """See ``Views``."""
+    @override
+    def facts(self, compiled: Any, shown: Shown) -> Sequence[Fact]:
         decision: Json = shown.steps[-1].decision if shown.steps else shown.first
         servers = ", ".join(f"{count} {name}" for name, count in decision["servers"].items())
         found = [
@@ -36,8 +38,8 @@ class InferenceViews(Views):
         ]
         return [*found, *(Fact(f"quality of {user}", f"{value:.2f}") for user, value in decision["quality"].items())]
 
-    def run(self, compiled: Any, shown: Shown) -> Sequence[Figure]:  # noqa: ARG002
-        """See ``Views``."""
+    @override
+    def run(self, compiled: Any, shown: Shown) -> Sequence[Figure]:
         if not shown.steps:
             return []
         first, last = shown.steps[0].report["at"], shown.steps[-1].report["at"]
@@ -72,8 +74,9 @@ class InferenceViews(Views):
         ]
         return [figure for figure in found if figure.rows]
 
+    @override
     def workload(self, compiled: Compiled, learnt: Learnt) -> Sequence[Figure]:
-        """See ``Views``: seconds of batches by variant, on each class of servers."""
+        """Seconds of batches by variant, on each class of servers."""
         model: ServiceModel | None = compiled.snapshot.model
         if model is None:
             return []
@@ -84,8 +87,9 @@ class InferenceViews(Views):
         ]
         return [*found, *errors(learnt.report or {})]
 
+    @override
     def details(self, decision: Json) -> Sequence[str]:
-        """See ``Views``: each batch, and what is given up."""
+        """Each batch, and what is given up."""
         starts = [
             f"{one['server']}: {len(one['requests'])} of {one['user']} with {one['variant']}"
             + ("" if one.get("expected_seconds") is None else f", {number(one['expected_seconds'])} s expected")

@@ -127,7 +127,7 @@ class IterativeServing(Serving):
         return decide.write(compiled, batch, choices, voice)
 
     def hold(self, compiled: Compiled, one: Pending, failure: str) -> Written:
-        """The present allocation."""
+        """Keep the allocation that the run has."""
         given = one.state.state
         if isinstance(given, GivenState):
             return decide.hold(compiled, queries.states(compiled, [given]), NOTHING, failure)

@@ -348,7 +348,7 @@ class HeuristicPolicy:
 
     @property
     def name(self) -> str:
-        """The heuristic's name."""
+        """The name of the heuristic."""
         return str(self.config["heuristic"])
 
     @property
@@ -368,5 +368,5 @@ class HeuristicPolicy:
         return cls(config)
 
     def act(self, situation: Situation) -> Choice:
-        """Apply the rule."""
+        """The rule's action for each run, [B]."""
         return HEURISTICS[self.name].act(situation)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from app.charts.figures import Cell, Figure, Fitted, Sample, doubt, response, steps_map
 from app.charts.text import amount, money, percent
@@ -367,26 +368,26 @@ def alternatives(compiled: Compiled, shown: Shown) -> list[Alternative]:
 class IterativeViews(Views):
     """Metrics beside what was expected, allocations, the way to targets; curves by resource; a map of the policy."""
 
+    @override
     def facts(self, compiled: Compiled, shown: Shown) -> Sequence[Fact]:
-        """See ``Views``."""
         return facts(compiled, shown)
 
+    @override
     def run(self, compiled: Compiled, shown: Shown) -> Sequence[Figure]:
-        """See ``Views``."""
         return list(run_figures(compiled, shown))
 
+    @override
     def alternatives(self, compiled: Compiled, shown: Shown) -> Sequence[Alternative]:
-        """See ``Views``."""
         return alternatives(compiled, shown)
 
+    @override
     def hindsight(self, compiled: Compiled, shown: Shown) -> Hindsight:
-        """See ``Views``."""
         return hindsight(compiled, shown)
 
+    @override
     def workload(self, compiled: Compiled, learnt: Learnt) -> Sequence[Figure]:
-        """See ``Views``."""
         return list(figures(compiled, learnt))
 
+    @override
     def policy(self, compiled: Compiled) -> Sequence[Figure]:
-        """See ``Views``."""
         return list(policy_figures(compiled))

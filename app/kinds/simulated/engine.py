@@ -137,7 +137,7 @@ class NumberedServing(Serving):
         return Batch(Situation(layout, state, layout.seen(state)), following, [one.report.action for one in pending])
 
     def agent(self, compiled: Compiled, made: Artifact) -> Policy:
-        """The artifact's policy."""
+        """The policy of an artifact."""
         policy: Policy = made.policy
         return policy
 
@@ -174,11 +174,11 @@ class NumberedServing(Serving):
         )
 
     def compare(self, compiled: Compiled, batch: Batch, row: int, done: int, other: Choices) -> dict[str, Any]:
-        """A shadow's action."""
+        """The action that a shadow chose."""
         return {"action": other.each[row], "agrees": other.each[row] == done, "gain": None}
 
     def pack(self, state: RunState) -> list[Any]:
-        """Action and values."""
+        """A state's action and values."""
         return [*state]
 
     def unpack(self, stored: list[Any]) -> RunState:

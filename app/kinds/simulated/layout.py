@@ -253,6 +253,6 @@ class Constant:
         self.name, self._action = name, action
 
     def act(self, situation: Situation) -> Choice:
-        """See ``Policy``."""
+        """The same action for each run, [B]."""
         batch, actions = situation.view.mask.shape
         return Choice(np.full(batch, self._action % actions))

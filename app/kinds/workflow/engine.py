@@ -103,7 +103,7 @@ class WorkflowServing(Serving):
         return [_written(compiled, case, answer, voice) for case, answer in rows]
 
     def hold(self, compiled: Compiled, one: Pending, failure: str) -> Written:
-        """Nothing starts."""
+        """Start nothing, and keep the nodes."""
         state, warnings = one.report
         return _nothing(compiled, state, "fallback", f"{failure}; nothing starts", state.now, warnings)
 

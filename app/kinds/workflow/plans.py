@@ -78,7 +78,7 @@ class Found:
 
 
 def encoded(message: Remaining | Found) -> bytes:
-    """Either as bytes."""
+    """A message to or from the search, as bytes."""
     arrays = {name: value for name, value in vars(message).items() if isinstance(value, np.ndarray)}
     numbers = {name: value for name, value in vars(message).items() if name not in arrays}
     return written(arrays, {"numbers": json.dumps(numbers)})
@@ -102,12 +102,12 @@ class Ended(Protocol):
 
     @property
     def id(self) -> str:
-        """Its name."""
+        """The name of the task."""
         ...
 
     @property
     def end(self) -> float:
-        """When, seconds."""
+        """When it ended, in seconds."""
         ...
 
 

@@ -60,7 +60,7 @@ class Orders(NamedTuple):
 
 
 class QueuePolicy(Protocol):
-    """Whatever orders tasks."""
+    """A policy that orders tasks."""
 
     @property
     def name(self) -> str:
@@ -93,12 +93,12 @@ class StrategyPolicy:
 
     @property
     def name(self) -> str:
-        """The rule's."""
+        """The name of the rule."""
         return str(self.config["rule"])
 
     @property
     def arrays(self) -> Arrays:
-        """None."""
+        """No arrays: a rule has none."""
         return {}
 
     @classmethod
@@ -136,7 +136,7 @@ class PriorityPolicy:
 
     @property
     def arrays(self) -> Arrays:
-        """The weights."""
+        """The weights, by name."""
         return {"weights": self.weights}
 
     @classmethod
@@ -178,7 +178,7 @@ SCHEDULERS: dict[str, type[Scheduler]] = {"strategy": StrategyPolicy, "priority"
 
 
 def save(policy: Scheduler) -> bytes:
-    """``policy`` as bytes."""
+    """A policy as the bytes of an artifact."""
     kind = next(name for name, family in SCHEDULERS.items() if isinstance(policy, family))
     header = {"kind": KIND, "policy": kind, "config": policy.config}
     return written(policy.arrays, {"format": str(FORMAT), "header": json.dumps(header, sort_keys=True)})

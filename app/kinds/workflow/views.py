@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from typing_extensions import override
 
 from app.charts.figures import DECIDED, Figure, beside_decided
 from app.charts.text import number
@@ -155,12 +156,12 @@ class _Queue:
 
 
 class WorkflowViews(Views):
-    """See ``app.kinds.contract.views.Views``."""
+    """What pages show of runs and workloads of kind ``workflow``."""
 
     most = 1_000
 
-    def facts(self, compiled: Any, shown: Shown) -> Sequence[Fact]:  # noqa: ARG002
-        """See ``Views``."""
+    @override
+    def facts(self, compiled: Any, shown: Shown) -> Sequence[Fact]:
         decision: Json = shown.steps[-1].decision if shown.steps else shown.first
         reason = decision.get("reason", {})
         found = [Fact("reports", f"{shown.iterations:,}")]
@@ -178,8 +179,8 @@ class WorkflowViews(Views):
             found.append(Fact("plan", f"{number(plan['seconds'])} s", f"by HEFT {number(plan['heft_seconds'])} s"))
         return found
 
+    @override
     def run(self, compiled: Compiled, shown: Shown) -> Sequence[Figure]:
-        """See ``Views``."""
         if not shown.steps:
             return []
         queue, used, waits = _played(shown.steps)
@@ -199,8 +200,9 @@ class WorkflowViews(Views):
             courses("Tasks that wait", "tasks", {"waiting": waits}, f"After decisions.{part}", steps=True),
         ]
 
+    @override
     def alternatives(self, compiled: Compiled, shown: Shown) -> Sequence[Alternative]:
-        """See ``Views``: by each strategy, of the tasks that waited at the last report."""
+        """By each strategy, of the tasks that waited at the last report."""
         state: State | None = shown.state
         if state is None or not shown.steps or len(state.queue) > MOST_ASKED or not (state.queue.node == WAITING).any():
             return []
@@ -214,12 +216,13 @@ class WorkflowViews(Views):
             found.append(Alternative(name, words, set(names) == taken))
         return found
 
+    @override
     def hindsight(self, compiled: Compiled, shown: Shown) -> Hindsight:
-        """See ``Views``."""
         return hindsight(compiled, shown)
 
+    @override
     def details(self, decision: Json) -> Sequence[str]:
-        """See ``Views``: each task that starts, and each node."""
+        """Each task that starts, and each node."""
         nodes = decision["nodes"]
         starts = [f"{one['task']} starts on {one['node']}" for one in decision["placements"]]
         return [

@@ -23,7 +23,7 @@ class Questions:
         self._console, self._ended = console, False
 
     def text(self, question: str, default: str, choices: list[str] | None = None) -> str:
-        """A word."""
+        """A word of the user's, or the default."""
         return self._asked(Prompt.ask, question, default, choices=choices)
 
     def number(self, question: str, default: float) -> float:

@@ -123,7 +123,7 @@ class _Rows:
         self._used = 0
 
     def append(self, rows: NDArray[Any]) -> None:
-        """More rows."""
+        """Add rows to the table."""
         end = self._used + len(rows)
         if end > len(self._all):
             self._all.resize((end + end // 2, *self._all.shape[1:]), refcheck=False)
