@@ -20,13 +20,14 @@ from typing import Any, ClassVar, Protocol
 import msgspec
 from pydantic import BaseModel
 
-from app.kinds.contract.engine import ADDED, Answered, Pending, Query, Residuals, Shadow, Snapshot
+from app.kinds.contract.engine import Answered, Pending, Query, Residuals, Shadow, Snapshot
 from app.kinds.contract.inputs import invalid, timestamp
 from app.policies import artifact
 from app.policies.artifact import Artifact, Memories, Memory
 from app.policies.base import IncompatibleArtifact
 
 logger = logging.getLogger(__name__)
+_encode = msgspec.json.Encoder().encode
 
 HOLD = "hold"
 """Policy of a decision that only keeps what the run has, because everything else failed."""
@@ -237,7 +238,7 @@ class Engine:
 
     def __init__(self, kind: str, decision: type[BaseModel], serving: Serving) -> None:
         self.serving, self._kind = serving, kind
-        self._fields = tuple(name for name in decision.model_fields if name not in ADDED)
+        self._shadowed = "shadow" in decision.model_fields
         self.compile, self.rules, self.decode = serving.compile, serving.rules, serving.decode
 
     def takes_long(self, compiled: Compiled, kept: Kept, report: Any) -> bool:
@@ -261,8 +262,7 @@ class Engine:
         return self._begun(compiled, run, self.serving.begin(compiled, start, now), now)
 
     def _begun(self, compiled: Compiled, run: str | None, first: Written, now: datetime) -> Answered:
-        encoded = self._encoded(compiled, run, None, first, compiled.voice, timestamp(now), None)
-        return _answered(encoded, first, artifact.NOTHING)
+        return _answered(self._envelope(compiled, compiled.voice, now), run, None, first, None, artifact.NOTHING)
 
     def parse_state(self, compiled: Compiled, query: Query) -> Pending | Written:
         """The state that a query gives in full, for ``answer_states``.
@@ -303,9 +303,8 @@ class Engine:
                 failure += f", and {compiled.heuristic} too ({_words(error)})"
         try:
             held = self.serving.hold(compiled, one, failure)
-            last = Voice("fallback", HOLD, "fallback")
-            encoded = self._encoded(compiled, one.run, one.iteration, held, last, timestamp(now), None)
-            return _answered(encoded, held, one.state.memories)
+            envelope = self._envelope(compiled, Voice("fallback", HOLD, "fallback"), now)
+            return _answered(envelope, one.run, one.iteration, held, None, one.state.memories)
         except Exception as error:  # noqa: BLE001 - logged, and handed to whoever awaits the answer
             _log(compiled, one, HOLD)
             return error
@@ -327,16 +326,15 @@ class Engine:
                 rows, self._consulted(compiled, pending, rows, batch, choices, shadow, now), strict=True
             ):
                 shadows[row] = found
-        answers, moment = [], timestamp(now)
+        answers, envelope = [], self._envelope(compiled, speaks, now)
         written = serving.write(compiled, batch, choices, speaks)
         for row, (one, made, other) in enumerate(zip(pending, written, shadows, strict=True)):
             memories = before[row]
             if memories or other is not None or choices.memory is not None:
                 own = None if choices.memory is None else choices.memory[row]
                 memories = _remembered(memories, version, own, one.shadow, other)
-            said = None if other is None else other.fields
-            encoded = self._encoded(compiled, one.run, one.iteration, made, speaks, moment, said)
-            answers.append(_answered(encoded, made, memories))
+            consulted = None if other is None else other.fields
+            answers.append(_answered(envelope, one.run, one.iteration, made, consulted, memories))
         return answers
 
     def _consulted(
@@ -375,34 +373,11 @@ class Engine:
     def _silent(self, shadow: Shadow, problem: str) -> _Consulted:
         return _Consulted({"agent": shadow.version, **self.serving.silent, "problem": problem or None})
 
-    def _encoded(
-        self,
-        compiled: Compiled,
-        run: str | None,
-        reported: int | None,
-        made: Written,
-        speaks: Voice,
-        moment: str,
-        shadow: dict[str, Any] | None,
-    ) -> bytes:
-        snapshot, following = compiled.snapshot, 0 if reported is None else reported + 1
-        fields = {
-            "run": run,
-            "workload": snapshot.name,
-            "kind": self._kind,
-            "reported": reported,
-            "iteration": following if made.iteration is None else made.iteration,
-            "noop": made.noop,
-            "source": made.source or speaks.source,
-            "agent": snapshot.answering,
-            "policy": made.policy or speaks.policy,
-            "reason": made.reason,
-            "valid_for_iterations": made.valid,
-            "decided_at": moment,
-            "shadow": shadow,
-            **made.own,
-        }
-        return msgspec.json.encode({name: fields[name] for name in self._fields})
+    def _envelope(self, compiled: Compiled, speaks: Voice, now: datetime) -> _Envelope:
+        snapshot = compiled.snapshot
+        return _Envelope(
+            self._kind, snapshot.name, snapshot.answering, speaks.source, speaks.policy, timestamp(now), self._shadowed
+        )
 
     def serialise(self, kept: Kept) -> msgspec.Raw:
         """A run's state as JSON: the kind's own, and what is remembered of it, if anything is."""
@@ -428,8 +403,46 @@ class _Consulted(msgspec.Struct, frozen=True):
     memory: Memory | None = None
 
 
-def _answered(encoded: bytes, made: Written, memories: Memories) -> Answered:
-    return Answered(encoded, Kept(made.state, memories), made.residuals, made.risk, made.expected_seconds, made.quiet)
+class _Envelope(msgspec.Struct, frozen=True):
+    """What the decisions of a batch have in common; ``shadowed``: whether the kind's decisions have a shadow."""
+
+    kind: str
+    workload: str
+    agent: int | None
+    source: str
+    policy: str
+    moment: str
+    shadowed: bool
+
+
+def _answered(
+    envelope: _Envelope,
+    run: str | None,
+    reported: int | None,
+    made: Written,
+    shadow: dict[str, Any] | None,
+    memories: Memories,
+) -> Answered:
+    following = 0 if reported is None else reported + 1
+    fields = {
+        "run": run,
+        "workload": envelope.workload,
+        "reported": reported,
+        "iteration": following if made.iteration is None else made.iteration,
+        "noop": made.noop,
+        "source": made.source or envelope.source,
+        "agent": envelope.agent,
+        "policy": made.policy or envelope.policy,
+        "reason": made.reason,
+        "valid_for_iterations": made.valid,
+        "decided_at": envelope.moment,
+        "kind": envelope.kind,
+        **made.own,
+    }
+    if envelope.shadowed:
+        fields["shadow"] = shadow
+    kept = Kept(made.state, memories)
+    return Answered(_encode(fields), kept, made.residuals, made.risk, made.expected_seconds, made.quiet)
 
 
 def _remembered(

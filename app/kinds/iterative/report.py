@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.kinds.contract.engine import Drifts, Source
+from app.kinds.contract.engine import DecisionBase, Reason
 from app.kinds.contract.inputs import invalid
 from app.kinds.contract.kind import RunStart
 from app.kinds.contract.report_reading import decoded
@@ -18,7 +17,7 @@ from app.kinds.iterative.announced import MOST_UPCOMING
 from app.kinds.iterative.spec import Target
 
 
-class DecisionReason(BaseModel):
+class DecisionReason(Reason):
     """Reason as a stable code and as text."""
 
     code: str = Field(examples=["deadline_at_risk"])
@@ -49,24 +48,13 @@ class ShadowStep(BaseModel):
     problem: str | None = Field(description="What failed, if anything.")
 
 
-class Decision(BaseModel):
+class Decision(DecisionBase):
     """The next resource step."""
 
-    run: str | None = Field(description="The run; null if the state was given in full.")
-    workload: str
+    reason: DecisionReason
     kind: Literal["iterative"]
-    reported: int | None = Field(description="Last reported iteration; null before the first.")
-    iteration: int = Field(description="Iteration that this allocation is for.")
     allocation: dict[str, float] = Field(description="Allocation by resource.", examples=[{"gpus": 6}])
     delta: dict[str, float] = Field(description="Change from the reported allocation.", examples=[{"gpus": 2}])
-    noop: bool = Field(description="Whether nothing changes.")
-    source: Source = Field(
-        description="What decided: the promoted agent, a heuristic in its place, a guard that replaced the policy's "
-        "step, or a fallback after a failure."
-    )
-    agent: int | None = Field(description="Version of the promoted agent, if any.")
-    policy: str = Field(description="Name of the deciding policy.", examples=["dueling_double_dqn"])
-    reason: DecisionReason
     predicted: dict[str, PredictedMetric] = Field(
         description="Predicted metrics of the next iteration at this allocation."
     )
@@ -77,9 +65,6 @@ class Decision(BaseModel):
         "the next iteration. None before the first model or for set points.",
         examples=[{"iteration_seconds": 0.97}],
     )
-    valid_for_iterations: int = Field(description="Number of iterations it is valid for; 0 once the run is complete.")
-    decided_at: datetime
-    drift: Drifts = None
     shadow: ShadowStep | None = Field(default=None, description="Decision of the run's shadow, if any.")
 
 

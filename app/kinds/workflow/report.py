@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from datetime import datetime
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -11,7 +10,7 @@ from msgspec import Meta, Struct
 from pydantic import BaseModel, Field
 
 from app.charts.text import number
-from app.kinds.contract.engine import Drifts, Source
+from app.kinds.contract.engine import DecisionBase, Reason
 from app.kinds.contract.inputs import invalid
 from app.kinds.contract.report_reading import decoded
 from app.kinds.fields import Amount, Number, PositiveNumber, Time
@@ -69,7 +68,7 @@ class WorkflowPlan(BaseModel):
     tasks: int = Field(description="Number of its tasks that have not ended.")
 
 
-class QueueReason(BaseModel):
+class QueueReason(Reason):
     """Reason as a stable code and as text, with the figures behind it."""
 
     code: str = Field(examples=["started"])
@@ -101,27 +100,15 @@ class ReportWarning(BaseModel):
     value: Any
 
 
-class QueueDecision(BaseModel):
+class QueueDecision(DecisionBase):
     """Ready tasks to start now and where, and nodes to order or release."""
 
-    run: str | None
-    workload: str
+    reason: QueueReason
     kind: Literal["workflow"]
-    reported: int | None = Field(description="Last report; null before the first.")
-    iteration: int = Field(description="The number of the next report.")
     now: float | None = Field(description="Time of the report.")
     placements: list[Placement]
     nodes: NodeSteps
-    noop: bool = Field(description="Whether nothing starts and no node is ordered or released.")
-    source: Source
-    agent: int | None = Field(description="Version of the promoted agent, if any.")
-    policy: str = Field(description="Name of the deciding policy.", examples=["sjf+easy"])
-    reason: QueueReason
     warnings: list[ReportWarning]
-    valid_for_iterations: int = Field(description="Always 1: until the next report.")
-    decided_at: datetime
-    drift: Drifts = None
-    shadow: QueueShadow | None = None
     waiting: int | None = Field(default=None, description="Waiting tasks after this decision; null if not counted.")
     running: int | None = Field(default=None, description="Running tasks, including those that start.")
     busy_processors: int | None = Field(default=None, description="Processors used by running tasks.")
@@ -130,6 +117,7 @@ class QueueDecision(BaseModel):
         description="Latest time for the next report: a task starts then, unless one ends before; null: at the next "
         "event.",
     )
+    shadow: QueueShadow | None = None
 
 
 # Reasons in words that a person accepts, with the numbers: who starts, who waits until when, and who may overtake.
