@@ -14,7 +14,6 @@ from app.kinds.inference.dynamics import CONTROL, Projector, State
 from app.kinds.inference.heuristics import (
     AllOn,
     Composed,
-    Dispatcher,
     FirstComeFirstServed,
     Fixed,
     LargestBatch,
@@ -22,7 +21,7 @@ from app.kinds.inference.heuristics import (
     scaled,
 )
 from app.kinds.inference.layout import WAIT, Layout
-from app.kinds.inference.scaling import Lookahead, best, seconds_of
+from app.kinds.inference.scaling import Dispatcher, Lookahead, best, seconds_of
 
 TARGETS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2)
 IN_FLIGHT = (0.3, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 4.0)

@@ -15,22 +15,26 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import msgspec
 from pydantic import BaseModel
 
 from app.kinds.contract.engine import Answered, Pending, Query, Residuals, Shadow, Snapshot
-from app.kinds.contract.inputs import invalid, timestamp
+from app.kinds.contract.inputs import TOO_DEEP, deep_place, invalid, timestamp
+from app.kinds.contract.row_reading import first_issue
 from app.policies import artifact
 from app.policies.artifact import Artifact, Memories, Memory
 from app.policies.base import IncompatibleArtifact
 
 logger = logging.getLogger(__name__)
 _encode = msgspec.json.Encoder().encode
+Encoded = TypeVar("Encoded")
 
 HOLD = "hold"
 """Policy of a decision that only keeps what the run has, because everything else failed."""
+LONGEST_NAMED = 1 << 15
+"""Bytes of the longest body that is read again to name each field that is wrong."""
 NO_STATE = (
     "workloads of kind {} are decided for in runs: start one with POST /runs, report to it, and read the answer again "
     "with GET /decision?run=…"
@@ -463,3 +467,34 @@ def _log(compiled: Compiled, one: Pending, policy: str) -> None:
 
 def _words(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
+
+
+# Bodies of reports: decoded fast, and where that fails read again by Pydantic, whose errors name each field.
+
+
+def decoded(body: bytes, decoder: msgspec.json.Decoder[Encoded], model: type[BaseModel], **dumped: Any) -> Encoded:
+    """The report.
+
+    Args:
+        decoder: of the fast twin of ``model``.
+        model: what a report may say.
+        dumped: options of ``model_dump`` that make the twin of one.
+
+    Raises:
+        ValidationError, InvalidInput: it is none.
+    """
+    try:
+        return decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        if len(body) > LONGEST_NAMED:  # each of its values may be wrong: the first of them is told
+            issue = first_issue(body, error)
+            raise invalid(issue.pointer, issue.message, issue.value) from error
+        return named(body, decoder.type, model, **dumped)
+
+
+def named(body: bytes, twin: type[Encoded], model: type[BaseModel], **dumped: Any) -> Encoded:
+    """The report as Pydantic reads it, whose errors name each field; raises what ``decoded`` does."""
+    place = deep_place(body)
+    if place is not None:
+        raise invalid(place, TOO_DEEP, None)
+    return msgspec.convert(model.model_validate_json(body, strict=True).model_dump(**dumped), twin)

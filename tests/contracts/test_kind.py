@@ -146,6 +146,8 @@ class TestEngine:
             assert (plain["kind"], plain["run"], plain["reported"]) == (kind.name, "r", None if n == 0 else n - 1)
             assert plain["iteration"] == n
             assert plain["reason"]["text"]
+            kept = kind.decision.model_validate(plain).model_dump(mode="json", exclude={"decided_at", *ADDED})
+            assert kept == {name: value for name, value in plain.items() if name != "decided_at"}
 
     def test_a_stored_state_goes_on_as_if_nothing_had_happened(self, kind: Kind) -> None:
         on = compiled(kind)

@@ -9,10 +9,9 @@ from typing import Any, ClassVar, NamedTuple
 from app.kinds.cluster import waiting
 from app.kinds.cluster.advance import advance
 from app.kinds.cluster.decide import Change, Compiled, decide, kept
-from app.kinds.cluster.decision import ClusterDecision
 from app.kinds.cluster.layout import ClusterState, begin, pack, unpack, weight
 from app.kinds.cluster.outlook import BelievedOutlook
-from app.kinds.cluster.report import EncodedReport
+from app.kinds.cluster.report import ClusterDecision, EncodedReport
 from app.kinds.cluster.report import decode as decode_report
 from app.kinds.cluster.views import risk
 from app.kinds.cluster.waiting import ExpectedStart

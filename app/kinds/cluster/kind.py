@@ -3,13 +3,12 @@
 from operator import attrgetter
 
 from app.kinds.cluster import views
-from app.kinds.cluster.decision import ClusterDecision, ClusterStart
 from app.kinds.cluster.engine import ENGINE
 from app.kinds.cluster.example import EXAMPLE
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.model import PARAMETERS, ClusterModel, ClusterPrediction, predict
 from app.kinds.cluster.policies import WITH_MODEL, load
-from app.kinds.cluster.report import ClusterReport
+from app.kinds.cluster.report import ClusterDecision, ClusterReport, ClusterStart
 from app.kinds.cluster.samples import ClusterExecution, ClusterSamples
 from app.kinds.cluster.spec import ClusterPatch, ClusterSpec, changed
 from app.kinds.contract.kind import Description, Kind, Prediction, Terms, TrainingOptions, priced

@@ -148,13 +148,15 @@ class InferenceServing(Serving):
     def hold(self, compiled: Compiled, one: Pending, failure: str) -> Written:
         """Nothing starts, and the servers stay as they are."""
         ledger = one.report.ledger()
+        own = _own(compiled, ledger, NOTHING)
         return Written(
-            _own(compiled, ledger, NOTHING),
+            own,
             {"code": "fallback", "text": f"{failure}; nothing starts"},
             noop=not ledger.dropped,
             state=ledger.state(),
             residuals=one.report.residuals,
             risk=None,
+            quiet=own["wake_at"] is None,
         )
 
     def compare(

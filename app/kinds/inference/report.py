@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Meta, Struct
 from pydantic import Field
 
-from app.kinds.contract.report_reading import decoded
+from app.kinds.engine import decoded
 from app.kinds.fields import Strict
 from app.kinds.inference.dynamics import BATCHES, CONTROL, NONE, NOTHING_LOADED, PARTS, State, Transitions, part_of
 from app.kinds.inference.layout import Layout

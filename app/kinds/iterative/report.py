@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.kinds.contract.engine import DecisionBase, Reason
 from app.kinds.contract.inputs import invalid
 from app.kinds.contract.kind import RunStart
-from app.kinds.contract.report_reading import decoded
+from app.kinds.engine import decoded
 from app.kinds.fields import Finite, Probability
 from app.kinds.iterative.announced import MOST_UPCOMING
 from app.kinds.iterative.spec import Target

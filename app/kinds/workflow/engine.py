@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar, NamedTuple
 
+import msgspec
+
 from app.kinds.contract.engine import Pending, Snapshot
 from app.kinds.contract.inputs import FieldIssue
 from app.kinds.contract.kind import RunStart
@@ -61,7 +63,8 @@ class WorkflowServing(Serving):
     def begin(self, compiled: Compiled, start: RunStart, now: datetime) -> Written:
         """Nothing starts before the first report."""
         text = "nothing is reported yet: report the queue as iteration 0"
-        return _nothing(compiled, begin(compiled.layout), "begun", text, count=0)
+        first = _nothing(compiled, begin(compiled.layout), "begun", text, count=0)
+        return msgspec.structs.replace(first, source="heuristic", policy=compiled.heuristic)
 
     def takes_long(self, compiled: Compiled, state: State, report: EncodedQueue) -> bool:
         """Whether there is any task: plans of few take long, too."""

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from app.charts.text import number
 from app.kinds.contract.engine import DecisionBase, Reason
 from app.kinds.contract.inputs import invalid
-from app.kinds.contract.report_reading import decoded
+from app.kinds.engine import decoded
 from app.kinds.fields import Amount, Number, PositiveNumber, Time
 from app.kinds.workflow.queue import MOST_PARENTS, MOST_TASKS, QueueReport
 from app.kinds.workflow.scheduling.decide import Decided

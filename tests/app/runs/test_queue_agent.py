@@ -141,6 +141,12 @@ def test_a_workflow_follows_a_plan_whichever_agent_is_promoted(
     assert lost["reason"]["plan"] is None
 
 
+def test_before_its_first_report_no_agent_has_answered_a_run(client: TestClient) -> None:
+    client.post("/workloads", json={**POOL, "strategy": "agent"})
+    decision = client.post("/runs", json={"workload": "pool"}).json()["decision"]
+    assert (decision["source"], decision["policy"], decision["reason"]["code"]) == ("heuristic", "sjf+easy", "begun")
+
+
 def test_batch_jobs_and_chosen_strategies_are_not_planned(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     def forbidden(_: object) -> None:
         raise AssertionError("nothing is to be searched for")

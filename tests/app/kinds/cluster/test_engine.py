@@ -6,9 +6,9 @@ import pytest
 from pydantic import ValidationError
 
 from app.kinds.cluster.decide import Compiled
-from app.kinds.cluster.decision import ClusterDecision
 from app.kinds.cluster.engine import ENGINE
 from app.kinds.cluster.layout import Layout
+from app.kinds.cluster.report import ClusterDecision
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.cluster.views import ClusterViews
 from app.kinds.contract.engine import ADDED, Answered, Pending, Snapshot
