@@ -1539,40 +1539,15 @@ export interface components {
             /** Workload */
             workload: string;
             /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "iterative";
-            /**
              * Reported
              * @description Last reported iteration; null before the first.
              */
             reported: number | null;
             /**
              * Iteration
-             * @description Iteration that this allocation is for.
+             * @description Iteration that this decision is for.
              */
             iteration: number;
-            /**
-             * Allocation
-             * @description Allocation by resource.
-             * @example {
-             *       "gpus": 6
-             *     }
-             */
-            allocation: {
-                [key: string]: number;
-            };
-            /**
-             * Delta
-             * @description Change from the reported allocation.
-             * @example {
-             *       "gpus": 2
-             *     }
-             */
-            delta: {
-                [key: string]: number;
-            };
             /**
              * Noop
              * @description Whether nothing changes.
@@ -1597,6 +1572,47 @@ export interface components {
             policy: string;
             reason: components["schemas"]["DecisionReason"];
             /**
+             * Valid For Iterations
+             * @description Number of iterations it is valid for; 0 once the run is complete.
+             */
+            valid_for_iterations: number;
+            /**
+             * Decided At
+             * Format: date-time
+             */
+            decided_at: string;
+            /**
+             * Drift
+             * @description Drift detected by this report; returned once.
+             * @default null
+             */
+            drift?: components["schemas"]["DriftNotice"][] | null;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "iterative";
+            /**
+             * Allocation
+             * @description Allocation by resource.
+             * @example {
+             *       "gpus": 6
+             *     }
+             */
+            allocation: {
+                [key: string]: number;
+            };
+            /**
+             * Delta
+             * @description Change from the reported allocation.
+             * @example {
+             *       "gpus": 2
+             *     }
+             */
+            delta: {
+                [key: string]: number;
+            };
+            /**
              * Predicted
              * @description Predicted metrics of the next iteration at this allocation.
              */
@@ -1614,22 +1630,6 @@ export interface components {
             chances?: {
                 [key: string]: number;
             };
-            /**
-             * Valid For Iterations
-             * @description Number of iterations it is valid for; 0 once the run is complete.
-             */
-            valid_for_iterations: number;
-            /**
-             * Decided At
-             * Format: date-time
-             */
-            decided_at: string;
-            /**
-             * Drift
-             * @description Drift detected by this report; returned once.
-             * @default null
-             */
-            drift?: components["schemas"]["DriftNotice"][] | null;
             /**
              * @description Decision of the run's shadow, if any.
              * @default null
@@ -1809,7 +1809,7 @@ export interface components {
         };
         /**
          * Drop
-         * @description Requests to drop.
+         * @description Requests of one user to drop.
          */
         Drop: {
             /** User */
@@ -3136,7 +3136,7 @@ export interface components {
         };
         /**
          * NodeClass
-         * @description Identical nodes.
+         * @description A class of identical nodes.
          */
         NodeClass: {
             /**
@@ -3662,40 +3662,31 @@ export interface components {
          * @description Ready tasks to start now and where, and nodes to order or release.
          */
         QueueDecision: {
-            /** Run */
+            /**
+             * Run
+             * @description The run; null if the state was given in full.
+             */
             run: string | null;
             /** Workload */
             workload: string;
             /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "workflow";
-            /**
              * Reported
-             * @description Last report; null before the first.
+             * @description Last reported iteration; null before the first.
              */
             reported: number | null;
             /**
              * Iteration
-             * @description The number of the next report.
+             * @description Iteration that this decision is for.
              */
             iteration: number;
             /**
-             * Now
-             * @description Time of the report.
-             */
-            now: number | null;
-            /** Placements */
-            placements: components["schemas"]["Placement"][];
-            nodes: components["schemas"]["NodeSteps"];
-            /**
              * Noop
-             * @description Whether nothing starts and no node is ordered or released.
+             * @description Whether nothing changes.
              */
             noop: boolean;
             /**
              * Source
+             * @description What decided: the promoted agent, a heuristic in its place, a guard that replaced the policy's step, or a fallback after a failure.
              * @enum {string}
              */
             source: "agent" | "heuristic" | "guard" | "fallback";
@@ -3707,15 +3698,13 @@ export interface components {
             /**
              * Policy
              * @description Name of the deciding policy.
-             * @example sjf+easy
+             * @example dueling_double_dqn
              */
             policy: string;
             reason: components["schemas"]["QueueReason"];
-            /** Warnings */
-            warnings: components["schemas"]["ReportWarning"][];
             /**
              * Valid For Iterations
-             * @description Always 1: until the next report.
+             * @description Number of iterations it is valid for; 0 once the run is complete.
              */
             valid_for_iterations: number;
             /**
@@ -3729,8 +3718,21 @@ export interface components {
              * @default null
              */
             drift?: components["schemas"]["DriftNotice"][] | null;
-            /** @default null */
-            shadow?: components["schemas"]["QueueShadow"] | null;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "workflow";
+            /**
+             * Now
+             * @description Time of the report.
+             */
+            now: number | null;
+            /** Placements */
+            placements: components["schemas"]["Placement"][];
+            nodes: components["schemas"]["NodeSteps"];
+            /** Warnings */
+            warnings: components["schemas"]["ReportWarning"][];
             /**
              * Waiting
              * @description Waiting tasks after this decision; null if not counted.
@@ -3755,6 +3757,8 @@ export interface components {
              * @default null
              */
             wake_at?: number | null;
+            /** @default null */
+            shadow?: components["schemas"]["QueueShadow"] | null;
         };
         /**
          * QueueReason

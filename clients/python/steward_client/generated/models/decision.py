@@ -36,15 +36,10 @@ class Decision:
     run: None | str
     """ The run; null if the state was given in full. """
     workload: str
-    kind: Literal["iterative"]
     reported: int | None
     """ Last reported iteration; null before the first. """
     iteration: int
-    """ Iteration that this allocation is for. """
-    allocation: DecisionAllocation
-    """ Allocation by resource. """
-    delta: DecisionDelta
-    """ Change from the reported allocation. """
+    """ Iteration that this decision is for. """
     noop: bool
     """ Whether nothing changes. """
     source: DecisionSource
@@ -56,17 +51,22 @@ class Decision:
     """ Name of the deciding policy. """
     reason: DecisionReason
     """ Reason as a stable code and as text. """
-    predicted: DecisionPredicted
-    """ Predicted metrics of the next iteration at this allocation. """
     valid_for_iterations: int
     """ Number of iterations it is valid for; 0 once the run is complete. """
     decided_at: datetime.datetime
+    kind: Literal["iterative"]
+    allocation: DecisionAllocation
+    """ Allocation by resource. """
+    delta: DecisionDelta
+    """ Change from the reported allocation. """
+    predicted: DecisionPredicted
+    """ Predicted metrics of the next iteration at this allocation. """
+    drift: list[DriftNotice] | None | Unset = UNSET
+    """ Drift detected by this report; returned once. """
     chances: DecisionChances | Unset = UNSET
     """ Probability of meeting each target at this allocation: run targets by the end of the run if it is held
     (where iterations are known to differ: if the best allocation to hold follows it), iteration targets in the next
     iteration. None before the first model or for set points. """
-    drift: list[DriftNotice] | None | Unset = UNSET
-    """ Drift detected by this report; returned once. """
     shadow: None | ShadowStep | Unset = UNSET
     """ Decision of the run's shadow, if any. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
@@ -79,16 +79,10 @@ class Decision:
 
         workload = self.workload
 
-        kind = self.kind
-
         reported: int | None
         reported = self.reported
 
         iteration = self.iteration
-
-        allocation = self.allocation.to_dict()
-
-        delta = self.delta.to_dict()
 
         noop = self.noop
 
@@ -101,15 +95,17 @@ class Decision:
 
         reason = self.reason.to_dict()
 
-        predicted = self.predicted.to_dict()
-
         valid_for_iterations = self.valid_for_iterations
 
         decided_at = self.decided_at.isoformat()
 
-        chances: dict[str, Any] | Unset = UNSET
-        if not isinstance(self.chances, Unset):
-            chances = self.chances.to_dict()
+        kind = self.kind
+
+        allocation = self.allocation.to_dict()
+
+        delta = self.delta.to_dict()
+
+        predicted = self.predicted.to_dict()
 
         drift: list[dict[str, Any]] | None | Unset
         if isinstance(self.drift, Unset):
@@ -122,6 +118,10 @@ class Decision:
 
         else:
             drift = self.drift
+
+        chances: dict[str, Any] | Unset = UNSET
+        if not isinstance(self.chances, Unset):
+            chances = self.chances.to_dict()
 
         shadow: dict[str, Any] | None | Unset
         if isinstance(self.shadow, Unset):
@@ -137,25 +137,25 @@ class Decision:
             {
                 "run": run,
                 "workload": workload,
-                "kind": kind,
                 "reported": reported,
                 "iteration": iteration,
-                "allocation": allocation,
-                "delta": delta,
                 "noop": noop,
                 "source": source,
                 "agent": agent,
                 "policy": policy,
                 "reason": reason,
-                "predicted": predicted,
                 "valid_for_iterations": valid_for_iterations,
                 "decided_at": decided_at,
+                "kind": kind,
+                "allocation": allocation,
+                "delta": delta,
+                "predicted": predicted,
             }
         )
-        if chances is not UNSET:
-            field_dict["chances"] = chances
         if drift is not UNSET:
             field_dict["drift"] = drift
+        if chances is not UNSET:
+            field_dict["chances"] = chances
         if shadow is not UNSET:
             field_dict["shadow"] = shadow
 
@@ -182,10 +182,6 @@ class Decision:
 
         workload = d.pop("workload")
 
-        kind = cast(Literal["iterative"], d.pop("kind"))
-        if kind != "iterative":
-            raise ValueError(f"kind must match const 'iterative', got '{kind}'")
-
         def _parse_reported(data: object) -> int | None:
             if data is None:
                 return data
@@ -194,10 +190,6 @@ class Decision:
         reported = _parse_reported(d.pop("reported"))
 
         iteration = d.pop("iteration")
-
-        allocation = DecisionAllocation.from_dict(d.pop("allocation"))
-
-        delta = DecisionDelta.from_dict(d.pop("delta"))
 
         noop = d.pop("noop")
 
@@ -214,18 +206,19 @@ class Decision:
 
         reason = DecisionReason.from_dict(d.pop("reason"))
 
-        predicted = DecisionPredicted.from_dict(d.pop("predicted"))
-
         valid_for_iterations = d.pop("valid_for_iterations")
 
         decided_at = datetime.datetime.fromisoformat(d.pop("decided_at"))
 
-        _chances = d.pop("chances", UNSET)
-        chances: DecisionChances | Unset
-        if isinstance(_chances, Unset):
-            chances = UNSET
-        else:
-            chances = DecisionChances.from_dict(_chances)
+        kind = cast(Literal["iterative"], d.pop("kind"))
+        if kind != "iterative":
+            raise ValueError(f"kind must match const 'iterative', got '{kind}'")
+
+        allocation = DecisionAllocation.from_dict(d.pop("allocation"))
+
+        delta = DecisionDelta.from_dict(d.pop("delta"))
+
+        predicted = DecisionPredicted.from_dict(d.pop("predicted"))
 
         def _parse_drift(data: object) -> list[DriftNotice] | None | Unset:
             if data is None:
@@ -249,6 +242,13 @@ class Decision:
 
         drift = _parse_drift(d.pop("drift", UNSET))
 
+        _chances = d.pop("chances", UNSET)
+        chances: DecisionChances | Unset
+        if isinstance(_chances, Unset):
+            chances = UNSET
+        else:
+            chances = DecisionChances.from_dict(_chances)
+
         def _parse_shadow(data: object) -> None | ShadowStep | Unset:
             if data is None:
                 return data
@@ -269,21 +269,21 @@ class Decision:
         decision = cls(
             run=run,
             workload=workload,
-            kind=kind,
             reported=reported,
             iteration=iteration,
-            allocation=allocation,
-            delta=delta,
             noop=noop,
             source=source,
             agent=agent,
             policy=policy,
             reason=reason,
-            predicted=predicted,
             valid_for_iterations=valid_for_iterations,
             decided_at=decided_at,
-            chances=chances,
+            kind=kind,
+            allocation=allocation,
+            delta=delta,
+            predicted=predicted,
             drift=drift,
+            chances=chances,
             shadow=shadow,
         )
 

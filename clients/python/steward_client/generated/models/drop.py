@@ -11,7 +11,7 @@ T = TypeVar("T", bound="Drop")
 
 @_attrs_define
 class Drop:
-    """Requests to drop."""
+    """Requests of one user to drop."""
 
     user: str
     requests: list[str]

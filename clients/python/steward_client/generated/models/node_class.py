@@ -12,7 +12,7 @@ T = TypeVar("T", bound="NodeClass")
 
 @_attrs_define
 class NodeClass:
-    """Identical nodes."""
+    """A class of identical nodes."""
 
     name: str
     count: int

@@ -33,33 +33,35 @@ class QueueDecision:
     """Ready tasks to start now and where, and nodes to order or release."""
 
     run: None | str
+    """ The run; null if the state was given in full. """
     workload: str
-    kind: Literal["workflow"]
     reported: int | None
-    """ Last report; null before the first. """
+    """ Last reported iteration; null before the first. """
     iteration: int
-    """ The number of the next report. """
-    now: float | None
-    """ Time of the report. """
-    placements: list[Placement]
-    nodes: NodeSteps
-    """ Nodes to order and to release. """
+    """ Iteration that this decision is for. """
     noop: bool
-    """ Whether nothing starts and no node is ordered or released. """
+    """ Whether nothing changes. """
     source: QueueDecisionSource
+    """ What decided: the promoted agent, a heuristic in its place, a guard that replaced the policy's step, or a
+    fallback after a failure. """
     agent: int | None
     """ Version of the promoted agent, if any. """
     policy: str
     """ Name of the deciding policy. """
     reason: QueueReason
     """ Reason as a stable code and as text, with the figures behind it. """
-    warnings: list[ReportWarning]
     valid_for_iterations: int
-    """ Always 1: until the next report. """
+    """ Number of iterations it is valid for; 0 once the run is complete. """
     decided_at: datetime.datetime
+    kind: Literal["workflow"]
+    now: float | None
+    """ Time of the report. """
+    placements: list[Placement]
+    nodes: NodeSteps
+    """ Nodes to order and to release. """
+    warnings: list[ReportWarning]
     drift: list[DriftNotice] | None | Unset = UNSET
     """ Drift detected by this report; returned once. """
-    shadow: None | QueueShadow | Unset = UNSET
     waiting: int | None | Unset = UNSET
     """ Waiting tasks after this decision; null if not counted. """
     running: int | None | Unset = UNSET
@@ -68,6 +70,7 @@ class QueueDecision:
     """ Processors used by running tasks. """
     wake_at: float | None | Unset = UNSET
     """ Latest time for the next report: a task starts then, unless one ends before; null: at the next event. """
+    shadow: None | QueueShadow | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -78,22 +81,10 @@ class QueueDecision:
 
         workload = self.workload
 
-        kind = self.kind
-
         reported: int | None
         reported = self.reported
 
         iteration = self.iteration
-
-        now: float | None
-        now = self.now
-
-        placements = []
-        for placements_item_data in self.placements:
-            placements_item = placements_item_data.to_dict()
-            placements.append(placements_item)
-
-        nodes = self.nodes.to_dict()
 
         noop = self.noop
 
@@ -106,14 +97,26 @@ class QueueDecision:
 
         reason = self.reason.to_dict()
 
+        valid_for_iterations = self.valid_for_iterations
+
+        decided_at = self.decided_at.isoformat()
+
+        kind = self.kind
+
+        now: float | None
+        now = self.now
+
+        placements = []
+        for placements_item_data in self.placements:
+            placements_item = placements_item_data.to_dict()
+            placements.append(placements_item)
+
+        nodes = self.nodes.to_dict()
+
         warnings = []
         for warnings_item_data in self.warnings:
             warnings_item = warnings_item_data.to_dict()
             warnings.append(warnings_item)
-
-        valid_for_iterations = self.valid_for_iterations
-
-        decided_at = self.decided_at.isoformat()
 
         drift: list[dict[str, Any]] | None | Unset
         if isinstance(self.drift, Unset):
@@ -126,14 +129,6 @@ class QueueDecision:
 
         else:
             drift = self.drift
-
-        shadow: dict[str, Any] | None | Unset
-        if isinstance(self.shadow, Unset):
-            shadow = UNSET
-        elif isinstance(self.shadow, QueueShadow):
-            shadow = self.shadow.to_dict()
-        else:
-            shadow = self.shadow
 
         waiting: int | None | Unset
         if isinstance(self.waiting, Unset):
@@ -159,32 +154,38 @@ class QueueDecision:
         else:
             wake_at = self.wake_at
 
+        shadow: dict[str, Any] | None | Unset
+        if isinstance(self.shadow, Unset):
+            shadow = UNSET
+        elif isinstance(self.shadow, QueueShadow):
+            shadow = self.shadow.to_dict()
+        else:
+            shadow = self.shadow
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
             {
                 "run": run,
                 "workload": workload,
-                "kind": kind,
                 "reported": reported,
                 "iteration": iteration,
-                "now": now,
-                "placements": placements,
-                "nodes": nodes,
                 "noop": noop,
                 "source": source,
                 "agent": agent,
                 "policy": policy,
                 "reason": reason,
-                "warnings": warnings,
                 "valid_for_iterations": valid_for_iterations,
                 "decided_at": decided_at,
+                "kind": kind,
+                "now": now,
+                "placements": placements,
+                "nodes": nodes,
+                "warnings": warnings,
             }
         )
         if drift is not UNSET:
             field_dict["drift"] = drift
-        if shadow is not UNSET:
-            field_dict["shadow"] = shadow
         if waiting is not UNSET:
             field_dict["waiting"] = waiting
         if running is not UNSET:
@@ -193,6 +194,8 @@ class QueueDecision:
             field_dict["busy_processors"] = busy_processors
         if wake_at is not UNSET:
             field_dict["wake_at"] = wake_at
+        if shadow is not UNSET:
+            field_dict["shadow"] = shadow
 
         return field_dict
 
@@ -216,10 +219,6 @@ class QueueDecision:
 
         workload = d.pop("workload")
 
-        kind = cast(Literal["workflow"], d.pop("kind"))
-        if kind != "workflow":
-            raise ValueError(f"kind must match const 'workflow', got '{kind}'")
-
         def _parse_reported(data: object) -> int | None:
             if data is None:
                 return data
@@ -228,6 +227,29 @@ class QueueDecision:
         reported = _parse_reported(d.pop("reported"))
 
         iteration = d.pop("iteration")
+
+        noop = d.pop("noop")
+
+        source = QueueDecisionSource(d.pop("source"))
+
+        def _parse_agent(data: object) -> int | None:
+            if data is None:
+                return data
+            return cast(int | None, data)
+
+        agent = _parse_agent(d.pop("agent"))
+
+        policy = d.pop("policy")
+
+        reason = QueueReason.from_dict(d.pop("reason"))
+
+        valid_for_iterations = d.pop("valid_for_iterations")
+
+        decided_at = datetime.datetime.fromisoformat(d.pop("decided_at"))
+
+        kind = cast(Literal["workflow"], d.pop("kind"))
+        if kind != "workflow":
+            raise ValueError(f"kind must match const 'workflow', got '{kind}'")
 
         def _parse_now(data: object) -> float | None:
             if data is None:
@@ -245,31 +267,12 @@ class QueueDecision:
 
         nodes = NodeSteps.from_dict(d.pop("nodes"))
 
-        noop = d.pop("noop")
-
-        source = QueueDecisionSource(d.pop("source"))
-
-        def _parse_agent(data: object) -> int | None:
-            if data is None:
-                return data
-            return cast(int | None, data)
-
-        agent = _parse_agent(d.pop("agent"))
-
-        policy = d.pop("policy")
-
-        reason = QueueReason.from_dict(d.pop("reason"))
-
         warnings = []
         _warnings = d.pop("warnings")
         for warnings_item_data in _warnings:
             warnings_item = ReportWarning.from_dict(warnings_item_data)
 
             warnings.append(warnings_item)
-
-        valid_for_iterations = d.pop("valid_for_iterations")
-
-        decided_at = datetime.datetime.fromisoformat(d.pop("decided_at"))
 
         def _parse_drift(data: object) -> list[DriftNotice] | None | Unset:
             if data is None:
@@ -292,23 +295,6 @@ class QueueDecision:
             return cast(list[DriftNotice] | None | Unset, data)
 
         drift = _parse_drift(d.pop("drift", UNSET))
-
-        def _parse_shadow(data: object) -> None | QueueShadow | Unset:
-            if data is None:
-                return data
-            if isinstance(data, Unset):
-                return data
-            try:
-                if not isinstance(data, dict):
-                    raise TypeError()
-                shadow_type_0 = QueueShadow.from_dict(data)
-
-                return shadow_type_0
-            except (TypeError, ValueError, AttributeError, KeyError):
-                pass
-            return cast(None | QueueShadow | Unset, data)
-
-        shadow = _parse_shadow(d.pop("shadow", UNSET))
 
         def _parse_waiting(data: object) -> int | None | Unset:
             if data is None:
@@ -346,29 +332,46 @@ class QueueDecision:
 
         wake_at = _parse_wake_at(d.pop("wake_at", UNSET))
 
+        def _parse_shadow(data: object) -> None | QueueShadow | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                shadow_type_0 = QueueShadow.from_dict(data)
+
+                return shadow_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(None | QueueShadow | Unset, data)
+
+        shadow = _parse_shadow(d.pop("shadow", UNSET))
+
         queue_decision = cls(
             run=run,
             workload=workload,
-            kind=kind,
             reported=reported,
             iteration=iteration,
-            now=now,
-            placements=placements,
-            nodes=nodes,
             noop=noop,
             source=source,
             agent=agent,
             policy=policy,
             reason=reason,
-            warnings=warnings,
             valid_for_iterations=valid_for_iterations,
             decided_at=decided_at,
+            kind=kind,
+            now=now,
+            placements=placements,
+            nodes=nodes,
+            warnings=warnings,
             drift=drift,
-            shadow=shadow,
             waiting=waiting,
             running=running,
             busy_processors=busy_processors,
             wake_at=wake_at,
+            shadow=shadow,
         )
 
         queue_decision.additional_properties = d
