@@ -138,3 +138,15 @@ def test_the_house_does_not_grow(package: str) -> None:
 def test_no_module_is_too_long_to_be_read(package: str) -> None:
     lengths = {path: path.read_text().count("\n") for path in (ROOT / package).rglob("*.py")}
     assert {str(path.relative_to(ROOT)): lines for path, lines in lengths.items() if lines > LONGEST_MODULE} == {}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_docstring_says_something_by_itself(package: str) -> None:
+    found = []
+    for path in sorted((ROOT / package).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module):
+                text = ast.get_docstring(node)
+                if text is not None and (text.startswith("See ") or len(text.split()) < 4):
+                    found.append(f"{path.relative_to(ROOT)}: {getattr(node, 'name', 'module')}: {text}")
+    assert found == []
