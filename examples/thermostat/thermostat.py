@@ -69,7 +69,7 @@ class ThermostatDecision(NumberedDecision):
 
 
 class ThermostatExecution(ExecutionBase):
-    """A stored execution."""
+    """A stored execution: its name and size, and its reports if they are wanted."""
 
     kind: Literal["thermostat"]
     reports: list[ThermostatReport] | None = Field(default=None, description="With `reports=true`: every iteration.")
@@ -112,7 +112,7 @@ class Proportional:
 
 
 class Layout(NumberedLayout):
-    """See ``NumberedLayout``; observations are where the room is in the band, how cold it is outside, and the power."""
+    """Observations: room less lowest and highest of the band (°C), outside less lowest (10 °C), and share of power."""
 
     entries = ("above_lowest", "above_highest", "outside", "power")
     baselines = (Hysteresis(), Proportional(), Constant("off", 0), Constant("on", -1))
@@ -186,7 +186,7 @@ EXAMPLE = Example(
 
 
 class Thermostat(NumberedKind):
-    """See ``Kind``."""
+    """The kind's serving half: its models, layout and example, and how it is described in words."""
 
     name = "thermostat"
     spec, patch, report = ThermostatSpec, ThermostatPatch, ThermostatReport
