@@ -106,7 +106,7 @@ class Transport(virtual.Transport):
         super().drain_events(connection, timeout=min(timeout or LONGEST_WAIT_SECONDS, LONGEST_WAIT_SECONDS))
 
     def driver_version(self) -> str:
-        """There is none."""
+        """``N/A``: kombu asks for the version of a driver, and files need none."""
         return "N/A"
 
 

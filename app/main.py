@@ -90,7 +90,7 @@ class Application(FastAPI):
         self.gateway = super().__call__
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
+        """Pass a request, or the events of start and end, to the gateway."""
         await self.gateway(scope, receive, send)
 
 

@@ -64,7 +64,7 @@ def _without_foreign_keys(connection: Connection) -> Iterator[None]:
 
 
 def main() -> None:
-    """Connect and migrate."""
+    """Connect to the database, and migrate it."""
     url = context.config.attributes.get("url") or get_settings().database_url
     database = Database(url)
     try:

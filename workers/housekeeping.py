@@ -209,7 +209,6 @@ class Housekeeper:
             logger.info("announced job %s again", job_id)
 
     def _purge(self, database: Database) -> None:
-        """Forget what nobody will repeat any more."""
         if time.monotonic() > self._purge_at:
             lease.purge(database, self.settings)
             self._purge_at = time.monotonic() + PURGE_SECONDS

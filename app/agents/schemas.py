@@ -118,7 +118,7 @@ AgentStanding = Literal["current", "re_evaluate", "outdated"]
 
 
 class AgentRead(BaseModel):
-    """One trained agent."""
+    """One trained agent: what it was trained on, and whether it serves decisions now."""
 
     workload: str
     version: int = Field(description="Counts from 1.")

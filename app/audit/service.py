@@ -22,7 +22,7 @@ from app.kinds.contract.samples import line
 
 
 class AuditRead(BaseModel):
-    """One audit record."""
+    """One audit record: who did what to which object, when, and from which address."""
 
     id: str
     at: datetime

@@ -61,7 +61,7 @@ def restore(
 
 
 def _database() -> None:
-    """Manage the database."""
+    """Manage the database: migrate, back up and restore it."""
 
 
 def upgrade(data: DataDir = None) -> None:

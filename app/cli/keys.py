@@ -35,7 +35,7 @@ def register(cli: typer.Typer) -> None:
 
 
 def _keys() -> None:
-    """Manage API keys."""
+    """Manage API keys: create, list, show and delete them."""
 
 
 def _moment(text: str | None) -> datetime | None:

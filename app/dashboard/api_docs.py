@@ -48,20 +48,20 @@ def _page() -> tuple[str, dict[str, str]]:
 
 @router.get("/docs")
 async def docs() -> Response:
-    """The page."""
+    """The interactive documentation of the API (Swagger UI), under a policy that allows no other site."""
     text, headers = _page()
     return HTMLResponse(text, headers=headers)
 
 
 @router.get("/docs/swagger-ui.css")
 def style() -> Response:
-    """Its style."""
+    """The style sheet of Swagger UI."""
     return _file("swagger-ui.css")
 
 
 @router.get("/docs/swagger-ui-bundle.js")
 def script() -> Response:
-    """Its script."""
+    """The JavaScript of Swagger UI."""
     return _file("swagger-ui-bundle.js")
 
 

@@ -47,7 +47,7 @@ def home(database: FromDatabase, tenant: Tenant, rule: FromStaleness) -> HTMLRes
 def workload(
     request: Request, workload: WorkloadName, database: FromDatabase, tenant: Tenant, rule: FromStaleness
 ) -> HTMLResponse:
-    """A workload."""
+    """The page of a workload; 404 if there is none of this name."""
     found = workload_page.page(database, tenant, workload, _compiled(request, tenant), rule)
     return page("workload.html", section="home", found=found)
 

@@ -262,7 +262,7 @@ class Chosen(NamedTuple):
 
     @property
     def current(self) -> str | None:
-        """Which of ``states`` is chosen; a state where the list is of runs in one."""
+        """The outcome that runs are filtered by, else their state; of other lists the state. None: all are shown."""
         return (self.outcome or self.state) if self.by == "outcome" else self.state
 
     def address(self, **other: Any) -> str:
@@ -281,12 +281,12 @@ class Chosen(NamedTuple):
 
 
 def of_runs(workload: str | None, state: RunState | None = None, outcome: RunOutcome | None = None) -> Chosen:
-    """Of runs, whose outcomes are offered."""
+    """The list of runs of a workload (None: of all) in a state (None: in any), with links to one for each outcome."""
     return Chosen("/ui/runs", get_args(RunOutcome), workload, state, outcome, "outcome")
 
 
 def of_jobs(workload: str | None, state: JobState | None = None) -> Chosen:
-    """Of jobs."""
+    """The list of jobs of a workload (None: of all) in a state (None: in any)."""
     return Chosen("/ui/jobs", get_args(JobState), workload, state)
 
 
@@ -338,7 +338,7 @@ def run_list(
     state: RunState | None = None,
     outcome: RunOutcome | None = None,
 ) -> HTMLResponse:
-    """Runs."""
+    """One page of runs, the newest first: of all workloads or of one, in any state and with any outcome or in one."""
     found = runs.listed(database, tenant, PageRequest(LISTS_ROWS, cursor), rule, workload, state, outcome)
     chosen = of_runs(workload, state, outcome)
     lines = [line(runs.read_listed(one)) for one in found.rows]

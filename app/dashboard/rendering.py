@@ -42,7 +42,7 @@ class Asset(NamedTuple):
 
 @cache
 def asset(name: str) -> Asset:
-    """One of ``NAMES``."""
+    """Read and compress a static file, one of ``NAMES``; its digest is 16 hexadecimal digits of SHA-256."""
     data = (STATIC / name).read_bytes()
     return Asset(hashlib.sha256(data).hexdigest()[:16], data, gzip.compress(data, 9, mtime=0))
 

@@ -30,7 +30,7 @@ def _asked(request: Request) -> bool:
 
 @router.post("/ui/sign-in")
 async def sign_in(request: Request) -> Response:
-    """Keep the key that was typed in, if it is one."""
+    """Keep a valid key in a cookie and go to the home page; show the form again, with 403, for any other text."""
     given = _key((await request.body()).decode("utf-8", "replace"))
     if len(given) > LONGEST // 2 or not await _is_valid(request.app.state.keys, given):
         return page("sign_in.html", status=403, section="", wrong=WRONG, asked=True, signed_in=False)

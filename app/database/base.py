@@ -39,7 +39,7 @@ class UtcDateTime(TypeDecorator[datetime]):
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
-        """To UTC; a naive time is a mistake of the caller."""
+        """The time in UTC; raises ValueError for a naive one."""
         if value is None:
             return None
         if value.tzinfo is None:
@@ -47,7 +47,7 @@ class UtcDateTime(TypeDecorator[datetime]):
         return value.astimezone(UTC)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
-        """As UTC."""
+        """The stored time in UTC; one without a zone is taken to be in UTC."""
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)

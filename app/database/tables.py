@@ -247,12 +247,12 @@ class Iteration(Base):
 
     @property
     def report(self) -> dict[str, Any]:
-        """The report."""
+        """The report as JSON values, unpacked at each access."""
         return self._unpacked(0)
 
     @property
     def decision(self) -> dict[str, Any]:
-        """The decision that answered it."""
+        """The decision that answered the report, as JSON values."""
         return self._unpacked(1)
 
     def _unpacked(self, which: int) -> dict[str, Any]:

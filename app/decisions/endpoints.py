@@ -37,7 +37,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 async def get_decision(request: Exchange) -> Answer:
-    """`GET /decision`."""
+    """Answer `GET /decision`: of a run (`run=`), or of a state of a workload."""
     values = query_values(request.scope)
     decision = await (_of_run(request, values) if "run" in values else _of_state(request, values))
     return Answer(200, decision, NO_STORE)

@@ -206,5 +206,5 @@ class _Counted(Collector):
         self._metric = metric
 
     def collect(self) -> Iterable[Metric]:
-        """The metric."""
+        """The one metric that this collector was made with."""
         return [self._metric]

@@ -28,7 +28,7 @@ def going_on(session: Session, workload_id: str) -> Adaptation | None:
 
 
 def shadow(session: Session, workload_id: str) -> int | None:
-    """Version of the agent that is tried as a shadow."""
+    """Version of the agent that a workload tries as a shadow; None if it tries none."""
     statement = select(Adaptation.agent_version).where(Adaptation.going_on.is_(True), Adaptation.state == "shadow")
     return session.scalar(statement.where(Adaptation.workload_id == workload_id))
 

@@ -1,4 +1,4 @@
-"""SQL about evaluations."""
+"""SQL that reads evaluations, the executions that they may hold out, and the agents that they judge."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def known(session: Session, workload_id: str, names: Sequence[str]) -> set[str]:
 
 
 def model_time(session: Session, workload_id: str, version: int) -> datetime | None:
-    """When a version of the domain model came."""
+    """When a version of the domain model was created; None if there is no such version."""
     statement = select(DomainModel.created_at)
     return session.scalar(statement.where(DomainModel.workload_id == workload_id, DomainModel.version == version))
 

@@ -109,7 +109,7 @@ class Verdict(BaseModel):
 
 
 class EvaluationRead(BaseModel):
-    """One evaluation."""
+    """One evaluation: the request, and a verdict for each agent."""
 
     id: str
     workload: str

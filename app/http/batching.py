@@ -42,7 +42,7 @@ class Gathering:
         self._timer: asyncio.TimerHandle | None = None
 
     def arrived(self) -> None:
-        """Something has come."""
+        """Count in a new item: start waiting for more, or stop, if as many are there as usually come together."""
         if self._seen < 0:
             self._seen, self._begun = 0, time.perf_counter()
             asyncio.get_running_loop().call_soon(self._turn)

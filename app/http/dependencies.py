@@ -21,7 +21,7 @@ SLUG = r"^[a-z0-9][a-z0-9._-]{0,62}$"
 
 
 class ProblemField(BaseModel):
-    """One invalid field."""
+    """One invalid field: where it is, its value, and what would be accepted."""
 
     pointer: str = Field(description="JSON pointer into the body, or `/query/<name>`.", examples=["/resources/0/step"])
     message: str = Field(description="What is accepted.", examples=["must be greater than 0"])

@@ -55,7 +55,7 @@ class Gateway:
         self.shortest = min(self.json.seconds, self.upload.seconds)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
+        """Answer one request by its hot route or by the inner application, within its limits of size and time."""
         if scope["type"] != "http":  # its beginning and end: no socket is served
             await self.inner(scope, receive, send)
             return
@@ -142,14 +142,14 @@ class Deadlines:
         self._looking = False
 
     def watch(self, exchange: Exchange) -> None:
-        """It is open from now on."""
+        """Expire an exchange once it is overdue, unless ``forget`` comes first."""
         self._open.add(exchange)
         if not self._looking:
             self._looking = True
             asyncio.get_running_loop().call_later(self._period, self._look)
 
     def forget(self, exchange: Exchange) -> None:
-        """It is answered."""
+        """Stop watching an exchange, which has been answered."""
         self._open.discard(exchange)
 
     def _look(self) -> None:

@@ -52,7 +52,7 @@ EXCLUDED = "excluded"
 
 
 class Health(BaseModel):
-    """The process responds."""
+    """Answer of the liveness check: the process responds."""
 
     status: str = "ok"
 
@@ -241,7 +241,7 @@ class RequestMeter(Collector):
         registry.register(self)
 
     def count(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count one request."""
+        """Count one answered request, which took so many seconds, under its method, route and status."""
         key = (method, route, status)
         self._counts[key] = self._counts.get(key, 0) + 1
         found = self._seconds.get(key[:2])
@@ -271,7 +271,7 @@ class LogMeter(logging.Handler, Collector):
         self._counts = Counter[str](dict.fromkeys(self.LEVELS, 0))
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Count one."""
+        """Count one record under its level."""
         self._counts[record.levelname.lower()] += 1
 
     def collect(self) -> Iterable[Metric]:
@@ -313,7 +313,7 @@ class Observer:
             exchange.trace = began(exchange.traceparent.decode("latin-1"))
 
     def end(self, exchange: Exchange, seconds: float) -> None:
-        """Tell of it."""
+        """Write the log line and the span of an answered request, where these are wanted."""
         ended, status, (tenant, name) = time.time(), exchange.status or SERVER_ERROR, _caller(exchange)
         method, route, trace = exchange.scope["method"], exchange.route, exchange.trace
         if self._log is not None:

@@ -50,7 +50,7 @@ class Streamed(StreamingResponse):
         self._events = events
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it."""
+        """Send the response, counted among those that the tenant has open until it is sent."""
         with _place(events=self._events):
             await super().__call__(scope, receive, send)
 

@@ -156,7 +156,7 @@ def hold_parent(session: Session, job_id: str) -> str | None:
 
 
 def settle(session: Session, job_id: str, now: datetime) -> None:
-    """See to the family of a job that has ended: its trials end with it, its training goes on without it."""
+    """End the trials of a job that has ended; if it was a trial, wake its training once no trial is at work."""
     close_trials(session, job_id, now)
     parent = session.scalar(select(Trial.parent_id).where(Trial.job_id == job_id))
     if parent is not None:
@@ -204,7 +204,7 @@ def remove(session: Session, job_ids: Sequence[str]) -> None:
 
 
 def find(session: Session, tenant: str, job_id: str) -> Job | None:
-    """One job."""
+    """One job of a tenant; None if it has none of this id."""
     return session.scalar(select(Job).where(Job.tenant == tenant, Job.id == job_id))
 
 

@@ -44,7 +44,7 @@ Priority = Annotated[
 
 
 class JobRead(BaseModel):
-    """A job."""
+    """A job: its type, state and progress, and its result or error once it has ended."""
 
     id: str
     type: JobType

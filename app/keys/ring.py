@@ -204,7 +204,7 @@ def add(session: Session, row: Key | RunToken) -> None:
 
 
 def find(session: Session, tenant: str, key: str) -> Key | None:
-    """One key."""
+    """One key of a tenant; None if it has none of this id."""
     return session.scalar(select(Key).where(Key.tenant == tenant, Key.id == key))
 
 

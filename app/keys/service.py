@@ -56,7 +56,7 @@ class Given(NamedTuple):
 
 
 def make(prefix: str = PREFIX) -> Made:
-    """A new secret."""
+    """Draw a new id and secret; of the secret only the digest is to be stored."""
     identifier, secret = secrets.token_hex(8), secrets.token_urlsafe(SECRET_BYTES)
     return Made(identifier, f"{prefix}{identifier}_{secret}", digest(secret))
 
@@ -224,7 +224,7 @@ LARGEST_CACHE = 100_000
 
 
 class Token(NamedTuple):
-    """A run's token."""
+    """A run's token: its run, the run's tenant, the digest of its secret, and the key that asked for it."""
 
     run: str
     tenant: str

@@ -50,7 +50,7 @@ def ages(retention: Retention, now: datetime) -> Ages:
 
 
 def first_kept() -> ColumnElement[int]:
-    """The first of a run's iterations that is stored."""
+    """SQL for the number of a run's first iteration that is stored; 0 as long as none was deleted."""
     return func.coalesce(Run.kept_from, 0)
 
 

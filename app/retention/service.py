@@ -89,10 +89,10 @@ class Archive(Protocol):
 
 
 class NoArchive:
-    """What is deleted is gone."""
+    """An archive for services that keep nothing of what they delete."""
 
     def keep(self, workload: Workload, batch: Batch) -> None:
-        """Nothing is kept."""
+        """Do nothing: the batch is deleted without a copy."""
 
 
 class HeldElsewhere(Exception):

@@ -159,7 +159,7 @@ class LiveCache:
             self.put(live)
 
     def drop(self, run: str) -> None:
-        """Forget a run."""
+        """Remove a run from the cache; nothing happens if it is not there."""
         if self._runs.pop(run, None) is not None:
             self.weight -= self._weights.pop(run)
 

@@ -125,7 +125,7 @@ def iterations(request: Request, run: RunId, database: FromDatabase, tenant: Ten
 
 
 async def put_iteration(request: Exchange) -> Answer:
-    """`PUT /runs/{run}/iterations/{iteration}`."""
+    """Answer `PUT /runs/{run}/iterations/{iteration}`: store a report, and decide the next step."""
     if request.scope["query_string"]:
         check_query(query_values(request.scope), ())
     iteration = number_at("/path/iteration", request.path["iteration"])

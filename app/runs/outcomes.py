@@ -94,7 +94,7 @@ class Silence(NamedTuple):
 
 
 def silence(rule: Staleness) -> Silence:
-    """The same for any run; on one that has ended only ``outcome`` means something."""
+    """The expressions of ``Silence`` for any row of ``runs``; of a run that has ended only ``outcome`` is valid."""
     last = (
         select(Iteration.reported_at)
         .where(Iteration.run_id == Run.id, Iteration.iteration == Run.next_iteration - 1)

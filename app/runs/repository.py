@@ -261,7 +261,7 @@ def _decision(loaded: Loaded) -> dict[str, Any]:
 
 
 def iteration(session: Session, run: str, number: int) -> Iteration | None:
-    """One reported iteration."""
+    """A reported iteration of a run by its number; None if it was not reported."""
     return session.get(Iteration, (run, number))
 
 
@@ -272,7 +272,7 @@ def iterations(session: Session, run: str, request: PageRequest) -> Slice[Iterat
 
 
 def add(session: Session, run: Run) -> None:
-    """A new run."""
+    """Insert a run; what the database refuses is raised here."""
     session.add(run)
     session.flush()
 

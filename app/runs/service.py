@@ -61,7 +61,7 @@ class RunStarted(BaseModel):
 
 
 class RunRead(BaseModel):
-    """A run."""
+    """A run: its outcome so far, its last decision, and detected drift."""
 
     id: str
     workload: str
@@ -92,7 +92,7 @@ class RunListed(RunRead):
 
 
 class RunPatch(BaseModel):
-    """End a run."""
+    """The state in which a run ends, and why."""
 
     model_config = ConfigDict(extra="forbid")
 

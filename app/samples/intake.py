@@ -41,7 +41,7 @@ def known(session: Session, workload_id: str, names: Sequence[str]) -> dict[str,
 
 
 def add(session: Session, rows: Sequence[dict[str, Any]]) -> None:
-    """Insert executions."""
+    """Insert executions, each a mapping from column to value."""
     if rows:
         session.execute(insert(Execution), rows)
 

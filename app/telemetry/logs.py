@@ -109,15 +109,15 @@ class TextFormatter(logging.Formatter):
     """A line for a record; tracebacks are indented, so that nothing in them looks like a record."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the standard library's name
-        """The line."""
+        """The line of a record without traceback and stack, its control characters escaped."""
         return escaped(super().formatMessage(record))
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - the standard library's name
-        """The lines of a traceback."""
+        """The traceback, each line escaped and indented."""
         return _indented(super().formatException(ei))
 
     def formatStack(self, stack_info: str) -> str:  # noqa: N802 - the standard library's name
-        """The lines of a stack."""
+        """The stack, each line escaped and indented."""
         return _indented(stack_info)
 
 

@@ -90,7 +90,7 @@ class RequestLog:
         return taken
 
     async def close(self) -> None:
-        """Write what waits."""
+        """Stop the timer, and write all lines that wait."""
         if self._timer is not None:
             self._timer.cancel()
         if self._writing is not None:

@@ -34,11 +34,11 @@ class _Given(IdGenerator):
         self.trace = Trace("0" * 32, "0" * 16)
 
     def generate_trace_id(self) -> int:
-        """Of the span that begins."""
+        """Trace id of the span that begins, as ``trace`` has it."""
         return int(self.trace.trace_id, 16)
 
     def generate_span_id(self) -> int:
-        """The same."""
+        """Id of the span that begins, as ``trace`` has it."""
         return int(self.trace.span_id, 16)
 
 

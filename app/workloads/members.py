@@ -1,4 +1,4 @@
-"""SQL about workloads."""
+"""SQL that reads and writes workloads, and checks those that a spec names as its members."""
 
 from __future__ import annotations
 

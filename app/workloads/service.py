@@ -26,7 +26,7 @@ from app.workloads import members
 
 
 class WorkloadRead(BaseModel):
-    """A registered workload."""
+    """A registered workload: its spec, and the agents that serve it."""
 
     id: str = Field(examples=["0f6ed0f0b7c14f1db3ad3a4f0b0a5f10"])
     name: str = Field(examples=["resnet18"])
@@ -145,7 +145,7 @@ def _beside_spec(workload: Workload) -> dict[str, Any]:
 
 
 def get(database: Database, tenant: str, name: str) -> WorkloadRead:
-    """One workload."""
+    """One workload by name or id; raises NotFound if there is none."""
     with database.reading() as session:
         return read(require(session, tenant, name))
 

@@ -110,7 +110,7 @@ def generate_messages(target: Path, *more: str) -> None:
 
 
 def main() -> None:
-    """Write all."""
+    """Write everything that is generated."""
     SNAPSHOT.write_text(snapshot())
     generate(SNAPSHOT, GENERATED)
     generate_messages(HERE)

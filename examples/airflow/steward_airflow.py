@@ -49,7 +49,7 @@ class StewardOperator(BaseOperator):
         self._run: Run | None = None
 
     def execute(self, context: Any) -> str:  # noqa: ARG002
-        """Run it."""
+        """Start a run, iterate at each decision's allocation, report each iteration; return the run's id."""
         with Run(self.url, self.workload, targets=self.targets) as run:
             self._run = run
             for iteration in range(self.iterations):

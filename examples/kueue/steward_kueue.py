@@ -92,7 +92,7 @@ class Webhook:
         return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": answer}
 
     async def mutate(self, request: Request) -> JSONResponse:
-        """The endpoint."""
+        """Answer an AdmissionReview in JSON; the service is asked in a thread."""
         from anyio.to_thread import run_sync
 
         return JSONResponse(await run_sync(self.reviewed, await request.json()))

@@ -52,7 +52,7 @@ class MunchausenTarget(Component):
         self.share, self.temperature, self.lowest = share, temperature, lowest
 
     def gives(self, inputs: Spaces) -> Spaces:
-        """One number."""
+        """Check the inputs: [B] or [B, N]; the target is one number per transition."""
         for port in ("reward", "discount"):
             self.scalar(inputs, port)
         for port in ("before", "mask", "after", "next_mask"):
@@ -60,7 +60,7 @@ class MunchausenTarget(Component):
         return {"target": reals()}
 
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """The equation above."""
+        """The target, [B]: reward, share of τ · log π of the action taken, discounted soft value of what follows."""
         del variables
         _, logs = policy(xp, inputs["before"], inputs["mask"], self.temperature)
         chosen = xp.take_along_axis(logs, xp.reshape(inputs["action"], (-1, 1)), axis=1)[:, 0]

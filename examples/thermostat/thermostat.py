@@ -69,7 +69,7 @@ class ThermostatDecision(NumberedDecision):
 
 
 class ThermostatExecution(ExecutionBase):
-    """A stored execution."""
+    """An execution as it is stored."""
 
     kind: Literal["thermostat"]
     reports: list[ThermostatReport] | None = Field(default=None, description="With `reports=true`: every iteration.")
@@ -112,7 +112,7 @@ class Proportional:
 
 
 class Layout(NumberedLayout):
-    """See ``NumberedLayout``; observations are where the room is in the band, how cold it is outside, and the power."""
+    """Layout of a room: observations are where the room is in the band, how cold it is outside, and the power."""
 
     entries = ("above_lowest", "above_highest", "outside", "power")
     baselines = (Hysteresis(), Proportional(), Constant("off", 0), Constant("on", -1))

@@ -33,7 +33,7 @@ class Room(NumberedWorld):
         return State(outside, room, np.zeros(self.batch))
 
     def advance(self, state: State, actions: NDArray[np.integer], conditions: Disturbances) -> tuple[State, Floats]:
-        """See ``SimulatedWorld``; a slow heater warms less, and one that is short of power has no more of it."""
+        """Warm each room for one iteration: slower heaters give less heat, and capacity limits their power."""
         spec, model, hours = self.layout.spec, self.followed(), self.layout.iteration_seconds / 3600
         power = np.minimum(np.array(spec.powers)[actions], conditions.capacity * spec.powers[-1])
         gained = model.gain * power * np.exp(-conditions.slowdown)
@@ -47,12 +47,12 @@ class Room(NumberedWorld):
 
 
 class LearnedThermostat(SimulatedKind):
-    """See ``LearnedKind``."""
+    """The kind's learning half: a domain model by least squares, and a simulator of rooms."""
 
     name = "thermostat"
 
     def fit(self, workload: Workload, seed: int) -> Fitted:
-        """See ``LearnedKind``: least squares on the changes of the room's temperature; nothing is drawn."""
+        """Fit gain and loss to the changes of temperature by least squares; raises TooLittleData below 10 changes."""
         del seed
         hours = workload.spec.minutes / 60
         pairs = [(table[:-1], table[1:]) for _, table in workload.samples if len(table) > 1]

@@ -110,15 +110,11 @@ class Estimator(Protocol):
         ...
 
 
-class Predictor(Protocol):
-    """What a family whose bounds cost nothing inherits ``median`` from."""
-
-    def predict(self, X: Floats) -> Prediction:
-        """See the module docstring."""
-        ...
+class Predictor(Estimator, Protocol):
+    """An estimator whose ``median`` is the ``mean`` of ``predict``: the bounds cost nothing beside it."""
 
     def median(self, X: Floats) -> Floats:
-        """See the module docstring."""
+        """The ``mean`` of ``predict``, [m]."""
         return self.predict(X).mean
 
 

@@ -13,6 +13,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, Matern, WhiteKernel
+from typing_extensions import override
 
 from workers.estimators.base import (
     LARGEST_LOG,
@@ -38,7 +39,7 @@ SEARCH_STEPS = 40
 CHUNK = 4_096
 
 
-class GaussianProcess:
+class GaussianProcess(Estimator):
     """Automatic relevance determination over the encoded inputs.
 
     ``smooth`` is one Matérn 5/2 kernel; ``two_scale`` adds a short-range Matérn 3/2 to a long-range squared
@@ -58,8 +59,8 @@ class GaussianProcess:
         base = "gaussian_process" if shape == "smooth" else "two_scale_gaussian_process"
         self.name = base if trend is None else f"{trend(inputs).name}_{base}"
 
+    @override
     def fit(self, X: Floats, y: Floats, groups: Integers) -> Self:
-        """See ``base``."""
         self.inputs.check(X)
         logs = np.log(y)
         self.trend_ = None if self.trend is None else self.trend(self.inputs).fit(X, y, groups)
@@ -75,8 +76,8 @@ class GaussianProcess:
         self._condition(Z, target, noise / self.scale_**2 + 1e-8)
         return self
 
+    @override
     def predict(self, X: Floats) -> Prediction:
-        """See ``base``."""
         Z = self.encoder_(X)
         Z = Z if Z.shape[1] else np.zeros((len(X), 1))
         parts = [self.process_.predict(Z[i : i + CHUNK], return_std=True) for i in range(0, len(Z), CHUNK)]
@@ -84,16 +85,16 @@ class GaussianProcess:
         sd = np.concatenate([np.empty(0), *(s for _, s in parts)])
         return from_logs(self._trend_logs(X) + self.centre_ + self.scale_ * mean, self.scale_ * sd)
 
+    @override
     def median(self, X: Floats) -> Floats:
-        """See ``base``."""
         Z = self.encoder_(X)
         Z = Z if Z.shape[1] else np.zeros((len(X), 1))
         parts = [self.process_.predict(Z[i : i + CHUNK]) for i in range(0, len(Z), CHUNK)]
         logs = self._trend_logs(X) + self.centre_ + self.scale_ * np.concatenate([np.empty(0), *parts])
         return np.exp(np.clip(logs, -LARGEST_LOG, LARGEST_LOG))
 
+    @override
     def frozen(self) -> GaussianProcess:
-        """See ``base``."""
         trend = getattr(self, "trend_", None)
         again = self.trend if trend is None else (lambda _: trend.frozen())
         return GaussianProcess(self.inputs, self.shape, again, self.seed, getattr(self, "kernel_", self.kernel))
@@ -145,8 +146,8 @@ class GradientBoosting(Predictor):
     def __init__(self, inputs: Inputs, rounds: int = 80, seed: int = 0) -> None:
         self.inputs, self.rounds, self.seed = inputs, rounds, seed
 
+    @override
     def fit(self, X: Floats, y: Floats, groups: Integers) -> Self:
-        """See ``base``."""
         self.inputs.check(X)
         cells = collapse(X, np.log(y), groups)
         self.monotone_ = [_direction(column, cells.logs) for column in cells.X.T]
@@ -164,12 +165,12 @@ class GradientBoosting(Predictor):
         self.sd_ = spread(self.model_.predict(cells.X) - cells.logs, len(cells.X) // 3)
         return self
 
+    @override
     def predict(self, X: Floats) -> Prediction:
-        """See ``base``."""
         return from_logs(np.asarray(self.model_.predict(X), np.float64), self.sd_)
 
+    @override
     def frozen(self) -> GradientBoosting:
-        """See ``base``."""
         return GradientBoosting(self.inputs, self.rounds, self.seed)
 
 

@@ -8,6 +8,7 @@ from typing import Literal, Self
 
 import numpy as np
 from scipy.optimize import nnls
+from typing_extensions import override
 
 from workers.estimators.base import (
     LARGEST_LOG,
@@ -61,8 +62,8 @@ class Ernest(Predictor):
         self.inputs, self.weighting, self.serial = inputs, weighting, serial
         self.name = "serial_ernest" if serial else "ernest" if weighting == "relative" else "absolute_ernest"
 
+    @override
     def fit(self, X: Floats, y: Floats, groups: Integers) -> Self:
-        """See ``base``."""
         self.inputs.check(X)
         cells = collapse(X, np.log(y), groups)
         self.floor_ = np.maximum(cells.X.min(axis=0), 1e-9)
@@ -75,12 +76,12 @@ class Ernest(Predictor):
         self.sd_ = spread(self.sign_ * self._logs(terms, self.theta_) - cells.logs, int((self.theta_ > 0).sum()))
         return self
 
+    @override
     def predict(self, X: Floats) -> Prediction:
-        """See ``base``."""
         return from_logs(self.sign_ * self._logs(self._terms(X), self.theta_), self.sd_)
 
+    @override
     def frozen(self) -> Ernest:
-        """See ``base``."""
         return Ernest(self.inputs, self.weighting, serial=self.serial)
 
     def _terms(self, X: Floats) -> Floats:
@@ -112,20 +113,20 @@ class Mean(Predictor):
     def __init__(self, inputs: Inputs) -> None:
         self.inputs = inputs
 
+    @override
     def fit(self, X: Floats, y: Floats, groups: Integers) -> Self:
-        """See ``base``."""
         self.inputs.check(X)
         cells = collapse(X, np.log(y), groups)
         self.log_mean_ = float(cells.logs.mean())
         self.sd_ = spread(cells.logs - self.log_mean_, 1)
         return self
 
+    @override
     def predict(self, X: Floats) -> Prediction:
-        """See ``base``."""
         return from_logs(np.full(len(X), self.log_mean_), self.sd_)
 
+    @override
     def frozen(self) -> Mean:
-        """See ``base``."""
         return Mean(self.inputs)
 
 
@@ -142,8 +143,8 @@ class LogLinear(Predictor):
         self.inputs, self.degree, self.ridge = inputs, degree, ridge
         self.name = "log_linear" if degree == 1 else "log_quadratic"
 
+    @override
     def fit(self, X: Floats, y: Floats, groups: Integers) -> Self:
-        """See ``base``."""
         self.inputs.check(X)
         cells = collapse(X, np.log(y), groups)
         self.encoder_ = Encoder().fit(cells.X)
@@ -152,12 +153,12 @@ class LogLinear(Predictor):
         self.sd_ = spread(terms @ self.theta_ - cells.logs, terms.shape[1])
         return self
 
+    @override
     def predict(self, X: Floats) -> Prediction:
-        """See ``base``."""
         return from_logs(self._terms(X) @ self.theta_, self.sd_)
 
+    @override
     def frozen(self) -> LogLinear:
-        """See ``base``."""
         return LogLinear(self.inputs, self.degree, self.ridge)
 
     def _terms(self, X: Floats) -> Floats:
@@ -192,7 +193,7 @@ def _huber(terms: Floats, logs: Floats, weights: Floats, ridge: float, rounds: i
 Make = Callable[[Inputs], Estimator]
 
 
-class Guided:
+class Guided(Estimator):
     """A flexible family within the bounds of what was seen; beyond them its value at the bound, moved as Ernest moves.
 
     log f(x) = log f(clip(x)) + log g(x) − log g(clip(x)), g being Ernest with a serial part, fitted to the same rows.
@@ -202,23 +203,23 @@ class Guided:
         self.inputs, self.flexible = inputs, flexible
         self.name = flexible.name
 
+    @override
     def fit(self, X: Floats, y: Floats, groups: Integers) -> Self:
-        """See ``base``."""
         self.low_, self.high_ = X.min(axis=0), X.max(axis=0)
         self.flexible.fit(X, y, groups)
         self.guide_ = Ernest(self.inputs, serial=True).fit(X, y, groups)
         return self
 
     def predict(self, X: Floats) -> Prediction:
-        """See ``base``; the interval widens with how far the guide had to move the prediction."""
+        """The interval widens with how far the guide had to move the prediction."""
         inside = np.clip(X, self.low_, self.high_)
         within = self.flexible.predict(inside)
         moved = self._moved(X, inside)
         sd = np.log(within.high / within.mean) / NORMAL_90 + 0.25 * np.abs(moved)
         return from_logs(np.log(within.mean) + moved, sd)
 
+    @override
     def median(self, X: Floats) -> Floats:
-        """See ``base``."""
         inside = np.clip(X, self.low_, self.high_)
         logs = np.log(self.flexible.median(inside)) + self._moved(X, inside)
         return np.exp(np.clip(logs, -LARGEST_LOG, LARGEST_LOG))
@@ -226,34 +227,34 @@ class Guided:
     def _moved(self, X: Floats, inside: Floats) -> Floats:
         return np.log(self.guide_.median(X)) - np.log(self.guide_.median(inside))
 
+    @override
     def frozen(self) -> Guided:
-        """See ``base``."""
         return Guided(self.inputs, self.flexible.frozen())
 
 
-class Blend:
+class Blend(Estimator):
     """Geometric mean of several families: their independent errors cancel."""
 
     def __init__(self, inputs: Inputs, members: Sequence[Estimator]) -> None:
         self.inputs, self.members = inputs, tuple(members)
         self.name = "blend"
 
+    @override
     def fit(self, X: Floats, y: Floats, groups: Integers) -> Self:
-        """See ``base``."""
         for member in self.members:
             member.fit(X, y, groups)
         return self
 
+    @override
     def predict(self, X: Floats) -> Prediction:
-        """See ``base``."""
         parts = [member.predict(X) for member in self.members]
         sd = np.mean([np.log(part.high / part.mean) for part in parts], axis=0) / NORMAL_90
         return from_logs(np.mean([np.log(part.mean) for part in parts], axis=0), sd)
 
+    @override
     def median(self, X: Floats) -> Floats:
-        """See ``base``."""
         return np.exp(np.mean([np.log(member.median(X)) for member in self.members], axis=0))
 
+    @override
     def frozen(self) -> Blend:
-        """See ``base``."""
         return Blend(self.inputs, [member.frozen() for member in self.members])

@@ -49,7 +49,7 @@ Reading = Callable[[Estimator, Floats, Floats], Floats]
 
 
 def directly(fitted: Estimator, learned: Floats, X: Floats) -> Floats:  # noqa: ARG001 - see ``Reading``
-    """The family itself."""
+    """Log of the family's own median at ``X``, [n], whatever the inputs were that it learned from."""
     return np.asarray(np.log(fitted.median(X)), np.float64)
 
 
@@ -180,7 +180,6 @@ class _Split(NamedTuple):
 
     @property
     def fold_count(self) -> int:
-        """Number of folds."""
         return int(self.folds.max()) + 1
 
 
@@ -194,7 +193,7 @@ class _Task:
     reading: Reading
 
     def split(self, rows: Rows, folds: Integers) -> _Split:
-        """Rows in folds."""
+        """Decompose the rows for each form of the iterations: without each fold in turn, and last all of them."""
         forms: tuple[Form, ...] = ("none", "levels", "elastic") if self.bins > 1 else ("none",)
         learned = [*(rows.where(folds != fold) for fold in range(int(folds.max()) + 1)), rows]
         return _Split(rows, folds, {form: [decompose(part, self.bins, form) for part in learned] for form in forms})
@@ -208,7 +207,6 @@ class _Searched:
         self._found: dict[tuple[str, Form], Estimator] = {}
 
     def get(self, name: str, form: Form) -> Estimator:
-        """The family fitted to these rows."""
         if (name, form) not in self._found:
             rows = self.stages[form].rows
             made = self.task.families[name].make(self.task.inputs)
@@ -322,7 +320,6 @@ def _ranked(candidates: Mapping[str, Candidate]) -> list[str]:
 
 
 def _validate(split: _Split, searched: Sequence[_Searched], name: str, form: Form, reading: Reading) -> Candidate:
-    """A family's held-out predictions, or why it has none."""
     held_out = np.empty(len(split.folds))
     try:
         for fold, known in enumerate(searched):

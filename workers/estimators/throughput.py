@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple, Self
 
 import numpy as np
 from scipy.optimize import minimize
+from typing_extensions import override
 
 from workers.estimators.base import Floats, Inputs, Integers, Prediction, Predictor, collapse, from_logs, spread
 
@@ -142,8 +143,8 @@ class Throughput(Predictor):
         sizes = [i for i, name in enumerate(inputs.features) if "batch" in name or "bsz" in name]
         self.size = len(inputs.resources) + sizes[0] if sizes else None
 
+    @override
     def fit(self, X: Floats, y: Floats, groups: Integers) -> Self:
-        """See ``base``."""
         self.inputs.check(X)
         cells = collapse(X, np.log(y), groups)
         self.sd_ = np.inf
@@ -156,13 +157,13 @@ class Throughput(Predictor):
                     self.sd_, self.sign_, self.batch_, self.parameters_ = sd, sign, batch, p
         return self
 
+    @override
     def predict(self, X: Floats) -> Prediction:
-        """See ``base``."""
         logs = np.log(step_seconds(self.parameters_, *self._columns(X, self.batch_)))
         return from_logs(self.sign_ * logs, self.sd_)
 
+    @override
     def frozen(self) -> "Throughput":
-        """See ``base``."""
         return Throughput(self.inputs, getattr(self, "batch_", self.batch), getattr(self, "parameters_", self.start))
 
     def _batches(self) -> tuple[Batch, ...]:

@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from app.kinds.contract.policy import Policy, Situation
 from workers.evaluation.statistics import Level
@@ -39,20 +40,20 @@ class Player(Protocol):
 
 
 @dataclass(frozen=True)
-class Bare:
+class Bare(Player):
     """A policy without a guard; its ``watch(world)`` and ``begin(seed)`` are called first, where it has them."""
 
     policy: Policy
 
+    @override
     def begin(self, world: World, seed: int) -> None:
-        """See ``Player``."""
         for wish, given in (("watch", world), ("begin", seed)):
             method = getattr(self.policy, wish, None)
             if method is not None:
                 method(given)
 
+    @override
     def move(self, situation: Situation) -> Move:
-        """See ``Player``."""
         choice = self.policy.act(situation)
         return Move(choice.action, memory=choice.memory)
 

@@ -164,12 +164,12 @@ class Tuned:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Undo ``as_dict``."""
+        """Read what ``as_dict`` gave; raises KeyError where a field is missing."""
         history = tuple((int(trial), float(best)) for trial, best in data["history"])
         return cls(data["settings"], data["return"], history, data["seconds"], data["reason"])
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values by name."""
+        """The fields as plain JSON values, and the number of trials."""
         return {
             "trials": len(self.history),
             "seconds": self.seconds,

@@ -26,7 +26,7 @@ VARIETY = 64  # sets of parameters among the episodes
 
 
 class Disturbed:
-    """What disturbances ask for; forgotten by ``renew`` before every episode.
+    """The part of a ``World`` that takes in what disturbances set, and forgets it at ``renew`` before every episode.
 
     Attributes:
         same: whether all B episodes are the one of the seed.
@@ -43,25 +43,25 @@ class Disturbed:
 
     @property
     def clusters(self) -> NDArray[np.intp] | None:
-        """See ``World``: each episode varies by itself."""
+        """None: each episode varies by itself."""
         return None
 
     def renew(self) -> None:
-        """Forget what disturbances asked for."""
+        """Forget seed, factors and models that disturbances have set."""
         self.same, self.random = True, np.random.Generator(np.random.SFC64(self.seed))
         self.factors: dict[str, NDArray[np.floating]] = {}
         self.model: NDArray[np.integer] | None = None
 
     def reseed(self, seed: int) -> None:
-        """See ``World``."""
+        """Draw the episodes that begin next from ``seed``, each by itself."""
         self.same, self.random = False, np.random.Generator(np.random.SFC64(seed))
 
     def scale(self, factors: Mapping[str, NDArray[np.floating]]) -> None:
-        """See ``World``."""
+        """Multiply parameters by ``factors`` [V] in the episodes that begin next."""
         self.factors = {**self.factors, **factors}
 
     def compose(self, models: NDArray[np.integer]) -> None:
-        """See ``World``."""
+        """Let the episodes that begin next follow these of the held-out models, [B]."""
         self.model = models
 
     def conditions(self) -> Conditions:
@@ -124,7 +124,7 @@ class SimulatedWorld(Disturbed):
         raise NotImplementedError
 
     def seen(self, state: Any) -> View:
-        """What a policy sees of it."""
+        """Observation [B, D] and legal actions [B, N] in a state."""
         raise NotImplementedError
 
     def normal(self, columns: int) -> NDArray[np.float64]:
@@ -144,23 +144,23 @@ class SimulatedWorld(Disturbed):
 
     @property
     def outcomes(self) -> Sequence[Outcome]:
-        """See ``Problem``."""
+        """``outcomes_of``; one outcome for each term where there are none."""
         return self.outcomes_of or tuple(Outcome(name) for name in self.terms_of)
 
     @property
     def counted(self) -> NDArray[np.floating]:
-        """See ``World``."""
+        """What the last step added to each outcome, [B, O]: its terms."""
         return self.terms
 
     @property
     def situation(self) -> Situation:
-        """See ``World``."""
+        """Layout, state and view of the present decision; raises RuntimeError before the first ``reset``."""
         if self._state is None:
             raise RuntimeError("reset() comes before the first step")
         return Situation(self.layout, self._state, self.seen(self._state))
 
     def reset(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """Begin B episodes."""
+        """Begin B episodes, disturbances first: observation [B, D] and mask [B, N]."""
         self.renew()
         for disturbance in self.disturbances:
             disturbance.begin(self)

@@ -287,7 +287,7 @@ class Records:
         self._records.append(record)
 
     def to_bytes(self) -> bytes:
-        """All of it."""
+        """All records with seconds and signature, as safetensors."""
         arrays = {f"returns.{i}": r.returns for i, r in enumerate(self) if r.returns is not None}
         arrays |= {f"outcomes.{i}": r.outcomes for i, r in enumerate(self) if r.outcomes is not None}
         maps = {f"heat.{i}": r.heat for i, r in enumerate(self) if r.heat is not None}

@@ -124,12 +124,12 @@ class LevelScores:
         self.outcomes = {names[one]: values for one, values in self.outcomes.items()}
 
     def mean(self, name: str) -> float:
-        """Mean return."""
+        """Mean return of a policy's S · E episodes."""
         return float(self.scores[name].mean())
 
     @property
     def equivalence(self) -> Equivalence:
-        """The margin."""
+        """The margin of equivalence, a share of the best heuristic's mean return."""
         return Equivalence(self.settings.equivalence_margin, self.mean(self.best))
 
     def ahead(self, name: str) -> Floats:
@@ -151,7 +151,7 @@ class LevelScores:
         return share_interval(values.ravel(), self.clusters(name, values), self.settings.confidence)
 
     def advantage(self, name: str) -> Interval:
-        """Over the best heuristic."""
+        """Mean difference of the return to the best heuristic, with its interval."""
         return self.interval(name, self.ahead(name))
 
     def improvement(self, name: str) -> Interval:
@@ -160,7 +160,7 @@ class LevelScores:
 
     @cached_property
     def scale(self) -> float | None:
-        """From random to the best heuristic; None where they are equal."""
+        """The best heuristic's mean return less that of random decisions; None where they are equal."""
         span = self.mean(self.best) - self.mean(RANDOM)
         return span if span > 1e-12 else None
 
@@ -177,7 +177,7 @@ class LevelScores:
         }
 
     def figures(self, name: str, terms: Sequence[str], outcomes: Sequence[Outcome]) -> dict[str, Any]:
-        """One policy's row."""
+        """A policy's entry under ``policies`` of a level, plain JSON; see ``Evaluation``."""
         values, records, normalised = self.scores[name], self.records[name], self.normalised(name)
         middle = interquartile(values.ravel(), self.clusters(name, values))
         guarded = [record.details["guarded"] for record in records]
@@ -206,7 +206,7 @@ class LevelScores:
 
 
 class Summary:
-    """Puts the parts together.
+    """Puts together the document of an evaluation.
 
     Args:
         problem, candidates, everybody, settings: of the evaluation.
@@ -240,7 +240,7 @@ class Summary:
             self.everybody = [*everybody[:after], Listed(PLAN, PLAN, PLANNED), *everybody[after:]]
 
     def document(self, checked: Mapping[str, Any], tuned: Any, seconds: float) -> dict[str, Any]:
-        """See ``Evaluation``."""
+        """The ``document`` of an ``Evaluation``, with ``checked`` (aliasing, by candidate) and what the tuner found."""
         problem = self.problem
         profiles = [self.level_scores[level].profiles() for level in PROFILED if level in self.level_scores]
         return {
@@ -272,7 +272,6 @@ class Summary:
         return self.problem.pictures({**shown, **named}, self.settings.seed)
 
     def _unavailable(self, level: Level) -> str | None:
-        """Why a level was not played."""
         none = None if self.level_scores else NOTHING_PLAYED
         return self.settings.skipped(level) or self.problem.unavailable(level) or none
 
@@ -412,7 +411,6 @@ def _class(verdicts: Mapping[Level, Verdict]) -> Level | None:
 
 
 def _verdict_text(name: str, reached: Level | None, verdicts: Mapping[Level, Verdict]) -> str:
-    """The verdict in words."""
     stopped = next((level for level in CLASSES if not verdicts[level].passed), None)
     if reached is None:
         return f"{name} is of no class: {verdicts[Level.FIXED].reason}."

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from app.kinds.contract.policy import Situation
 from workers.evaluation.statistics import Level
@@ -81,8 +82,6 @@ class World(Simulator, Protocol):
         disturbances: asked in this order.
         terms: of the last step (after a reset: of what came before the first decision), [B, T].
         paid: the return of the same, plain and unscaled, [B].
-        clusters: which of the present episodes vary together, [B]; None: each varies by itself.
-        counted: what the same added to each outcome, in users' units, [B, O]; see ``Problem.outcomes``.
     """
 
     channels: int
@@ -96,12 +95,12 @@ class World(Simulator, Protocol):
 
     @property
     def clusters(self) -> NDArray[np.intp] | None:
-        """See the class."""
+        """Which of the present episodes vary together, [B]; None: each varies by itself."""
         ...
 
     @property
     def counted(self) -> NDArray[np.floating]:
-        """See the class."""
+        """What the last step added to each outcome, in users' units, [B, O]; see ``Problem.outcomes``."""
         ...
 
     @property
@@ -122,7 +121,7 @@ class World(Simulator, Protocol):
         ...
 
 
-class Wrapper:
+class Wrapper(Simulator, Disturbance):
     """A simulator around ``inner``.
 
     Args:
@@ -147,39 +146,39 @@ class Wrapper:
         return True
 
     @property
+    @override
     def observation_space(self) -> spaces.Box:
-        """The world's."""
         return self.world.observation_space
 
     @property
+    @override
     def action_space(self) -> spaces.Discrete:
-        """The world's."""
         return self.world.action_space
 
     @property
+    @override
     def advice(self) -> slice | None:
-        """The world's."""
         return self.world.advice
 
     @property
     def situation(self) -> Situation:
-        """The world's."""
+        """What a policy is shown now, by the world inside."""
         return self.world.situation
 
+    @override
     def reset(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """Begin B episodes."""
         return self.inner.reset()
 
+    @override
     def step(self, actions: NDArray[np.integer]) -> Step:
-        """Take one action per environment, [B]."""
         return self.inner.step(actions)
 
     def get_state(self) -> dict[str, Any]:
-        """The inner simulator's state, this wrapper's generator, and what it holds."""
+        """The inner simulator's state, this wrapper's generator, and what it has drawn."""
         return {"inner": self.inner.get_state(), "random": self.random.bit_generator.state, "own": self.own()}
 
+    @override
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from what ``get_state`` gave, to the bit."""
         self.inner.set_state(state["inner"])
         self.random.bit_generator.state = state["random"]
         self.recall(state["own"])
@@ -193,10 +192,10 @@ class Wrapper:
         vars(self).update({name: values.copy() for name, values in own.items()})
 
     def begin(self, world: World) -> None:
-        """See ``Disturbance``; as it is: nothing."""
+        """Do nothing; wrappers that draw something for whole episodes override it."""
 
     def conditions(self, world: World) -> Conditions | None:
-        """See ``Disturbance``; as it is: nothing."""
+        """None: the conditions are neutral."""
 
 
 # L4: a part of the resources is unavailable for a stretch of an episode.
@@ -226,7 +225,7 @@ class Capacity(Wrapper):
         self.now = np.array(0)
 
     def conditions(self, world: World) -> Conditions:
-        """What can be had now."""
+        """The share of each range that can be had in this step, [B]."""
         self.now = self.now + 1
         short = (self.now > self.first) & (self.now <= self.last + 1)
         return neutral(world.batch, world.channels)._replace(capacity=np.where(short, self.stays, 1.0))
@@ -264,7 +263,7 @@ class Drift(Wrapper):
         self.now = np.array(0)
 
     def conditions(self, world: World) -> Conditions:
-        """Advance the random walk by one step."""
+        """Advance the random walk by one step; its log, and that of the shift, slow every channel down."""
         self.now = self.now + 1
         deviation = self.per_episode / max(world.steps, 1) ** 0.5
         self.walk = self.walk + self.random.normal(0, deviation, world.batch)
@@ -287,7 +286,7 @@ class Failures(Wrapper):
     rate: float = 0.02
 
     def conditions(self, world: World) -> Conditions:
-        """Which steps fail, and how much of each is lost."""
+        """Draw which steps fail, by the chance ``rate``, and which share of each has to be repeated, [B]."""
         fails = self.random.random(world.batch) < self.rate
         lost = self.random.random(world.batch)
         return neutral(world.batch, world.channels)._replace(repeated=np.where(fails, lost, 0.0))
@@ -304,7 +303,7 @@ class HeldOut(Wrapper):
 
     @classmethod
     def applies(cls, world: World) -> bool:
-        """Where something was held out."""
+        """Whether the world has models of held-out executions."""
         return world.held_out > 0
 
     def begin(self, world: World) -> None:
@@ -329,7 +328,7 @@ class Noise(Wrapper):
     scale: float = 0.05
 
     def conditions(self, world: World) -> Conditions:
-        """This step's noise."""
+        """Draw the noise of each episode and channel for this step, [B, C]."""
         drawn = self.random.standard_t(FREEDOM, (world.batch, world.channels))
         return neutral(world.batch, world.channels)._replace(noise=self.scale * np.clip(drawn, -LARGEST, LARGEST))
 
@@ -393,7 +392,7 @@ class Load(Wrapper):
 
     @classmethod
     def applies(cls, world: World) -> bool:
-        """Where something arrives."""
+        """Whether the world has a parameter in a group of ``loads``."""
         return bool(of_groups(world.parameters, cls.loads))
 
     def begin(self, world: World) -> None:

@@ -63,13 +63,16 @@ class LearnedKind(Protocol):
 
     Attributes:
         name: of the kind.
-        algorithms: names that a training may ask for.
         reads_runs: whether ``off_policy`` wants the runs that ended.
     """
 
     name: str
-    algorithms: Sequence[str]
     reads_runs: bool
+
+    @property
+    def algorithms(self) -> Sequence[str]:
+        """Names of the algorithms that a training may ask for."""
+        ...
 
     def spaces(self, spec: Any) -> Spaces:
         """What policies of a spec see and do; raises ValueError where they have no numbered actions."""

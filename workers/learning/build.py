@@ -65,7 +65,7 @@ def standardised(config: AnyConfig, simulator: Simulator, seed: int) -> AnyConfi
 
 
 def _played(simulator: Simulator, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Observations [n, D]."""
+    """Observations [n, D] of ``SLABS`` steps of uniformly drawn legal actions."""
     (observation, mask), found = simulator.reset(), []
     for _ in range(SLABS):
         found.append(observation)
@@ -89,7 +89,7 @@ def part(arrays: Arrays, prefix: str) -> dict[str, NDArray[Any]]:
 
 
 def prefixed(arrays: Arrays, prefix: str) -> dict[str, NDArray[Any]]:
-    """Undo `part`."""
+    """Return the arrays with the prefix before each name; the inverse of `part`."""
     return {f"{prefix}{name}": value for name, value in arrays.items()}
 
 

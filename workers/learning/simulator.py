@@ -114,7 +114,7 @@ class JointSimulator(Protocol):
         ...
 
     def reset(self) -> Mapping[str, Seen]:
-        """Begin B episodes."""
+        """Begin B episodes; what each agent sees before its first decision."""
         ...
 
     def step(self, actions: Mapping[str, NDArray[np.integer]]) -> Mapping[str, Step]:

@@ -273,7 +273,6 @@ def perform(
 
 
 def _outcome(held: RunningJob, work: Callable[[RunningJob], None]) -> str:
-    """Do the work; what became of it, in a word."""
     job_id = held.lease.job_id
     try:
         with held as job:

@@ -162,7 +162,7 @@ class Opened(NamedTuple):
 
     @classmethod
     def unpack(cls, data: bytes) -> Opened:
-        """Undo `pack`."""
+        """Read what `pack` gave; raises CheckpointError."""
         arrays, header = blob.unpack(data)
         plan = arrays["planned"].tobytes()
         return cls(

@@ -137,7 +137,7 @@ def _parameters(action: Action) -> Iterator[Parameter]:
 
 
 def _ways(action: Action) -> Iterator[Parameter]:
-    """How the answer is told."""
+    """Options that say how the answer is shown: rows, watching, waiting, file, JSON, and the address of the service."""
     if action.columns:
         yield _parameter("limit", Limit, ROWS)
         yield _parameter("all", All, False)

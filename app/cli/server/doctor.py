@@ -106,7 +106,7 @@ CLOCK_WARNS, CLOCK_FAILS = 1.0, 30.0
 
 
 def size(number: float) -> str:
-    """Bytes, for people."""
+    """Format a number of bytes as MiB, or as GiB from 1 GiB on, with one decimal."""
     return f"{number / GIBIBYTE:.1f} GiB" if number >= GIBIBYTE else f"{number / MEBIBYTE:.1f} MiB"
 
 

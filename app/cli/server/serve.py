@@ -136,7 +136,7 @@ ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - where such a one is 
 
 
 class Reply(NamedTuple):
-    """What it answers."""
+    """HTTP status and body (its first ``LONGEST`` bytes) of an answer."""
 
     status: int
     body: bytes
@@ -150,10 +150,10 @@ def address(settings: Settings) -> str:
 
 
 def get(settings: Settings, path: str) -> Reply:
-    """What it answers, whatever the status.
+    """GET a path of the API of these settings on this machine: the status, whatever it is, and the body.
 
     Raises:
-        OSError: nobody answers there.
+        OSError: nobody answers there within ``SECONDS``.
     """
     unnamed = ssl._create_unverified_context()  # noqa: S323, SLF001 - none names 127.0.0.1 # nosec B323
     try:
@@ -198,7 +198,7 @@ class WorkerChild:
         self._thread = threading.Thread(target=self._supervise, name="worker-supervisor", daemon=True)
 
     def start(self) -> None:
-        """Start the worker."""
+        """Start the thread that starts the worker; it returns at once."""
         self._thread.start()
 
     def stop(self) -> None:

@@ -68,7 +68,7 @@ class Launched:
         return None
 
     def report(self, iteration: int, allocation: Numbers, metrics: Numbers, features: Numbers) -> Future[None]:
-        """Append a line; the launcher knows the allocation itself."""
+        """Append a line for the launcher, without the allocation; figures over ``LARGEST_LINE`` bytes are left out."""
         del allocation
         line = {"iteration": iteration, **self._told, "metrics": dict(metrics), "features": dict(features)}
         data = json.dumps(line, separators=(",", ":")).encode() + b"\n"

@@ -100,7 +100,7 @@ class Spool:
 
 
 def folder() -> Path:
-    """Where spools are."""
+    """The folder of spools: ``steward/runs`` in ``$XDG_STATE_HOME``, else in ``~/.local/state``."""
     state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
     return Path(os.path.expanduser(state)) / "steward" / "runs"  # noqa: PTH111 - raises nothing without a home
 

@@ -82,7 +82,7 @@ def forecaster(
 def chosen(
     name: str, asked: Asked, tested: BackTest, every: Mapping[str, Forward]
 ) -> tuple[Forecaster, dict[str, Any]]:
-    """See ``forecaster``.
+    """The forecaster that answers with the families of a back-test, and its report.
 
     Args:
         name: of the series.

@@ -145,7 +145,7 @@ def _trees(series: Series, ahead: int, known: tuple[int, ...], seed: int) -> Tre
 
 
 def exported(model: GradientBoostingRegressor) -> Trees:
-    """As plain arrays."""
+    """The trees of a fitted model as arrays [T, N], leaves multiplied by the learning rate."""
     each = [tree.tree_ for tree in model.estimators_[:, 0]]
     most = max(tree.node_count for tree in each)
 
@@ -179,12 +179,12 @@ class Told(NamedTuple):
     unit: float
 
     def add(self, medians: Floats, came: Floats) -> None:
-        """Another fold."""
+        """Append the medians [m] of another fold, and the counts that came [m], both scaled."""
         self.medians.append(medians)
         self.came.append(came)
 
     def copy(self) -> Told:
-        """Another one, to which folds may be added."""
+        """A copy with lists of its own, to which folds may be added."""
         return Told([*self.medians], [*self.came], self.unit)
 
     @property
@@ -199,13 +199,13 @@ class Told(NamedTuple):
         return float(np.concatenate(each if folds is None else [each[fold] for fold in folds]).mean())
 
     def errors(self, folds: Sequence[int]) -> Floats:
-        """See ``Forecaster.errors``: of some folds, [4]."""
+        """``errors`` of the medians of some folds together, [4]."""
         medians, came = (np.concatenate([part[fold] for fold in folds]) for part in (self.medians, self.came))
         return errors(medians, came, self.unit)
 
 
 def errors(medians: Floats, came: Floats, unit: float) -> Floats:
-    """What leads from medians to the bounds and to the mean, [4]: see ``Forecaster.errors``.
+    """Additions to medians for the two bounds, factor and addition for the mean, [4]; bounds in scaled terms.
 
     The mean is a multiple of the median, which keeps its days and weeks. Where few come, the median of most intervals
     is 0, and so would be every multiple of it: then the mean is a line through what came over the medians.

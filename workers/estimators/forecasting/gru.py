@@ -29,7 +29,7 @@ def fit_gru(series: Series, horizons: tuple[int, ...], seed: int, arima: Arima |
 
 
 class Network(nn.Module):
-    """See ``app.kinds.forecasting.families.Weights``."""
+    """A GRU with a linear head: F inputs to H horizons at each of W intervals; ``exported`` gives its weights."""
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class Network(nn.Module):
         return self.head(torch.cat([self.drop(state), windows], dim=-1))
 
     def exported(self) -> Weights:
-        """As plain arrays."""
+        """Copies of the weights as float64 arrays, which serve without torch."""
         named = [*(getattr(self.gru, f"{name}_l0") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))]
         parts = [*named, self.head.weight, self.head.bias]
         return Weights(*(part.detach().double().numpy().copy() for part in parts))

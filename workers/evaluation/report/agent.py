@@ -39,7 +39,7 @@ class RenderedReport(NamedTuple):
     shown: Sequence[Markup]
 
     def page(self, report: Json) -> str:
-        """The whole document."""
+        """The report as an HTML document."""
         top = title(self.workload, report)
         body = [
             element("h1", top),
@@ -79,7 +79,6 @@ def save(file: Path, workload: str, report: Json) -> None:
 
 
 def _own(report: Json) -> Plots:
-    """How good it is, and how it learned."""
     found, palette = tables.score_table(report), tables.palette(report)
     scores = {"policies": {name: {"return": interval} for name, interval in found.scores.items()}}
     learned = report.get("curve") or ()

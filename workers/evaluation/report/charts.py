@@ -1,4 +1,4 @@
-"""Charts of reports."""
+"""Charts of reports: Vega-Lite definitions, and the images that are drawn of them."""
 
 from __future__ import annotations
 

@@ -148,7 +148,6 @@ def _summary(report: Json, palette: Palette) -> list[Markup]:
 
 
 def _card(candidate: Json, policies: Sequence[Json]) -> Markup:
-    """Class, verdict, and at which level the way up ended and why."""
     title = next((str(p.get("title") or "") for p in policies if p["name"] == candidate["name"]), "")
     title = f"{candidate['name']} ({title})" if title not in ("", candidate["name"]) else candidate["name"]
     badge = element("span", "no class" if candidate["class"] == "none" else candidate["class"], class_="class")

@@ -46,7 +46,7 @@ def write(file: Path, as_page: Callable[[], str], as_chart: Callable[[], Json]) 
 
 
 def page(title: str, pictures: Sequence[Json]) -> str:
-    """The whole document."""
+    """An HTML document of schedules: their figures, and a section for each picture."""
     return document(title, joined([element("h1", title), summary(pictures), *sections(pictures)]))
 
 

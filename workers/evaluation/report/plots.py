@@ -35,7 +35,6 @@ def drawn(plots: Sequence[Json]) -> list[tuple[str, str, Json]]:
 
 
 def _lined(plot: Json) -> Json | None:
-    """Lines, steps or areas."""
     panels = [panel for panel in plot["panels"] if panel["series"]]
     if not panels:
         return None
@@ -91,7 +90,6 @@ def _colour(names: Sequence[str], neutral: str | None = None) -> Json:
 
 
 def _chosen(names: Sequence[str], neutral: str | None) -> dict[str, str]:
-    """Colours by name, in order."""
     others = [name for name in names if name != neutral]
     chosen = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(others)}
     return {name: chosen.get(name, NEUTRAL) for name in names}

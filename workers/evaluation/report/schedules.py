@@ -110,7 +110,6 @@ def _lanes(found: Json) -> Json:
 
 
 def _borders(found: Json, clock: Clock, lanes: int) -> list[Json]:
-    """Lines between nodes, and their names."""
     nodes = found["nodes"]
     if len(nodes) == 1:
         return []

@@ -1,4 +1,4 @@
-"""Tables of reports."""
+"""Tables of evaluations, agents and forecasts as HTML."""
 
 from __future__ import annotations
 
@@ -81,7 +81,6 @@ def _amount(found: Json, outcome: Json) -> str:
 
 
 def _ranked(level: Json) -> list[tuple[str, Json]]:
-    """Who played a level, the best return first."""
     played = [(name, found) for name, found in level["policies"].items() if found.get("return") is not None]
     return sorted(played, key=lambda item: -item[1]["return"]["mean"])
 
@@ -370,7 +369,7 @@ def _chart(answer: Json, series: str) -> Json:
 
 
 def page(answer: Json) -> str:
-    """The whole document."""
+    """A forecast as an HTML document: a chart for each series, and a table of all rows."""
     parts = [section(name, figure(chart, caption)) for name, caption, chart in drawn(answer)]
     head = ["series", "from", "horizon (s)", "mean", "median", "low", "high", "by"]
     rows = [
@@ -381,7 +380,7 @@ def page(answer: Json) -> str:
 
 
 def title(answer: Json) -> str:
-    """What is forecast."""
+    """The heading of a forecast: its workload and model."""
     return f"Forecast of {answer['workload']} by model {answer['model']}"
 
 

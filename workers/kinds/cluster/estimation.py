@@ -56,7 +56,7 @@ class Measured(NamedTuple):
         return np.column_stack([self.gpus, self.nodes, self.local])
 
     def take(self, rows: Integers) -> Measured:
-        """Some of them."""
+        """The steps at these rows, [len(rows)] each."""
         return Measured._make(column[rows] for column in self)
 
 
@@ -227,7 +227,7 @@ class Shared(NamedTuple):
     log: Floats
 
     def take(self, rows: Integers) -> Shared:
-        """Some of them."""
+        """The steps at these rows, [len(rows)] each."""
         return Shared(self.application[rows], self.beside[rows], self.log[rows])
 
 

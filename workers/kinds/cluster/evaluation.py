@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.layout import Layout
@@ -243,7 +244,7 @@ def _stacked(one: Recorded, chosen: Sequence[int], total: int) -> list[Json]:
 
 
 def queue(layout: Layout, played: Mapping[str, Recorded]) -> Json:
-    """Jobs that wait."""
+    """A picture: how many jobs wait for GPUs over the time of an episode, a line for each policy."""
     series = [_line(one, name, one.waiting.sum(axis=1)) for name, one in played.items()]
     return {
         "heading": "Queue",
@@ -346,11 +347,11 @@ DESCRIPTIONS = {
 
 
 class ClusterProblem(SimulatedProblem):
-    """See ``Problem``."""
+    """The evaluation's view of a cluster workload: a decision sets the weight of one job."""
 
     @cached_property
     def heat_map_axes(self) -> HeatMapAxes:
-        """See ``Problem``: how jobs' weights are changed, by what is left of a job and the GPUs that it has."""
+        """Change of a job's weight in doublings, over hours that are left of it and the GPUs that it has."""
         spec, gpus = self.layout.spec, int(self.layout.capacity.sum())
         hours = np.linspace(0.0, spec.episode_intervals * spec.interval_seconds / 3600, PROBLEM_BINS + 1).round(3)
         held = np.unique(np.append(0.0, np.linspace(1, gpus + 1, PROBLEM_BINS).round()))
@@ -359,7 +360,7 @@ class ClusterProblem(SimulatedProblem):
         return HeatMapAxes(left, Axis("GPUs that it has", tuple(held.tolist())), told)
 
     def drawn(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
-        """See ``Problem``; nothing is drawn where no job is asked for."""
+        """NaN where no job is asked for."""
         state, rows = situation.state, np.arange(len(action))
         asked = state.asked != NOBODY
         gpus = np.where(asked, state.clusters.gpus[rows, state.asked], 0).astype(np.float64)
@@ -367,13 +368,13 @@ class ClusterProblem(SimulatedProblem):
         return hours, gpus, np.where(asked, np.log2(FACTORS[action]), np.nan)
 
     def _seconds(self, entry: NDArray[np.floating]) -> NDArray[np.float64]:
-        """What ``observation.observe`` made an entry of."""
+        """Seconds that are left, of the entry that ``observe`` makes of them."""
         return np.asarray(self.layout.spec.interval_seconds * np.expm1(4.0 * (entry.astype(np.float64) + 1.0)))
 
+    @override
     def action_name(self, action: int) -> str:
-        """See ``Problem``."""
         return f"the job's weight × {FACTORS[action]:.3g}"
 
+    @override
     def description(self, level: Level) -> str:
-        """See ``Problem``."""
         return DESCRIPTIONS[level]

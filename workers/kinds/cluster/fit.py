@@ -134,7 +134,7 @@ def fit_class(curves: Sequence[Curve], seed: int) -> Fitted:
 
 
 def classes(application: Sequence[int], rises: Sequence[bool], fitted: Sequence[Fitted]) -> LearningCurves:
-    """All classes together."""
+    """The learning curves of all classes: their position among the applications, direction and fit."""
     if not fitted:
         return none()
     family, factor = np.array([one.family for one in fitted]), np.stack([one.factor for one in fitted])
@@ -144,7 +144,7 @@ def classes(application: Sequence[int], rises: Sequence[bool], fitted: Sequence[
 
 
 def none() -> LearningCurves:
-    """No class."""
+    """Learning curves of no class: arrays of length 0."""
     points, whole = np.zeros((0, POINTS)), np.zeros(0, np.int64)
     basis = np.zeros((0, POINTS, DIRECTIONS))
     return LearningCurves(

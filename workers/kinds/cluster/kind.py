@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import override
+
 from app.kinds.cluster.policies import AHEAD, WITH_MODEL, load
 from workers.inputs import Conditions, Workload
 from workers.kinds.contract import Fitted
@@ -25,21 +27,21 @@ CLONING_ENTROPY = 0.5
 
 
 class LearnedCluster(SimulatedKind):
-    """See ``LearnedKind``."""
+    """The learning half of kind ``cluster``: agents set the weights of jobs."""
 
     name = "cluster"
     cloning_entropy = CLONING_ENTROPY
     judged_episodes = 64  # each decision of each weighs all jobs of a cluster
     pictured_episodes = 8
 
+    @override
     def fit(self, workload: Workload, seed: int) -> Fitted:
-        """See ``LearnedKind``."""
         from workers.kinds.cluster.fit import fit
 
         return fit(workload, seed)
 
+    @override
     def world(self, workload: Workload, conditions: Conditions) -> ClusterWorld:
-        """See ``SimulatedKind``."""
         from app.kinds.cluster.model import ClusterModel
         from app.kinds.cluster.outlook import Beliefs
         from workers.kinds.cluster.world.played import PlayedSource
@@ -53,7 +55,7 @@ class LearnedCluster(SimulatedKind):
         return ClusterWorld(layout, PlayedSource(layout, beliefs), conditions, len(beliefs) - 1)
 
     def trainer(self, workload: Workload, request: Request, champion: bytes | None) -> Trainer:
-        """See ``LearnedKind``; who learns by gradients of its policy imitates the rule first, and strays from there."""
+        """A competition; policy gradients imitate the rule first. Raises Untrainable where jobs have no times."""
         from app.kinds.cluster.model import ClusterModel
         from workers.kinds.cluster.world.episodes import playable
         from workers.learning.training.request import Untrainable
@@ -64,27 +66,27 @@ class LearnedCluster(SimulatedKind):
         return super().trainer(workload, replace(request, imitate=WITH_MODEL) if begins else request, champion)
 
     def baselines(self, workload: Workload) -> Mapping[str, Policy]:
-        """See ``LearnedKind``: every rule, as jobs come, that first which answers without an agent."""
+        """Every rule of the layout but the one that looks ahead; the one that answers without an agent is first."""
         from workers.kinds.cluster.world.played import Ruled
 
         names = sorted(self.layout(workload.spec).rules, key=lambda name: name != WITH_MODEL)
         return {name: Ruled(name) for name in names if name != AHEAD}
 
+    @override
     def load(self, artifact: bytes, spec: Any) -> Policy:
-        """See ``SimulatedKind``."""
         made = load(artifact)
         made.check(self.name, self.entries(spec), int(self.spaces(spec).action.n))
         policy: Policy = made.policy
         return policy
 
+    @override
     def problem(self, workload: Workload, held_out: Sequence[bytes], without: str) -> ClusterProblem:
-        """See ``SimulatedKind``."""
         from workers.kinds.cluster.evaluation import ClusterProblem
 
         return ClusterProblem(self, workload, held_out, without)
 
     def pictures(self, workload: Workload, shown: Mapping[str, Policy], seed: int) -> dict[str, Any]:
-        """See ``SimulatedKind``: what becomes of jobs; beside what is shown, other rules."""
+        """GPUs, queue and completions of jobs under the policies shown, beside other rules."""
         from app.kinds.cluster.model import ClusterModel
         from workers.evaluation.arena import Bare
         from workers.kinds.cluster.evaluation import MOST_LINES, pictures, recorded

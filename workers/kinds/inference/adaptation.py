@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from app.kinds.inference.dynamics import Dynamics, levels, width
 from app.kinds.inference.heuristics import ALGORITHM, AdaptivePlanner
@@ -16,7 +17,7 @@ from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
 from workers.evaluation.arena import Bare, play
 from workers.evaluation.statistics import Level
-from workers.evaluation.wrappers import Conditions, World, neutral
+from workers.evaluation.wrappers import Conditions, Disturbance, World, neutral
 from workers.inputs import Conditions as Wanted
 from workers.inputs import Workload
 from workers.kinds.inference.adaptive_experience import Fit, MetaLearner, Tasks, gathered, joined
@@ -24,7 +25,7 @@ from workers.kinds.inference.simulator.arrivals import Recorded
 from workers.kinds.inference.simulator.world import InferenceWorld
 from workers.learning.bracket import Entry, TrialRecord
 from workers.learning.training.conclude import Contender, conclude
-from workers.learning.training.driver import Stage, TrainedAgent
+from workers.learning.training.driver import Stage, TrainedAgent, Trainer
 from workers.learning.training.problem import TrainingProblem
 from workers.learning.training.request import Request
 
@@ -43,7 +44,7 @@ STRETCH = 3_600  # seconds of requests that episodes are drawn from
 SHARPNESS = 0.05  # standard deviation of the log of seconds from one variant and size to another
 
 
-class Shifting:
+class Shifting(Disturbance):
     """A disturbance that draws when servers change their pace, and when some are lost.
 
     Args:
@@ -53,8 +54,8 @@ class Shifting:
     def __init__(self, seed: int) -> None:
         self.seed = seed
 
+    @override
     def begin(self, world: World) -> None:
-        """See ``Disturbance``."""
         world.reseed(self.seed)
         random, count = np.random.default_rng(self.seed), world.batch
         low, high = np.log(PACES)
@@ -64,8 +65,8 @@ class Shifting:
         self.lost = random.integers(0, world.steps, count)
         self.now = 0
 
+    @override
     def conditions(self, world: World) -> Conditions:
-        """See ``Disturbance``."""
         found = neutral(world.batch, world.channels)
         slowdown = np.where(self.now >= self.when, self.pace, 0.0)
         short = (self.now >= self.lost) & (self.now < self.lost + world.steps // 3 + 1)
@@ -99,7 +100,7 @@ def usual(model: ServiceModel) -> NDArray[np.float64]:
 
 
 def _level(random: np.random.Generator) -> NDArray[np.float64]:
-    """In each second."""
+    """The factor of the rate in each second of a stretch, [STRETCH]: levels that last an exponential time each."""
     ends = np.cumsum(random.exponential(LASTING, int(4 * STRETCH / LASTING))).astype(int)
     low, high = np.log(LEVELS).tolist()
     levels = np.exp(random.uniform(low, high, len(ends) + 1))
@@ -156,8 +157,8 @@ SPREADS = (0.05, 0.2, 0.5, 1.5)
 """Of the log of the load over what is expected, for which servers are kept on; with the largest nearly all are."""
 
 
-class AdaptiveTrainer:
-    """See ``Trainer``; a minute's work, which whoever resumes begins anew.
+class AdaptiveTrainer(Trainer):
+    """Trains ``grbal`` in about a minute: gathers transitions, learns a model of the dynamics, judges its planner.
 
     Args:
         workload: with its domain model.
@@ -179,15 +180,15 @@ class AdaptiveTrainer:
 
     @property
     def stages(self) -> Sequence[Stage]:
-        """See ``Trainer``: to gather transitions, and to learn from them."""
+        """Gathering transitions, then learning from them."""
         return (
             Stage("gathering", 0.7, self._gather, lambda: self._watched / self._budget),
             Stage("learning", 0.3, self._learn, lambda: self._updates / UPDATES),
         )
 
     @property
+    @override
     def live(self) -> Mapping[str, Any]:
-        """See ``Trainer``."""
         return {
             "algorithm": ALGORITHM,
             "trials": 1,
@@ -215,7 +216,7 @@ class AdaptiveTrainer:
         return self._updates >= UPDATES
 
     def conclude(self) -> TrainedAgent:
-        """See ``Trainer``: judged as every agent is."""
+        """Judge the planner with the spread of the load that scores best."""
         assert self._learner is not None  # noqa: S101  (the stages are done)
         pace, load = self._learner.fit(), fit_load(joined(self._worlds), per_part(self._layout, self._model))
         artifacts = [self.problem.save(planner(self._layout, self._model, pace, load, s)) for s in SPREADS]
@@ -239,15 +240,15 @@ class AdaptiveTrainer:
         }
 
     def checkpoint(self) -> bytes:
-        """See ``Trainer``: nothing, it begins anew."""
+        """Empty: a training that is resumed begins anew."""
         return b""
 
+    @override
     def restore(self, data: bytes) -> None:
-        """See ``Trainer``."""
         raise ValueError(f"nothing is kept of a training of {ALGORITHM}, {len(data)} bytes were given")
 
-    def close(self) -> None:
-        """See ``Trainer``."""
+    @override
+    def close(self) -> None: ...
 
 
 def adaptive_policies(

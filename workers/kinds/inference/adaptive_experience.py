@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from typing_extensions import override
 
-from app.kinds.contract.policy import Choice, Situation
+from app.kinds.contract.policy import Choice, Policy, Situation
 from app.kinds.inference.dynamics import (
     CONTROL,
     NONE,
@@ -24,7 +25,7 @@ from app.kinds.inference.dynamics import (
 )
 from app.kinds.inference.heuristics import Composed
 from app.kinds.inference.layout import Layout
-from app.kinds.inference.scaling import Lookahead
+from app.kinds.inference.scaling import Lookahead, Scaler
 from app.policies.network import NAMES, Examples, gradient, predicted
 from workers.kinds.inference.simulator import kernels
 from workers.kinds.inference.simulator.world import InferenceWorld
@@ -63,7 +64,7 @@ class _Looks(NamedTuple):
     recent: Transitions
 
 
-class Exploring:
+class Exploring(Policy, Scaler):
     """Looks ahead, strays now and then, and has any number of servers on."""
 
     name = "exploring"
@@ -71,13 +72,13 @@ class Exploring:
     def __init__(self, random: np.random.Generator) -> None:
         self.random, self._rule = random, Composed(Lookahead(), self)
 
+    @override
     def wanted(self, projector: Projector, state: State) -> Integers:
-        """See ``Scaler``."""
         layout = projector.layout
         return self.random.integers(layout.minimum, layout.maximum + 1, (len(state.asked), len(layout.servers)))
 
+    @override
     def act(self, situation: Situation) -> Choice:
-        """See ``Policy``."""
         mask, state = situation.view.mask, situation.state
         chosen = self._rule.act(situation).action
         drawn = np.where(mask, self.random.random(mask.shape), -1.0).argmax(axis=1)
@@ -244,7 +245,7 @@ class MetaLearner:
         return found / coming.weight.sum()
 
     def fit(self) -> Fit:
-        """What was learned."""
+        """What was learned: parameters, their learning rates, and errors on held-out episodes."""
         rows = torch.from_numpy(self._held_out)
         weight, target = self._coming.weight[rows], self._coming.target[rows]
         with torch.no_grad():
@@ -260,7 +261,7 @@ class MetaLearner:
 
 
 def tensors(several: Examples) -> Examples:
-    """On torch."""
+    """The same arrays as float64 tensors of torch."""
     return Examples(*(torch.from_numpy(np.ascontiguousarray(part, np.float64)) for part in several))
 
 

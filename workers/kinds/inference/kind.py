@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import override
+
 from app.kinds.inference.heuristics import ALGORITHM
 from workers.inputs import Conditions, Workload
-from workers.kinds.contract import Evaluation, Fitted
+from workers.kinds.contract import Evaluation, Fitted, Online
 from workers.kinds.simulated import SimulatedKind
 
 if TYPE_CHECKING:
@@ -22,8 +24,8 @@ if TYPE_CHECKING:
     from workers.learning.training.request import Request
 
 
-class LearnedInference(SimulatedKind):
-    """See ``LearnedKind``."""
+class LearnedInference(SimulatedKind, Online):
+    """The learning half of kind ``inference``: one agent for all users, or one for each."""
 
     name = "inference"
     own = (ALGORITHM,)
@@ -31,17 +33,17 @@ class LearnedInference(SimulatedKind):
     judged_episodes, judged_decisions = 256, 1 << 18  # an episode has hundreds of decisions, often thousands
     pictured_episodes = 16
 
+    @override
     def fit(self, workload: Workload, seed: int) -> Fitted:
-        """See ``LearnedKind``."""
         from workers.kinds.inference.estimation.fit import fit
 
         return fit(workload, seed)
 
     def trainer(self, workload: Workload, request: Request, champion: bytes | None) -> Trainer:
-        """See ``LearnedKind``: a competition, or what learns a dynamics model that adapts.
+        """A competition, or for ``grbal`` a training of a dynamics model that adapts.
 
         Raises:
-            Untrainable: every user is to have a policy of its own, and the algorithm has one for all.
+            Untrainable: every user is to have a policy of its own, and ``grbal`` has one for all.
         """
         from workers.kinds.inference.adaptation import AdaptiveTrainer
         from workers.learning.training.request import Untrainable
@@ -53,7 +55,7 @@ class LearnedInference(SimulatedKind):
         return AdaptiveTrainer(workload, self.training(workload, request), request, champion)
 
     def world(self, workload: Workload, conditions: Conditions) -> InferenceWorld:
-        """See ``SimulatedKind``; option ``service`` as in ``InferenceWorld``; ``window`` as of ``window``."""
+        """Episodes by the domain model, or of the option ``window``; option ``service`` as in ``InferenceWorld``."""
         from app.kinds.inference.model import ServiceModel
         from workers.kinds.inference.simulator.world import InferenceWorld
 
@@ -63,10 +65,7 @@ class LearnedInference(SimulatedKind):
         return InferenceWorld(self.layout(workload.spec), models, conditions)
 
     def simulator(self, workload: Workload, conditions: Conditions) -> Any:
-        """See ``LearnedKind``: the world, whose episodes begin anew one by one for learners.
-
-        Where every user has an agent of its own they learn in it together.
-        """
+        """The world; for learners its episodes begin anew one by one, and each user may have an agent of its own."""
         from workers.kinds.inference.simulator.clients import Clients
 
         world = self.world(workload, conditions)
@@ -89,7 +88,7 @@ class LearnedInference(SimulatedKind):
         )
 
     def load(self, artifact: bytes, spec: Any) -> Policy:
-        """See ``SimulatedKind``; the policies of users play together."""
+        """The policy of an artifact; the policies of several users play together."""
         from app.kinds.inference.awarding import Together
         from app.kinds.inference.heuristics import OFFERING
         from app.kinds.inference.policies import check, load
@@ -115,7 +114,7 @@ class LearnedInference(SimulatedKind):
         return InferenceWorld(self.layout(spec), [window.followed(believed)], conditions, log, believed)
 
     def window(self, workload: Workload, runs: Sequence[LoggedRun]) -> bytes:
-        """See ``Online``: requests as they came, batches as long as they were measured."""
+        """Requests as they came, and how much longer batches took than the domain model expects."""
         from app.kinds.inference.model import ServiceModel
         from workers.kinds.inference.windows import rebuilt, stretch
 
@@ -124,7 +123,7 @@ class LearnedInference(SimulatedKind):
         return rebuilt(layout, ServiceModel.from_bytes(workload.model), met).to_bytes()
 
     def baselines(self, workload: Workload) -> Mapping[str, Policy]:
-        """See ``LearnedKind``; where each user has an agent, among them what a rule's offers come to."""
+        """The rules of the layout; where each user has an agent, also what a rule's offers come to."""
         from app.kinds.inference.awarding import Together
         from app.kinds.inference.heuristics import OFFERING, baselines
 
@@ -135,39 +134,39 @@ class LearnedInference(SimulatedKind):
             rules[offers.name] = offers
         return rules
 
+    @override
     def terms(self, workload: Workload) -> Sequence[str]:
-        """See ``SimulatedKind``."""
         from workers.kinds.inference.simulator.world import TERMS
 
         del workload
         return TERMS
 
     def weights(self, workload: Workload) -> Sequence[float]:
-        """See ``SimulatedKind``: the spec's."""
+        """Quality, fairness, cost and switching, as the spec weighs them, [4]."""
         wanted = workload.spec.weights
         return wanted.quality, wanted.fairness, wanted.cost, wanted.switching
 
+    @override
     def outcomes(self, workload: Workload) -> Sequence[Outcome]:
-        """See ``SimulatedKind``."""
         from workers.kinds.inference.simulator.world import outcomes_of
 
         return outcomes_of(self.layout(workload.spec))
 
     def length(self, workload: Workload) -> int:
-        """See ``SimulatedKind``: a decision for each request, and for each control interval."""
+        """As many decisions as requests and control intervals in a mean episode."""
         from app.kinds.inference.model import ServiceModel
 
         spec, rate = workload.spec, ServiceModel.from_bytes(workload.model).rate.mean(axis=1).sum()
         return max(1, int(spec.episode_seconds * (rate + 1 / spec.control_seconds)))
 
     def kept_back(self, workload: Workload, held_out: HoldOut, seed: int) -> KeptBack:
-        """See ``SimulatedKind``: logs of requests."""
+        """Keep back a share of the logs of requests for L3."""
         from workers.kinds.inference.evaluation.problem import kept_back
 
         return kept_back(workload.samples, len(workload.spec.variants), held_out, seed)
 
     def evaluation(self, workload: Workload, held_out: HoldOut | None, seed: int) -> Evaluation:
-        """See ``LearnedKind``; where users are held out, L3 follows the domain model with them in others' places."""
+        """Where users are held out, L3 follows the domain model with them in the places of others."""
         from app.kinds.inference.model import ServiceModel
         from workers.kinds.inference.evaluation.problem import LONELY, USERS, exchanged, users_kept_back
 
@@ -185,14 +184,14 @@ class LearnedInference(SimulatedKind):
         problem = self.problem(workload, [model.to_bytes() for model in models], "")
         return Evaluation(problem, chosen.report(None, note))
 
+    @override
     def problem(self, workload: Workload, held_out: Sequence[bytes], without: str) -> InferenceProblem:
-        """See ``SimulatedKind``."""
         from workers.kinds.inference.evaluation.problem import InferenceProblem
 
         return InferenceProblem(self, workload, held_out, without)
 
     def pictures(self, workload: Workload, shown: Mapping[str, Policy], seed: int) -> dict[str, Any]:
-        """See ``SimulatedKind``: what becomes of requests; beside what is shown, other baselines."""
+        """What becomes of requests under the policies shown, beside other baselines."""
         from workers.evaluation.arena import Bare
         from workers.kinds.inference.evaluation.pictures import MOST_LINES, pictures
         from workers.kinds.inference.evaluation.problem import answers
@@ -205,7 +204,7 @@ class LearnedInference(SimulatedKind):
         return pictures(self.layout(workload.spec), played, list(dict.fromkeys([next(iter(shown)), rule])))
 
     def reference(self, workload: Workload) -> Planned:
-        """See ``LearnedKind``: the optimum of one server whose answers lose nothing by delay."""
+        """The optimum of one server whose answers lose nothing by delay; else the reason why there is none."""
         from app.kinds.inference.model import ServiceModel
         from workers.kinds.inference.evaluation.optimum import Intractable, solve
         from workers.learning.training.problem import Planned

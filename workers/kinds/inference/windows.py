@@ -86,7 +86,7 @@ SLOWED = 1.0  # that of the latter
 
 
 class Window(NamedTuple):
-    """See the module.
+    """What runs met in a window of time: requests to learn from and to be judged on, and how long batches took.
 
     Attributes:
         learning, judged: the requests, with where episodes begin that are learned from, and judged on.
@@ -104,7 +104,7 @@ class Window(NamedTuple):
         return replace(model, log_seconds=model.log_seconds + self.slower[None, :, :, None])
 
     def to_bytes(self) -> bytes:
-        """For the options of simulators."""
+        """As bytes that `from_bytes` reads, for the options of simulators."""
         arrays = {f"times.{user}": own for user, own in enumerate(self.learning.times)}
         for name, log in (("learning", self.learning), ("judged", self.judged)):
             arrays |= {f"{name}.begins": np.asarray(log.begins), f"{name}.late": np.asarray(log.late)}

@@ -24,13 +24,13 @@ logger = logging.getLogger(__name__)
 
 
 class Iterative(SimulatedKind):
-    """See ``LearnedKind``."""
+    """The learning half of kind ``iterative``."""
 
     name = "iterative"
     reads_runs = True
 
     def fit(self, workload: Workload, seed: int) -> Fitted:
-        """See ``LearnedKind``: how metrics respond to allocations, and which heuristic answers without an agent."""
+        """Fit how metrics respond to allocations, and choose the heuristic that answers without an agent."""
         from workers.kinds.iterative.estimation.fit import fit_domain_model
         from workers.kinds.iterative.estimation.grid import Executions
         from workers.kinds.iterative.evaluation.judge import chosen_rule
@@ -45,7 +45,7 @@ class Iterative(SimulatedKind):
         return Fitted(table.to_bytes(), fitted.report | {"answers": answers})
 
     def simulator(self, workload: Workload, conditions: Conditions) -> Simulator:
-        """See ``LearnedKind``; for learners options are the fields of ``Ranges``, and ``expected``."""
+        """An evaluation's world; a simulator for learners, whose options are ``expected`` and fields of ``Ranges``."""
         if conditions.purpose == "evaluation":
             return self.world(workload, conditions)
         from app.kinds.iterative.layout import Layout
@@ -59,27 +59,27 @@ class Iterative(SimulatedKind):
         return made
 
     def world(self, workload: Workload, conditions: Conditions) -> World:
-        """See ``SimulatedKind``; what is held out are tables."""
+        """Episodes by the domain model; ``held_out`` are tables as bytes."""
         from workers.kinds.iterative.evaluation.problem import IterativeProblem
 
         problem = IterativeProblem(workload.spec, _table(workload), conditions.held_out)
         return problem.world(conditions.batch, conditions.seed)
 
     def baselines(self, workload: Workload) -> Mapping[str, Policy]:
-        """See ``LearnedKind``."""
+        """The heuristics of the kind, by name; the same for every workload."""
         from app.kinds.iterative.heuristics import HEURISTICS
 
         del workload
         return HEURISTICS
 
     def reference(self, workload: Workload) -> Planned:
-        """See ``LearnedKind``: the exact optimum under the domain model, or the best plan on a coarser grid."""
+        """The exact optimum under the domain model, or the best plan on a coarser grid."""
         from workers.kinds.iterative.training import IterativeTraining
 
         return IterativeTraining(workload.spec, _table(workload), 0).plan()
 
     def training(self, workload: Workload, request: Request) -> IterativeTraining:
-        """See ``Competing``.
+        """The problem that all trials of a training learn in.
 
         Raises:
             Untrainable: a target is to be met with a probability, which no reward that agents learn from knows.
@@ -96,7 +96,7 @@ class Iterative(SimulatedKind):
         return IterativeTraining(workload.spec, _table(workload), request.seed, workload.samples)
 
     def evaluation(self, workload: Workload, held_out: HoldOut | None, seed: int) -> Evaluation:
-        """See ``LearnedKind``; L3 follows a domain model of the held-out executions alone."""
+        """L3 follows a domain model that is fitted to the held-out executions alone."""
         from workers.evaluation.protocol import NOT_REQUESTED, not_requested
         from workers.kinds.iterative.evaluation.judge import held_out_model
         from workers.kinds.iterative.evaluation.problem import NOTHING_HELD_OUT, IterativeProblem
@@ -109,7 +109,7 @@ class Iterative(SimulatedKind):
         return Evaluation(IterativeProblem(spec, table, tables, report["reason"] or NOTHING_HELD_OUT), report)
 
     def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun]) -> dict[str, Any]:
-        """See ``LearnedKind``: by replay under the domain model, and by importance sampling."""
+        """Scores by replay under the domain model and by importance sampling; ``reason`` with too few runs."""
         from app.kinds.contract.inputs import InvalidInput
         from app.kinds.iterative.layout import Layout
         from app.kinds.iterative.model import from_reports

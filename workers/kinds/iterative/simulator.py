@@ -416,7 +416,6 @@ def ran(
 
 
 def _arrays(episodes: _Episodes) -> list[NDArray[Any]]:
-    """Everything about the runs, the runs along the last axis."""
     by_run: tuple[NDArray[Any], ...] = (*episodes.state, *episodes.truth, *episodes.view)
     return [*(field.T for field in by_run), *episodes.given, episodes.potential]
 

@@ -7,6 +7,8 @@ from functools import cached_property
 from time import perf_counter
 from typing import Any
 
+from typing_extensions import override
+
 from app.kinds.contract.policy import Policy
 from app.kinds.iterative.heuristics import HEURISTICS
 from app.kinds.iterative.layout import Layout
@@ -20,7 +22,7 @@ from workers.kinds.iterative.simulator import TRAINING, described
 from workers.learning.simulator import SimulatorSpec
 from workers.learning.training.competition import Competition
 from workers.learning.training.driver import Training
-from workers.learning.training.problem import Planned
+from workers.learning.training.problem import Planned, TrainingProblem
 from workers.learning.training.request import Request
 
 # What learners of an ``iterative`` workload learn in, and who tells how good they are. See ``TrainingProblem``.
@@ -34,14 +36,14 @@ LARGEST_TABLE = 6  # entries
 UNSEEN = "under models that have not seen what it is judged on"
 
 
-class IterativeTraining:
-    """See ``TrainingProblem``.
+class IterativeTraining(TrainingProblem):
+    """What learners of an iterative workload learn in, and how their policies are scored and judged.
 
     Args:
         spec: the workload's.
         table: its domain model.
         seed: of the training; validation, hysteresis and verdict are settled on episodes of their own.
-        samples: what the model was fitted to: a promotion is also judged on its halves, see ``cross_fit``.
+        samples: what the model was fitted to: a promotion is also judged on its halves, see ``CrossFit``.
     """
 
     continuing = False
@@ -55,16 +57,16 @@ class IterativeTraining:
         self.fewer = table.thinned(TRAINING_MEMBERS)
         self.evaluator = Evaluator(spec, self.fewer, seed + 1, VALIDATION_EPISODES)
 
+    @override
     def simulator(self, batch: int, seed: int) -> SimulatorSpec:
-        """See ``TrainingProblem``."""
         return described(self.spec, self.fewer, batch, seed, TRAINING, expected=True)
 
+    @override
     def experts(self) -> Mapping[str, Policy]:
-        """See ``TrainingProblem``."""
         return HEURISTICS
 
     def plan(self) -> Planned:
-        """See ``TrainingProblem``: the exact optimum, or the best plan on a coarser grid."""
+        """The exact optimum, or the best plan on a coarser grid; else the reason why there is none."""
         try:
             found = plan(self.layout, self.table)
         except NoOptimum as error:
@@ -74,30 +76,30 @@ class IterativeTraining:
         details = {"expected": found.expected, "error": found.error, "grid": list(found.grid)}
         return Planned(artifact, self.score(artifact), found.exact and fine, details=details)
 
+    @override
     def save(self, policy: Any) -> bytes:
-        """See ``TrainingProblem``."""
         return save(policy, self.layout)
 
+    @override
     def load(self, artifact: bytes) -> Any:
-        """See ``TrainingProblem``."""
         made = load(artifact)
         check(made, self.layout)
         return made.policy
 
+    @override
     def score(self, artifact: bytes) -> float:
-        """See ``TrainingProblem``."""
         return float(self.evaluator.score_artifact(load(artifact)).returns.mean())
 
     def calibrate(self, artifact: bytes) -> bytes:
-        """See ``TrainingProblem``: with the largest hysteresis that costs nothing."""
+        """The artifact with the largest hysteresis that costs nothing."""
         return calibrated(self.spec, self.fewer, artifact, seed=self.seed + 2)
 
+    @override
     def alone(self, artifact: bytes, planned: Planned) -> dict[str, Any]:
-        """See ``TrainingProblem``."""
         return alone(self.spec, self.table, artifact, seed=self.seed + 3, optimum=self._optimum(planned))
 
+    @override
     def judge(self, artifact: bytes, planned: Planned, champion: bytes | None, margin: float) -> dict[str, Any]:
-        """See ``TrainingProblem``."""
         verdict = judge(
             self.spec,
             self.table,
@@ -116,7 +118,7 @@ class IterativeTraining:
 
     @cached_property
     def _cross_fit(self) -> CrossFit | str:
-        """Or why there is none."""
+        """Models of halves of the samples, to judge a promotion by; or why there are none."""
         try:
             return CrossFit(self.spec, self.samples, self.seed + 4, self.table.rule)
         except TooFewHalves as error:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from workers.inputs import Conditions, Workload
-from workers.kinds.contract import Evaluation, Fitted
+from workers.kinds.contract import Competing, Evaluation, Fitted, LearnedKind
 from workers.kinds.simulated.problem import SimulatedEnvironment
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ FEWEST_HELD_OUT = 3
 NOT_SCORED = "agents of this kind can't be scored on runs that were logged"
 
 
-class SimulatedKind(SimulatedEnvironment):
-    """See ``LearnedKind`` and ``Competing``.
+class SimulatedKind(SimulatedEnvironment, LearnedKind, Competing):
+    """The ready-made learning half of a kind: a subclass writes ``name``, ``fit`` and ``world``.
 
     Attributes:
         own: algorithms that ``trainer`` knows beside the registered ones; no trials are made of them.
@@ -40,19 +40,19 @@ class SimulatedKind(SimulatedEnvironment):
     own: Sequence[str] = ()
 
     def fit(self, workload: Workload, seed: int) -> Fitted:
-        """See ``LearnedKind``."""
+        """Fit a domain model; every kind has to write it."""
         raise NotImplementedError
 
     @property
     def algorithms(self) -> Sequence[str]:
-        """See ``LearnedKind``: all."""
+        """``auto``, the planner, the registered algorithms, and ``own``."""
         from workers.learning.algorithms import registry
         from workers.learning.training.request import PLANNER
 
         return ("auto", PLANNER, *registry.names(), *self.own)
 
     def simulator(self, workload: Workload, conditions: Conditions) -> Simulator:
-        """See ``LearnedKind``: the world; for learners, with a fresh seed for each episode."""
+        """The world; for learners with a fresh seed for each episode."""
         from workers.evaluation.statistics import Level
         from workers.evaluation.wrappers import wrapped
 
@@ -60,25 +60,25 @@ class SimulatedKind(SimulatedEnvironment):
         return wrapped(world, Level.TRAIN, conditions.seed) if conditions.purpose == "learning" else world
 
     def training(self, workload: Workload, request: Request) -> TrainingProblem:
-        """See ``Competing``: in the simulator, judged beside the baselines."""
+        """Learners are in the simulator, and judged beside the baselines."""
         from workers.kinds.simulated.training import SimulatedTraining
 
         return SimulatedTraining(self, workload, request.seed)
 
     def online(self, workload: Workload, request: Request, window: bytes) -> TrainingProblem:
-        """See ``Online``, for kinds that can rebuild a ``window``: simulators get it as their option ``window``."""
+        """The problem of ``Online``: simulators get the window as their option ``window``."""
         from workers.kinds.simulated.training import WindowTraining
 
         return WindowTraining(self, workload, request.seed, window, request.look)
 
     def trainer(self, workload: Workload, request: Request, champion: bytes | None) -> Trainer:
-        """See ``LearnedKind``: a competition of all that the request names."""
+        """A competition of the algorithms that the request names."""
         from workers.learning.training.competition import Competition
 
         return Competition(self.training(workload, request), request, champion)
 
     def evaluation(self, workload: Workload, held_out: HoldOut | None, seed: int) -> Evaluation:
-        """See ``LearnedKind``; L3 follows a domain model that is fitted on the held-out executions alone."""
+        """L3 follows a domain model that is fitted to the held-out executions alone."""
         from workers.estimators.base import EstimationError
         from workers.evaluation.protocol import NOT_REQUESTED, not_requested
 
@@ -110,6 +110,6 @@ class SimulatedKind(SimulatedEnvironment):
         return SimulatedProblem(self, workload, held_out, without)
 
     def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun]) -> dict[str, Any]:
-        """See ``LearnedKind``; it can't be said."""
+        """``reason``: agents of this kind can't be scored on logged runs."""
         del workload, artifact, runs
         return {"reason": NOT_SCORED}

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from app.kinds.contract.kind import Outcome
 from app.kinds.contract.policy import Policy, Situation
 from workers.evaluation.arena import Bare, Player
-from workers.evaluation.problem import Axis, Encoder, HeatMapAxes, LevelOptimum, Tunable
+from workers.evaluation.problem import Axis, Encoder, HeatMapAxes, LevelOptimum, Problem, Tunable
 from workers.evaluation.statistics import TITLES, Level
 from workers.evaluation.wrappers import World
 from workers.inputs import Conditions, Workload
@@ -52,7 +53,7 @@ class SimulatedEnvironment:
         raise NotImplementedError
 
     def baselines(self, workload: Workload) -> Mapping[str, Policy]:
-        """See ``LearnedKind``: the layout's ``baselines``."""
+        """Policies of the layout, ``baselines``, by name."""
         return {policy.name: policy for policy in self.layout(workload.spec).baselines}
 
     def terms(self, workload: Workload) -> Sequence[str]:
@@ -82,7 +83,7 @@ class SimulatedEnvironment:
         return tuple(self.layout(spec).entries)
 
     def spaces(self, spec: Any) -> Spaces:
-        """See ``LearnedKind``: the layout's."""
+        """Observation and action space of the layout; no advice."""
         layout = self.layout(spec)
         return Spaces(layout.observation_space, layout.action_space, None)
 
@@ -106,7 +107,7 @@ class SimulatedEnvironment:
         return policy
 
     def reference(self, workload: Workload) -> Planned:
-        """See ``LearnedKind``; there is none."""
+        """Why there is no plan: none is known for workloads of this kind."""
         from workers.learning.training.problem import Planned
 
         del workload
@@ -125,8 +126,8 @@ NOTHING_HELD_OUT = "no executions were held out"
 BINS = tuple(np.linspace(-2, 2, 11).round(3).tolist())
 
 
-class SimulatedProblem:
-    """See ``Problem``.
+class SimulatedProblem(Problem):
+    """The evaluation's view of a workload of a ``SimulatedEnvironment``.
 
     Args:
         kind: of the workload.
@@ -153,12 +154,12 @@ class SimulatedProblem:
 
     @property
     def heat_map_axes(self) -> HeatMapAxes:
-        """See ``Problem``: actions by the first two entries of the observation."""
+        """Number of the action, over the first two entries of the observation."""
         x, y = self.entries[0], self.entries[min(1, len(self.entries) - 1)]
         return HeatMapAxes(Axis(x, BINS), Axis(y, BINS), "number of the action")
 
+    @override
     def player(self, contender: bytes | Policy) -> Player:
-        """See ``Problem``."""
         return Bare(self._policy(contender))
 
     def _policy(self, contender: bytes | Policy) -> Policy:
@@ -166,20 +167,20 @@ class SimulatedProblem:
             return contender
         return self._kind.load(contender, self._workload.spec)
 
+    @override
     def title(self, contender: bytes | Policy) -> str:
-        """See ``Problem``."""
         return self._policy(contender).name
 
+    @override
     def world(self, batch: int, seed: int) -> World:
-        """See ``Problem``."""
         return self._kind.world(self._workload, Conditions(batch, seed, held_out=self.held_out))
 
+    @override
     def unavailable(self, level: Level) -> str | None:
-        """See ``Problem``."""
         return self.without if level is Level.COMPOSITION and not self.held_out else None
 
     def optimum(self, level: Level, seed: int) -> LevelOptimum:
-        """See ``Problem``: the kind's reference, which is exact where seeds alone differ."""
+        """The kind's reference; it is exact where only seeds differ."""
         del seed
         if self._planned is None:
             found = self._kind.reference(self._workload)
@@ -188,40 +189,40 @@ class SimulatedProblem:
         alike = level in {Level.TRAIN, Level.SEEDS}
         return self._planned if alike else self._planned._replace(exact=False, reason=self._planned.reason or "planned")
 
+    @override
     def tunables(self) -> Sequence[Tunable]:
-        """See ``Problem``; none."""
         return ()
 
     def static(self, values: Mapping[str, int]) -> Policy:
-        """See ``Problem``; there is nothing to set."""
+        """Raises LookupError: there is nothing to set."""
         raise LookupError(f"nothing can be set: {dict(values)}")
 
+    @override
     def drawn(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
-        """See ``Problem``."""
         seen = situation.view.observation
         return seen[:, 0], seen[:, min(1, seen.shape[1] - 1)], action.astype(np.float64)
 
     def encoder(self, contender: bytes | Policy) -> Encoder | None:
-        """See ``Problem``: artifacts read the observation."""
+        """Artifacts read the observation as float32; None for heuristics, which read the state."""
         return Encoder("float32", lambda s: s.view.observation) if isinstance(contender, bytes) else None
 
     def labels(self) -> tuple[str, Policy] | None:
-        """See ``Problem``; nobody does."""
+        """None: the best actions are not known."""
         return None
 
+    @override
     def named_observation(self, situation: Situation, row: int) -> Mapping[str, float]:
-        """See ``Problem``."""
         values = situation.view.observation[row]
         return {name: round(float(value), 4) for name, value in zip(self.entries, values, strict=True)}
 
+    @override
     def action_name(self, action: int) -> str:
-        """See ``Problem``."""
         return str(action)
 
+    @override
     def description(self, level: Level) -> str:
-        """See ``Problem``."""
         return TITLES[level][1]
 
+    @override
     def pictures(self, shown: Mapping[str, bytes | Policy], seed: int) -> dict[str, Any] | None:
-        """See ``Problem``: the kind's."""
         return self._kind.pictures(self._workload, {name: self._policy(one) for name, one in shown.items()}, seed)

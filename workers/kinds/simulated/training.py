@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from app.kinds.contract.policy import Policy
 from workers.evaluation.arena import Bare, Scores, play
@@ -15,15 +16,15 @@ from workers.evaluation.statistics import Level, confidence_at, mean_interval
 from workers.inputs import Conditions, Workload
 from workers.kinds.simulated.problem import SimulatedEnvironment
 from workers.learning.simulator import SimulatorSpec
-from workers.learning.training.problem import Planned
+from workers.learning.training.problem import Planned, TrainingProblem
 
 LARGEST_TABLE = 6  # entries
 FEWEST_JUDGED = 32  # episodes, however long they are: intervals are of their returns
 AGENT, CHAMPION = "agent", "champion"
 
 
-class SimulatedTraining:
-    """See ``TrainingProblem``.
+class SimulatedTraining(TrainingProblem):
+    """What learners of a ``SimulatedEnvironment`` learn in, and how their policies are scored and judged.
 
     Args:
         kind: of the workload.
@@ -47,43 +48,43 @@ class SimulatedTraining:
         self.continuing, self.cloning_entropy = kind.continuing, kind.cloning_entropy
         self.tabular = tuple(range(min(LARGEST_TABLE, len(kind.entries(workload.spec)))))
 
+    @override
     def simulator(self, batch: int, seed: int) -> SimulatorSpec:
-        """See ``TrainingProblem``."""
         spec = self.workload.spec.model_dump_json().encode()
         return SimulatorSpec(self.kind.name, spec, self.workload.model, batch, seed, self.options)
 
+    @override
     def experts(self) -> Mapping[str, Policy]:
-        """See ``TrainingProblem``."""
         return self.kind.baselines(self.workload)
 
+    @override
     def plan(self) -> Planned:
-        """See ``TrainingProblem``."""
         return self.kind.reference(self.workload)
 
+    @override
     def save(self, policy: Any) -> bytes:
-        """See ``TrainingProblem``."""
         return self.kind.save(policy, self.workload.spec)
 
+    @override
     def load(self, artifact: bytes) -> Any:
-        """See ``TrainingProblem``."""
         return self.kind.load(artifact, self.workload.spec)
 
+    @override
     def score(self, artifact: bytes) -> float:
-        """See ``TrainingProblem``."""
         return float(self._played(self.load(artifact), self.seed + 1, self.judged_episodes // 2).returns.mean())
 
     def calibrate(self, artifact: bytes) -> bytes:
-        """See ``TrainingProblem``: as it is."""
+        """The artifact unchanged: nothing is settled after learning."""
         return artifact
 
+    @override
     def alone(self, artifact: bytes, planned: Planned) -> dict[str, Any]:
-        """See ``TrainingProblem``."""
         scores = self._judged(self.load(artifact))
         found = mean_interval(_returns(scores), scores.clusters)
         return {"return": found} | self._to_optimum(_returns(scores), planned, {})
 
+    @override
     def judge(self, artifact: bytes, planned: Planned, champion: bytes | None, margin: float) -> dict[str, Any]:
-        """See ``TrainingProblem``."""
         agent = self._judged(self.load(artifact))
         experts = self.experts()
         distinct = {id(policy): policy for policy in experts.values()}  # one of several names plays once
@@ -157,12 +158,12 @@ class WindowTraining(SimulatedTraining):
         self.judged_episodes, self.confidence = kind.window_episodes, confidence_at(look)
 
     def experts(self) -> Mapping[str, Policy]:
-        """See ``TrainingProblem``: the heuristic that answers without an agent."""
+        """The heuristic that answers without an agent, alone."""
         name, policy = next(iter(super().experts().items()))
         return {name: policy}
 
     def score(self, artifact: bytes) -> float:
-        """See ``TrainingProblem``: on the part that is learned from, as the other one is judged on."""
+        """Mean return on the part of the window that is learned from; the other is judged on."""
         options = {**self.options, "part": "learning"}
         world = self.kind.world(self.workload, Conditions(self.judged_episodes, self.seed + 1, options=options))
         return float(play(world, Level.SEEDS, self.seed + 1, Bare(self.load(artifact))).returns.mean())

@@ -44,6 +44,6 @@ class NumberedWorld(SimulatedWorld):
         return self._model(*self._models[which].T)
 
     def seen(self, state: Any) -> View:
-        """See ``SimulatedWorld``: the layout's."""
+        """Observation and mask, as the layout makes them of a state."""
         view: View = self.layout.seen(state)
         return view

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from workers.kinds.contract import Evaluation, Fitted, Spaces
+from workers.kinds.contract import Evaluation, Fitted, LearnedKind, Spaces
 
 if TYPE_CHECKING:
     from app.kinds.contract.policy import Policy
@@ -24,20 +24,20 @@ OWN_LEARNERS = "schedulers are trained by learners of their own, in simulators o
 NO_PLAN = "no one plan suits many episodes"
 
 
-class Workflow:
-    """See ``LearnedKind``; agents learn from samples alone, the traces."""
+class Workflow(LearnedKind):
+    """The learning half of kind ``workflow``; agents learn from samples alone, the traces."""
 
     name = "workflow"
     algorithms: Sequence[str] = ("auto",)
     reads_runs = False
 
     def spaces(self, spec: Any) -> Spaces:
-        """See ``LearnedKind``; there are none."""
+        """Raises ValueError: policies pick among any number of candidates."""
         del spec
         raise ValueError(CANDIDATES)
 
     def fit(self, workload: Workload, seed: int) -> Fitted:
-        """See ``LearnedKind``: how long tasks run; nothing is drawn."""
+        """Fit how long tasks run; the seed is not used."""
         from workers.kinds.workflow.run_times import fit_run_times
 
         del seed
@@ -45,7 +45,7 @@ class Workflow:
         return Fitted(fitted.predictor.to_bytes(), fitted.report)
 
     def simulator(self, workload: Workload, conditions: Conditions) -> Simulator:
-        """See ``LearnedKind``; what is held out are traces."""
+        """The world of an evaluation, where ``held_out`` are traces; raises ValueError for learners."""
         from workers.kinds.workflow.evaluation.problem import WorkflowProblem
 
         if conditions.purpose == "learning":
@@ -54,20 +54,20 @@ class Workflow:
         return problem.world(conditions.batch, conditions.seed)
 
     def baselines(self, workload: Workload) -> Mapping[str, Policy]:
-        """See ``LearnedKind``: the ways of scheduling that suit the traces."""
+        """The ways of scheduling that suit the traces, by name."""
         from workers.kinds.workflow.evaluation.problem import WorkflowProblem
 
         return WorkflowProblem(workload.spec, [trace for _, trace in workload.samples]).heuristics
 
     def reference(self, workload: Workload) -> Planned:
-        """See ``LearnedKind``; there is none beyond the single episode, whose optimum the problem knows."""
+        """Why there is no plan: only the optimum of a single episode is known, by the problem."""
         from workers.learning.training.problem import Planned
 
         del workload
         return Planned(why_not=NO_PLAN)
 
     def trainer(self, workload: Workload, request: Request, champion: bytes | None) -> SchedulerTrainer:
-        """See ``LearnedKind``."""
+        """A search for priorities on the traces, a choice among candidates, and a verdict."""
         from workers.kinds.workflow.training.train import SchedulerTrainer
 
         return SchedulerTrainer(
@@ -81,7 +81,7 @@ class Workflow:
         )
 
     def evaluation(self, workload: Workload, held_out: HoldOut | None, seed: int) -> Evaluation:
-        """See ``LearnedKind``; what is held out is played as it is, the rest by all levels but L3 and L4."""
+        """L3 and L4 play the held-out traces, the levels before them the others."""
         from workers.evaluation.protocol import NOT_REQUESTED, choose, not_requested
         from workers.kinds.workflow.evaluation.problem import WorkflowProblem
 
@@ -100,13 +100,12 @@ class Workflow:
         return Evaluation(WorkflowProblem(workload.spec, given, others, ONE_TRACE), report)
 
     def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun]) -> dict[str, Any]:
-        """See ``LearnedKind``; it can't be said."""
+        """``reason``: schedulers can't be scored on logged runs."""
         del workload, artifact, runs
         return {"reason": LOGGED}
 
 
 def _predictor(workload: Workload) -> Predictor | None:
-    """The workload's domain model; None: there is none."""
     from app.kinds.workflow.run_times import Predictor
 
     return Predictor.from_bytes(workload.model) if workload.model else None

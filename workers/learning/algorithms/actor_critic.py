@@ -131,13 +131,13 @@ class SequenceInputs(StepInputs):
         return {"begins": self.backend.asarray(begins), "memory": self.backend.asarray(slabs["memory"])}
 
     def feeds(self, batch: Batch) -> Batch:
-        """Sequences."""
+        """Observations as sequences, [B, T, …], with the beginnings of episodes and the memories at their start."""
         observation = batch["observation"]
         sequence = observation.reshape(-1, self.rollout, *observation.shape[1:])
         return {"sequence": sequence, "begins": batch["begins"], "memory": batch["memory"]}
 
     def last(self, batch: Batch, bound: Bound, variables: Sets) -> Batch:
-        """One more step, with the memory after the trajectories."""
+        """Inputs of the step after the trajectories: its observations, and the memory at the end of each."""
         memory = bound.run(("core.memory",), self.feeds(batch), variables)["core.memory"]
         return self._sequence(batch["last_observation"], memory)
 
@@ -266,7 +266,6 @@ def _learning(config: ActorCritic) -> list[Node]:
 
 
 def _summed(name: str, config: ActorCritic, policy_loss: str) -> Node:
-    """The loss of an example: the policy's, the value's and the entropy's."""
     rest = {"value": "error.loss", "entropy": "chance.entropy", "entropy_weight": "entropy_weight"}
     return Node(name, ActorCriticLoss(config.value_weight), {"policy": policy_loss, **rest})
 
@@ -303,7 +302,7 @@ class ActorCriticLearner(NetworkLearner):
         self.entropy = Linear(config.entropy.start, config.entropy.end, config.entropy.fraction)
 
     def buffer(self, rng: np.random.Generator) -> RolloutBuffer:
-        """One rollout."""
+        """An empty rollout, whose minibatches are drawn by ``rng``."""
         return RolloutBuffer(self.memory("rollout", rng))
 
     def act(

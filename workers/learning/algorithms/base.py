@@ -106,7 +106,6 @@ class Buffer(Protocol):
     Attributes:
         slabs: of environment steps behind one entry.
         updates: at most, after one entry.
-        size: transitions that batches are drawn from; 0 where each is learned from when it comes.
     """
 
     slabs: int
@@ -114,7 +113,7 @@ class Buffer(Protocol):
 
     @property
     def size(self) -> int:
-        """As above."""
+        """Transitions that batches are drawn from; 0 where each is learned from when it comes."""
 
     def collect(self, experience: Experience, carry: NDArray[np.float32] | None = None) -> Host | None:
         """Take in one slab; return the entry that is then complete, or None. The entry is read before the next slab.

@@ -1,4 +1,4 @@
-"""Buffers of experience."""
+"""Buffers of experience: replay memory, rollout, and the latest slab alone."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ReplayBuffer:
         return found if len(found["reward"]) else None
 
     def insert(self, entry: Host) -> None:
-        """Into the memory: transitions [n]."""
+        """Put transitions [n] into the memory."""
         self.memory.insert(entry)
         self.inserted += 1
 
@@ -73,7 +73,7 @@ class ReplayBuffer:
         return Batch({**prefixed(joined, "memory."), "expert": expert}, progress, places)
 
     def correct(self, batch: Batch, stats: LearnStats) -> None:
-        """Priorities of one's own examples."""
+        """Set the priorities of one's own examples by their errors."""
         if batch.places is not None and stats.errors is not None:
             self.memory.reprioritise(batch.places, stats.errors[: len(batch.places)])
 
@@ -91,11 +91,11 @@ class ReplayBuffer:
             raise ValueError(f"nothing was shown: {self.config.n_step} slabs make the first transitions")
 
     def entry(self, batch: int) -> Host:
-        """Transitions [batch]."""
+        """Zeros for ``batch`` transitions, an array for each ring of the memory."""
         return {port: np.zeros((batch, *ring.shape[1:]), ring.dtype) for port, ring in self.memory.rings.items()}
 
     def state(self, *, memory: bool) -> tuple[Arrays, dict[str, Any]]:
-        """Memory, window, demonstrations."""
+        """Arrays of memory and n-step window, if ``memory``, and of demonstrations; the number of insertions."""
         arrays: Arrays = {}
         if memory:
             arrays |= prefixed(self.memory.state(), "memory.") | prefixed(self.window.state(), "n_step.")
@@ -104,7 +104,7 @@ class ReplayBuffer:
         return arrays, {"slabs": self.inserted}
 
     def restore(self, arrays: Host, values: Mapping[str, Any]) -> None:
-        """Refill them."""
+        """Go on from ``state``; without a memory in it, memory and window stay as they are."""
         self.inserted = values["slabs"]
         if "memory.position" in arrays:
             self.memory.restore(part(arrays, "memory."))
@@ -128,11 +128,11 @@ class RolloutBuffer:
         return self.rollout.slabs if self.rollout.full else None
 
     def insert(self, entry: Host) -> None:
-        """A whole rollout, [B, T, …]."""
+        """Keep a whole rollout, [B, T, …], for ``batches``."""
         self.whole = entry
 
     def batches(self, progress: float) -> Iterator[Batch]:
-        """The rollout, once."""
+        """Give the rollout once, and forget its slabs."""
         whole, self.whole = self.whole, None
         if whole is not None:
             self.rollout.clear()
@@ -155,7 +155,7 @@ class RolloutBuffer:
         return (prefixed(self.rollout.state(), "rollout.") if memory else {}), {}
 
     def restore(self, arrays: Host, values: Mapping[str, Any]) -> None:
-        """Go on with them."""
+        """Go on with the slabs of a rollout that is not full."""
         del values
         if "rollout.filled" in arrays:
             self.rollout.restore(part(arrays, "rollout."))
@@ -170,16 +170,16 @@ class SlabBuffer:
         self.latest: Host | None = None
 
     def collect(self, experience: Experience, carry: NDArray[np.float32] | None = None) -> Host | None:
-        """The slab itself."""
+        """The slab itself is an entry at once."""
         del carry
         return experience._asdict()
 
     def insert(self, entry: Host) -> None:
-        """Keep it."""
+        """Keep the slab for ``batches``, in place of the one before."""
         self.latest = entry
 
     def batches(self, progress: float) -> Iterator[Batch]:
-        """The slab, once."""
+        """Give the latest slab once, as a batch."""
         latest, self.latest = self.latest, None
         if latest is not None:
             yield Batch(latest, progress)

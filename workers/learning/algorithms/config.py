@@ -322,7 +322,7 @@ def endless(config: AnyConfig) -> AnyConfig:
 
 
 def _endless_actor(config: AnyActor) -> AnyActor:
-    """See ``endless``; on a small system a plain gradient at the entropy of a clipped one ends 9 % from the optimum."""
+    """On a small system a plain gradient at the entropy of a clipped one ends 9 % from the optimum."""
     change = msgspec.structs.replace
     config = change(config, centred=True, trace=min(config.trace, NEAR))
     if config.surrogate == "clipped":

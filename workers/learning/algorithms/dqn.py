@@ -1,4 +1,4 @@
-"""The DQN family."""
+"""The DQN family: the graph of its components, and the learner that runs it."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ class NetworkLearner:
             return state.but({name: self.bound.run(("synchronise.target",), feeds)["synchronise.target"]})
 
     def exported(self, state: State) -> Views:
-        """The variables that are exported."""
+        """The variables that are exported: their running average where one is kept, else the online ones."""
         return self.views(state, "average" if state.values["averaging"] else "online")
 
     def described(self) -> tuple[str, dict[str, Any]]:

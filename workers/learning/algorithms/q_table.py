@@ -142,7 +142,7 @@ class TableLearner:
         self.explore = EpsilonGreedy(actions)
 
     def init(self, rng: np.random.Generator) -> State:
-        """No cells yet."""
+        """A table without cells; the cuts of the entries are set by the first slabs."""
         del rng
         return State({**self._cells(0), "seen": np.zeros((0, self.wide), np.float32)}, {"cut": None})
 

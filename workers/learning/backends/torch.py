@@ -82,7 +82,7 @@ class TorchBackend(Backend):
         return {name: value.detach() for name, value in others.items()}, flat
 
     def without_gradient(self) -> AbstractContextManager[Any]:
-        """Return torch's no_grad."""
+        """The context in which torch records no gradient."""
         return torch.no_grad()
 
 

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from workers.learning.components.base import Arrays, Component, SpaceError
 from workers.learning.components.value import FORBIDDEN
@@ -26,8 +27,8 @@ class Linear(Schedule):
     def __init__(self, start: float, end: float, fraction: float) -> None:
         self.start, self.end, self.fraction = start, end, fraction
 
+    @override
     def epsilon(self, progress: float, batch: int) -> NDArray[np.float32]:
-        """Interpolate."""
         share = min(1.0, progress / self.fraction) if self.fraction > 0 else 1.0
         return np.full(batch, self.start + share * (self.end - self.start), np.float32)
 
@@ -38,8 +39,8 @@ class ApeX(Schedule):
     def __init__(self, base: float = 0.4, steepness: float = 7.0) -> None:
         self.base, self.steepness = base, steepness
 
+    @override
     def epsilon(self, progress: float, batch: int) -> NDArray[np.float32]:
-        """Return the ladder; progress does not matter."""
         return _powers(self.base, self.steepness, batch)
 
 
@@ -49,8 +50,8 @@ class GeometricSchedule(Schedule):
     def __init__(self, start: float, end: float) -> None:
         self.start, self.end = start, end
 
+    @override
     def epsilon(self, progress: float, batch: int) -> NDArray[np.float32]:
-        """Return the ladder; progress does not matter."""
         return _geometric(self.start, self.end, batch)
 
 
@@ -63,7 +64,6 @@ def _powers(base: float, steepness: float, batch: int) -> NDArray[np.float32]:
 
 @lru_cache(maxsize=64)
 def _geometric(start: float, end: float, batch: int) -> NDArray[np.float32]:
-    """Made once, as `_powers`."""
     return np.geomspace(start, end, batch, dtype=np.float32)
 
 
@@ -75,8 +75,8 @@ class EpsilonGreedy(Component):
     def __init__(self, action_space: Space) -> None:
         self.action_space = action_space
 
+    @override
     def gives(self, inputs: Spaces) -> Spaces:
-        """An action."""
         if self.vector(inputs, "mask") != self.vector(inputs, "values"):
             raise SpaceError(self.name, "mask", inputs["mask"], f"one bit per value of {inputs['values']}")
         if self.vector(inputs, "noise") != 2:
@@ -85,7 +85,7 @@ class EpsilonGreedy(Component):
         return {"action": self.action_space}
 
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """The best legal action, or with probability ε a uniformly drawn legal one."""
+        """Choose the best legal action, or with probability ε a uniformly drawn legal one."""
         values, mask, noise = inputs["values"], inputs["mask"], inputs["noise"]
         best = xp.argmax(xp.where(mask, values, xp.full_like(values, FORBIDDEN)), axis=1)
         rank = xp.cumulative_sum(xp.astype(mask, values.dtype), axis=1)
@@ -106,8 +106,8 @@ class Softmax(Component):
     def __init__(self, action_space: Space) -> None:
         self.action_space = action_space
 
+    @override
     def gives(self, inputs: Spaces) -> Spaces:
-        """An action."""
         actions = self.vector(inputs, "values")
         for port in ("mask", "noise"):
             if self.vector(inputs, port) != actions:
@@ -116,7 +116,7 @@ class Softmax(Component):
         return {"action": self.action_space}
 
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """The best of value + temperature · Gumbel noise among the legal actions."""
+        """Choose the legal action with the largest value + temperature · Gumbel noise."""
         values, mask = inputs["values"], inputs["mask"]
         gumbel = -xp.log(-xp.log(xp.clip(inputs["noise"], 1e-7, 1.0 - 1e-6)))
         noisy = values + inputs["epsilon"][:, None] * gumbel

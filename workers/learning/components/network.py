@@ -8,6 +8,7 @@ from graphlib import TopologicalSorter
 from typing import Any, ClassVar, Literal
 
 from gymnasium import spaces
+from typing_extensions import override
 
 from app.policies import functions
 from workers.learning.backends.base import Array
@@ -34,13 +35,13 @@ class Composite(Component):
     def results(self) -> Mapping[str, str]:
         """Return the inner wire of each output."""
 
+    @override
     def gives(self, inputs: Spaces) -> Spaces:
-        """The spaces of the inner wires that are results."""
         completed = self._completed(inputs)
         return {port: completed.spaces[f"it.{port}"] for port in self.results()}
 
+    @override
     def variables(self, inputs: Spaces) -> Mapping[str, Variable]:
-        """The variables of the inner components."""
         completed = self._completed(inputs)
         prefix = prefixes(completed)
         return {
@@ -97,16 +98,16 @@ class Trunk(Component):
         wide = self.vector(inputs, "observation")
         return {"features": reals(self.layers[-1] if self.layers else wide)}
 
+    @override
     def variables(self, inputs: Spaces) -> Mapping[str, Variable]:
-        """One linear layer each."""
         wide, found = self.vector(inputs, "observation"), {}
         for index, out in enumerate(self.layers):
             found.update(dense(f"trunk.{index}", wide, out))
             wide = out
         return found
 
+    @override
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Each layer, activated."""
         features = inputs["observation"]
         for index in range(len(self.layers)):
             features = self.activation(apply(f"trunk.{index}", variables, features))
@@ -121,34 +122,34 @@ class LinearHead(Component):
     def __init__(self, actions: int) -> None:
         self.actions = actions
 
+    @override
     def gives(self, inputs: Spaces) -> Spaces:
-        """Values [actions]."""
         self.vector(inputs, "features")
         if self.vector(inputs, "mask") != self.actions:
             raise SpaceError(self.name, "mask", inputs["mask"], f"a vector of {self.actions} actions")
         return {"values": reals(self.actions)}
 
+    @override
     def variables(self, inputs: Spaces) -> Mapping[str, Variable]:
-        """One linear layer, zero at the start."""
         return dense("advantage", self.vector(inputs, "features"), self.actions, zero=True)
 
+    @override
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Linear."""
         return {"values": apply("advantage", variables, inputs["features"])}
 
 
 class DuelingHead(LinearHead):
-    """features, mask → state value + advantages centred over the legal actions (Wang et al., 2016, eq.
+    """features, mask → state value + advantages less their mean over legal actions (Wang et al., 2016, eq. 9).
 
-    9). Starts at zero.
+    Starts at zero.
     """
 
+    @override
     def variables(self, inputs: Spaces) -> Mapping[str, Variable]:
-        """Two linear layers, zero at the start."""
         return {**super().variables(inputs), **dense("value", self.vector(inputs, "features"), 1, zero=True)}
 
+    @override
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Join both streams."""
         features = inputs["features"]
         value, advantage = apply("value", variables, features), apply("advantage", variables, features)
         return {"values": functions.dueling(value, advantage, inputs["mask"])}
@@ -162,15 +163,15 @@ class QNetwork(Composite):
     def __init__(self, trunk: Trunk, head: LinearHead) -> None:
         self.trunk, self.head = trunk, head
 
+    @override
     def calls(self) -> tuple[Node, ...]:
-        """Trunk, head."""
         return (
             Node("trunk", self.trunk, {"observation": "observation"}),
             Node("head", self.head, {"features": "trunk.features", "mask": "mask"}),
         )
 
+    @override
     def results(self) -> Mapping[str, str]:
-        """The head's values."""
         return {"values": "head.values"}
 
 
@@ -179,16 +180,16 @@ class Pick(Component):
 
     takes: ClassVar = ("values", "action")
 
+    @override
     def gives(self, inputs: Spaces) -> Spaces:
-        """One number."""
         actions = self.vector(inputs, "values")
         space = inputs["action"]
         if not isinstance(space, spaces.Discrete) or space.n != actions:
             raise SpaceError(self.name, "action", space, f"Discrete({actions})")
         return {"taken": reals()}
 
+    @override
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Gather along the actions."""
         index = xp.reshape(inputs["action"], (-1, 1))
         return {"taken": xp.take_along_axis(inputs["values"], index, axis=1)[:, 0]}
 
@@ -210,8 +211,8 @@ class GRU(Component):
     def __init__(self, units: int) -> None:
         self.units = units
 
+    @override
     def gives(self, inputs: Spaces) -> Spaces:
-        """Observations, and the memory."""
         space = inputs["sequence"]
         if not isinstance(space, spaces.Box) or len(space.shape) != 2:
             raise SpaceError(self.name, "sequence", space, "a matrix, a row per step")
@@ -226,8 +227,8 @@ class GRU(Component):
         wide = int((inputs["sequence"].shape or ())[-1])
         return {**dense("input", wide, 3 * self.units), **dense("memory", self.units, 3 * self.units)}
 
+    @override
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Step by step."""
         sequence, memory = functions.tanh(inputs["sequence"]), inputs["memory"]
         kept = 1.0 - xp.astype(inputs["begins"], memory.dtype)
         given = apply("input", variables, sequence)
@@ -248,8 +249,8 @@ class PolicyNetwork(QNetwork):
     The head starts at zero: untrained, it draws every legal action as often.
     """
 
+    @override
     def results(self) -> Mapping[str, str]:
-        """What a Q-network calls values."""
         return {"logits": super().results()["values"]}
 
 
@@ -258,17 +259,17 @@ class ValueHead(Component):
 
     takes: ClassVar = ("features",)
 
+    @override
     def gives(self, inputs: Spaces) -> Spaces:
-        """One number."""
         self.vector(inputs, "features")
         return {"value": reals()}
 
+    @override
     def variables(self, inputs: Spaces) -> Mapping[str, Variable]:
-        """One linear layer."""
         return dense("value", self.vector(inputs, "features"), 1, zero=True)
 
+    @override
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Linear."""
         return {"value": apply("value", variables, inputs["features"])[:, 0]}
 
 
@@ -280,15 +281,15 @@ class Critic(Composite):
     def __init__(self, trunk: Trunk) -> None:
         self.trunk, self.head = trunk, ValueHead()
 
+    @override
     def calls(self) -> tuple[Node, ...]:
-        """Trunk, head."""
         return (
             Node("trunk", self.trunk, {"observation": "observation"}),
             Node("head", self.head, {"features": "trunk.features"}),
         )
 
+    @override
     def results(self) -> Mapping[str, str]:
-        """The value."""
         return {"value": "head.value"}
 
 
@@ -343,8 +344,8 @@ class SetEncoder(Component):
             wide = out
         return found
 
+    @override
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """The served function."""
         return {"features": functions.encoded(inputs["observation"], inputs["mask"], variables, self.config)}
 
 
@@ -362,8 +363,8 @@ class Scorer(Component):
     ) -> None:
         self.encoder, self.advice, self.temperature, self.output = encoder, advice, temperature, output
 
+    @override
     def gives(self, inputs: Spaces) -> Spaces:
-        """One number per candidate."""
         count, wide = self.encoder.candidates(inputs)
         if self.advice is not None and self.advice >= wide:
             space = inputs["observation"]
@@ -371,12 +372,12 @@ class Scorer(Component):
         return {self.output: reals(count)}
 
     def variables(self, inputs: Spaces) -> Mapping[str, Variable]:
-        """The encoder's, and one linear layer."""
+        """Variables of the encoder, and of a linear layer [1, H] that is zero at the start."""
         wide = int((self.encoder.gives(inputs)["features"].shape or ())[-1])
         return {**self.encoder.variables(inputs), **dense("advantage", wide, 1, zero=True)}
 
+    @override
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """The served function, and advice."""
         config = {**self.encoder.config, "advice": None}
         found = functions.scores(inputs["observation"], inputs["mask"], variables, config)
         if self.advice is not None:
@@ -392,18 +393,18 @@ class SetCritic(Component):
     def __init__(self, encoder: SetEncoder) -> None:
         self.encoder = encoder
 
+    @override
     def gives(self, inputs: Spaces) -> Spaces:
-        """One number."""
         self.encoder.candidates(inputs)
         return {"value": reals()}
 
     def variables(self, inputs: Spaces) -> Mapping[str, Variable]:
-        """The encoder's, and one linear layer, zero at the start."""
+        """Variables of the encoder, and of a linear layer [1, H] that is zero at the start."""
         wide = int((self.encoder.gives(inputs)["features"].shape or ())[-1])
         return {**self.encoder.variables(inputs), **dense("worth", wide, 1, zero=True)}
 
+    @override
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Encode, pool, weigh."""
         features = self.encoder.run(xp, variables, inputs)["features"]
         return {"value": apply("worth", variables, functions.pooled(features, inputs["mask"])[:, 0, :])[:, 0]}
 
@@ -424,8 +425,8 @@ class Adam(Component):
     def __init__(self, clip: float = 10.0, beta1: float = 0.9, beta2: float = 0.999, tiny: float = 1e-8) -> None:
         self.clip, self.beta1, self.beta2, self.tiny = clip, beta1, beta2, tiny
 
+    @override
     def gives(self, inputs: Spaces) -> Spaces:
-        """New parameters and moments."""
         for port in self.takes:
             self.scalar(inputs, port)
         return {"parameters": reals(), "first": reals(), "second": reals()}
@@ -447,12 +448,12 @@ class Synchroniser(Component):
 
     takes: ClassVar = ("online", "target", "share")
 
+    @override
     def gives(self, inputs: Spaces) -> Spaces:
-        """The new target."""
         for port in self.takes:
             self.scalar(inputs, port)
         return {"target": reals()}
 
+    @override
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Interpolate."""
         return {"target": inputs["target"] + inputs["share"] * (inputs["online"] - inputs["target"])}

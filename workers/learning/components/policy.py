@@ -6,6 +6,7 @@ from abc import abstractmethod
 from typing import Any, ClassVar
 
 from gymnasium import spaces
+from typing_extensions import override
 
 from workers.learning.backends.base import Array
 from workers.learning.components.base import Arrays, Component, SpaceError
@@ -64,7 +65,7 @@ class GAE(Estimator):
         self.trace = trace
 
     def estimate(self, xp: Any, inputs: Arrays, alive: Array, backed: Array) -> tuple[Array, Array]:
-        """From the back: A_t = δ_t + γλ·A_{t+1}."""
+        """Sum from the last step backwards: A_t = δ_t + γλ · A_{t+1}."""
         advantage = discounted(xp, backed - inputs["value"], self.trace * alive)
         return advantage, advantage + inputs["value"]
 
@@ -83,8 +84,8 @@ class VTrace(Estimator):
         super().__init__(gamma)
         self.trace, self.rho, self.cut = trace, rho, cut
 
+    @override
     def estimate(self, xp: Any, inputs: Arrays, alive: Array, backed: Array) -> tuple[Array, Array]:
-        """From the back."""
         value, ratio = inputs["value"], xp.exp(inputs["log_prob"] - inputs["behaviour"])
         rho, cut = xp.clip(ratio, 0.0, self.rho), self.trace * xp.clip(ratio, 0.0, self.cut)
         above = discounted(xp, rho * (backed - value), alive * cut)
@@ -108,8 +109,8 @@ class Normalise(Component):
 
     takes: ClassVar = ("advantage",)
 
+    @override
     def gives(self, inputs: Spaces) -> Spaces:
-        """As it came."""
         self.scalar(inputs, "advantage")
         return {"advantage": inputs["advantage"]}
 
@@ -147,16 +148,16 @@ class Draw(Component):
     def __init__(self, action_space: Space) -> None:
         self.action_space = action_space
 
+    @override
     def gives(self, inputs: Spaces) -> Spaces:
-        """An action, and one number."""
         actions = self.vector(inputs, "logits")
         for port in ("mask", "noise"):
             if self.vector(inputs, port) != actions:
                 raise SpaceError(self.name, port, inputs[port], f"one entry per logit of {inputs['logits']}")
         return {"action": self.action_space, "log_prob": reals()}
 
+    @override
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Draw, and look up."""
         found = log_softmax(xp, inputs["logits"], inputs["mask"])
         gumbel = -xp.log(-xp.log(xp.clip(inputs["noise"], 1e-7, 1.0 - 1e-6)))
         action = xp.argmax(found + gumbel, axis=1)
@@ -168,8 +169,8 @@ class LogProbability(Component):
 
     takes: ClassVar = ("logits", "mask", "action")
 
+    @override
     def gives(self, inputs: Spaces) -> Spaces:
-        """Two numbers."""
         actions = self.vector(inputs, "logits")
         if self.vector(inputs, "mask") != actions:
             raise SpaceError(self.name, "mask", inputs["mask"], f"one bit per logit of {inputs['logits']}")
@@ -178,8 +179,8 @@ class LogProbability(Component):
             raise SpaceError(self.name, "action", space, f"Discrete({actions})")
         return {"log_prob": reals(), "entropy": reals()}
 
+    @override
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """−Σ π·log π over the legal actions."""
         found = log_softmax(xp, inputs["logits"], inputs["mask"])
         bounded = xp.where(inputs["mask"], found, xp.zeros_like(found))
         entropy = -xp.sum(xp.exp(found) * bounded, axis=1)
@@ -198,14 +199,14 @@ class Surrogate(Component):
 
     takes: ClassVar = ("log_prob", "behaviour", "advantage")
 
+    @override
     def gives(self, inputs: Spaces) -> Spaces:
-        """Three numbers."""
         for port in self.takes:
             self.scalar(inputs, port)
         return {"loss": reals(), "divergence": reals(), "cut": reals()}
 
+    @override
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """No cut."""
         moved = inputs["log_prob"] - inputs["behaviour"]
         loss = -inputs["log_prob"] * inputs["advantage"]
         return {"loss": loss, "divergence": xp.exp(moved) - 1.0 - moved, "cut": xp.zeros_like(loss)}
@@ -217,8 +218,8 @@ class ClippedSurrogate(Surrogate):
     def __init__(self, clip: float) -> None:
         self.clip = clip
 
+    @override
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """The pessimistic one of both."""
         moved, advantage = inputs["log_prob"] - inputs["behaviour"], inputs["advantage"]
         ratio = xp.exp(moved)
         free, bounded = ratio * advantage, xp.clip(ratio, 1.0 - self.clip, 1.0 + self.clip) * advantage
@@ -231,13 +232,13 @@ class NegativeLogLikelihood(Component):
 
     takes: ClassVar = ("log_prob",)
 
+    @override
     def gives(self, inputs: Spaces) -> Spaces:
-        """One number."""
         self.scalar(inputs, "log_prob")
         return {"loss": reals()}
 
+    @override
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Negate."""
         return {"loss": -inputs["log_prob"]}
 
 
@@ -252,14 +253,14 @@ class ValueLoss(Component):
     def __init__(self, clip: float | None = None) -> None:
         self.clip = clip
 
+    @override
     def gives(self, inputs: Spaces) -> Spaces:
-        """One number."""
         for port in self.takes:
             self.scalar(inputs, port)
         return {"loss": reals()}
 
+    @override
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """½·error²."""
         value, target, old = inputs["value"], inputs["target"], inputs["old"]
         error = (value - target) ** 2
         if self.clip is not None:
@@ -276,13 +277,13 @@ class ActorCriticLoss(Component):
     def __init__(self, value_weight: float) -> None:
         self.value_weight = value_weight
 
+    @override
     def gives(self, inputs: Spaces) -> Spaces:
-        """One number."""
         for port in self.takes:
             self.scalar(inputs, port)
         return {"loss": reals()}
 
+    @override
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Sum."""
         spread = inputs["entropy_weight"] * inputs["entropy"]
         return {"loss": inputs["policy"] + self.value_weight * inputs["value"] - spread}

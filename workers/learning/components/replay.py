@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from workers.learning.components.base import Arrays, HostArrays, Memory
 from workers.learning.components.value import STEP
@@ -32,8 +33,8 @@ class Replay(Memory):
         """The transitions' spaces, and the weight of each example in the loss."""
         return {**{port: inputs[port] for port in TRANSITION}, "weight": reals()}
 
+    @override
     def allocate(self, inputs: Spaces, rng: np.random.Generator) -> None:
-        """Make the rings."""
         self.rings = {port: empty(inputs[port], self.capacity) for port in TRANSITION}
         self.rng, self.size, self.head = rng, 0, 0
 
@@ -76,8 +77,8 @@ class Replay(Memory):
             "position": np.array([self.size, self.head]),
         }
 
+    @override
     def restore(self, state: HostArrays) -> None:
-        """Refill the rings."""
         self.size, self.head = (int(value) for value in state["position"])
         for port, ring in self.rings.items():
             ring[: self.size] = state[port]
@@ -133,8 +134,8 @@ class PrioritisedReplay(Replay):
         self.alpha, self.beta, self.tiny, self.highest = alpha, beta, tiny, 1.0
         self.tree = SumTree(capacity)
 
+    @override
     def allocate(self, inputs: Spaces, rng: np.random.Generator) -> None:
-        """Make rings and tree."""
         super().allocate(inputs, rng)
         self.tree, self.highest = SumTree(self.capacity), 1.0
 
@@ -158,16 +159,16 @@ class PrioritisedReplay(Replay):
         self.highest = max(self.highest, float(priorities.max(initial=0.0)))
         self.tree.set(places, priorities)
 
+    @override
     def state(self) -> dict[str, NDArray[Any]]:
-        """Rings and priorities."""
         return {
             **super().state(),
             "priorities": self.tree.get(np.arange(self.size)),
             "highest": np.array([self.highest]),
         }
 
+    @override
     def restore(self, state: HostArrays) -> None:
-        """Refill rings and tree."""
         super().restore(state)
         self.highest = float(state["highest"][0])
         self.tree = SumTree(self.capacity)

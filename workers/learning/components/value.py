@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from workers.learning.components.base import Arrays, Component, HostArrays, Memory, Node, SpaceError, Variable
 from workers.learning.components.network import Composite, Trunk, apply, dense
@@ -26,8 +27,8 @@ class Target(Component):
 
     takes: ClassVar = ("reward", "discount", "mask", "select", "evaluate")
 
+    @override
     def gives(self, inputs: Spaces) -> Spaces:
-        """One number."""
         self.scalar(inputs, "reward")
         self.scalar(inputs, "discount")
         actions = self.vector(inputs, "select")
@@ -36,8 +37,8 @@ class Target(Component):
                 raise SpaceError(self.name, port, inputs[port], f"a vector of {actions} actions")
         return {"target": reals()}
 
+    @override
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """One step of the Bellman equation."""
         select = inputs["select"]
         legal = xp.where(inputs["mask"], select, xp.full_like(select, FORBIDDEN))
         if inputs["evaluate"] is select:
@@ -57,7 +58,7 @@ class Huber(Component):
         self.delta = delta
 
     def gives(self, inputs: Spaces) -> Spaces:
-        """The loss and the error's size (the priority of the example)."""
+        """A loss and the size of the error, which is the priority of the example."""
         for port in self.takes:
             self.scalar(inputs, port)
         return {"loss": reals(), "error": reals()}
@@ -92,8 +93,8 @@ class QuantileHead(Component):
     def __init__(self, actions: int, quantiles: int) -> None:
         self.actions, self.quantiles = actions, quantiles
 
+    @override
     def gives(self, inputs: Spaces) -> Spaces:
-        """Quantiles [N, K]."""
         self.vector(inputs, "features")
         if self.vector(inputs, "mask") != self.actions:
             raise SpaceError(self.name, "mask", inputs["mask"], f"a vector of {self.actions} actions")
@@ -103,8 +104,8 @@ class QuantileHead(Component):
         """One linear layer, zero at the start; row a·K + i is quantile i of action a."""
         return dense("advantage", self.vector(inputs, "features"), self.actions * self.quantiles, zero=True)
 
+    @override
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Linear."""
         flat = apply("advantage", variables, inputs["features"])
         return {"quantiles": xp.reshape(flat, (-1, self.actions, self.quantiles))}
 
@@ -112,15 +113,15 @@ class QuantileHead(Component):
 class DuelingQuantileHead(QuantileHead):
     """State value + advantages centred over the legal actions (Wang et al., 2016, eq. 9), quantile by quantile."""
 
+    @override
     def variables(self, inputs: Spaces) -> Mapping[str, Variable]:
-        """Two linear layers, zero at the start."""
         return {
             **super().variables(inputs),
             **dense("value", self.vector(inputs, "features"), self.quantiles, zero=True),
         }
 
+    @override
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Join both streams."""
         advantage = super().run(xp, variables, inputs)["quantiles"]
         value = apply("value", variables, inputs["features"])[:, None, :]
         legal = xp.astype(inputs["mask"], advantage.dtype)[:, :, None]
@@ -133,8 +134,8 @@ class Mean(Component):
 
     takes: ClassVar = ("quantiles",)
 
+    @override
     def gives(self, inputs: Spaces) -> Spaces:
-        """One value per action."""
         return {"values": reals(matrix(self, inputs, "quantiles")[0])}
 
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
@@ -150,16 +151,16 @@ class QuantileNetwork(Composite):
     def __init__(self, trunk: Trunk, head: QuantileHead) -> None:
         self.trunk, self.head, self.mean = trunk, head, Mean()
 
+    @override
     def calls(self) -> tuple[Node, ...]:
-        """Trunk, head, mean."""
         return (
             Node("trunk", self.trunk, {"observation": "observation"}),
             Node("head", self.head, {"features": "trunk.features", "mask": "mask"}),
             Node("mean", self.mean, {"quantiles": "head.quantiles"}),
         )
 
+    @override
     def results(self) -> Mapping[str, str]:
-        """The head's quantiles, and their mean."""
         return {"quantiles": "head.quantiles", "values": "mean.values"}
 
 
@@ -168,16 +169,16 @@ class PickQuantiles(Component):
 
     takes: ClassVar = ("quantiles", "action")
 
+    @override
     def gives(self, inputs: Spaces) -> Spaces:
-        """K numbers."""
         actions, quantiles = matrix(self, inputs, "quantiles")
         space = inputs["action"]
         if not isinstance(space, spaces.Discrete) or space.n != actions:
             raise SpaceError(self.name, "action", space, f"Discrete({actions})")
         return {"taken": reals(quantiles)}
 
+    @override
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Gather along the actions."""
         return {"taken": taken(xp, inputs["quantiles"], inputs["action"])}
 
 
@@ -196,8 +197,8 @@ class QuantileTarget(Component):
 
     takes: ClassVar = ("reward", "discount", "mask", "select", "evaluate")
 
+    @override
     def gives(self, inputs: Spaces) -> Spaces:
-        """K numbers."""
         self.scalar(inputs, "reward")
         self.scalar(inputs, "discount")
         actions, quantiles = matrix(self, inputs, "evaluate")
@@ -206,8 +207,8 @@ class QuantileTarget(Component):
                 raise SpaceError(self.name, port, inputs[port], f"a vector of {actions} actions")
         return {"target": reals(quantiles)}
 
+    @override
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """One step of the distributional Bellman equation."""
         select = inputs["select"]
         best = xp.argmax(xp.where(inputs["mask"], select, xp.full_like(select, FORBIDDEN)), axis=1)
         following = taken(xp, inputs["evaluate"], best)
@@ -226,7 +227,7 @@ class QuantileHuber(Component):
         self.delta = delta
 
     def gives(self, inputs: Spaces) -> Spaces:
-        """The loss and the error's size (the priority of the example)."""
+        """A loss and the size of the error, which is the priority of the example."""
         self.scalar(inputs, "weight")
         if self.vector(inputs, "predicted") != self.vector(inputs, "target"):
             raise SpaceError(self.name, "target", inputs["target"], f"as many quantiles as {inputs['predicted']}")
@@ -287,15 +288,15 @@ class NStep(Memory):
         self.spaces: Spaces = {}
         self.window: list[dict[str, NDArray[Any]]] = []
 
+    @override
     def gives(self, inputs: Spaces) -> Spaces:
-        """The transition's spaces."""
         self.scalar(inputs, "reward")
         self.scalar(inputs, "done")
         kept = {port: inputs[port] for port in STEP if port != "done"}
         return {**kept, "discount": reals()}
 
+    @override
     def allocate(self, inputs: Spaces, rng: np.random.Generator) -> None:
-        """Start with an empty window."""
         self.spaces = dict(inputs)
         self.window = []
 
@@ -332,12 +333,12 @@ class NStep(Memory):
             "next_mask": last["next_mask"],
         }
 
+    @override
     def state(self) -> dict[str, NDArray[Any]]:
-        """The window."""
         return {f"{index}.{port}": value for index, slab in enumerate(self.window) for port, value in slab.items()}
 
+    @override
     def restore(self, state: HostArrays) -> None:
-        """Rebuild the window."""
         length = len({name.split(".")[0] for name in state})
         ports = (*STEP, "discount") if "0.discount" in state else STEP
         self.window = [{port: np.array(state[f"{index}.{port}"]) for port in ports} for index in range(length)]
@@ -358,8 +359,8 @@ class LargeMargin(Component):
     def __init__(self, margin: float) -> None:
         self.margin = margin
 
+    @override
     def gives(self, inputs: Spaces) -> Spaces:
-        """One number."""
         actions = self.vector(inputs, "values")
         if self.vector(inputs, "mask") != actions:
             raise SpaceError(self.name, "mask", inputs["mask"], f"one bit per value of {inputs['values']}")
@@ -388,12 +389,12 @@ class Joined(Component):
     def __init__(self, share: float) -> None:
         self.share = share
 
+    @override
     def gives(self, inputs: Spaces) -> Spaces:
-        """One number."""
         for port in self.takes:
             self.scalar(inputs, port)
         return {"loss": reals()}
 
+    @override
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Add."""
         return {"loss": inputs["loss"] + self.share * inputs["other"]}

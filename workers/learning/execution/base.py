@@ -61,9 +61,7 @@ class Executor(Protocol):
         agent: an `Agent`, or `IndependentAgents` that learn together: what has been learned so far.
         plan: length and pieces.
         steps: environment steps learned from.
-        updates: of the parameters.
         elapsed: seconds of work.
-        live: figures of the last chunk.
     """
 
     agent: Any
@@ -73,12 +71,12 @@ class Executor(Protocol):
 
     @property
     def updates(self) -> int:
-        """See above."""
+        """Number of updates of the parameters so far."""
         ...
 
     @property
     def live(self) -> Live:
-        """See above."""
+        """Figures of the last chunk."""
         ...
 
     @property
@@ -221,7 +219,7 @@ def split(state: Mapping[str, Any], prefix: str) -> tuple[dict[str, NDArray[Any]
 
 
 def join(arrays: Mapping[str, NDArray[Any]], plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Undo `split`, from arrays without the prefix."""
+    """Restore the nested state that `split` took apart, from arrays by path, without the prefix, and plain values."""
     state = {name: join({}, value) if isinstance(value, Mapping) else value for name, value in plain.items()}
     for path, value in arrays.items():
         *folders, name = path.split("/")

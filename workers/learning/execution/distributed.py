@@ -41,7 +41,7 @@ class Delivery(NamedTuple):
 
 
 class Fleet(Protocol):
-    """Actors somewhere. Who ends is replaced, and `replaced` counts it."""
+    """Actors of one learner, in other processes or machines; one that ends is replaced, and `replaced` counts that."""
 
     replaced: int
 
@@ -149,5 +149,5 @@ class Distributed(Learner):
             self.fleet.publish(self.agent.parameters(self.product.shown), self.progress)
 
     def close(self) -> None:
-        """End the actors."""
+        """End the actors, and release their memory."""
         self.fleet.close()

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from workers.learning.agent import Agent, make_agent
 from workers.learning.algorithms.base import Acted, Experience, Exported, LearnStats
 from workers.learning.algorithms.config import Config
 from workers.learning.build import part
 from workers.learning.execution import base as blob
-from workers.learning.execution.base import ChunkTotals, Live, Paced, Plan
+from workers.learning.execution.base import ChunkTotals, Executor, Live, Paced, Plan
 from workers.learning.simulator import JointSimulator, Role, Seen
 
 # Independent learners: each agent learns as if the others were a part of its environment (Tan, 1993).
@@ -94,7 +95,7 @@ class IndependentAgents:
 # Training several agents at once, in one process: all act, the simulator steps, each learns from its own slab.
 
 
-class Joint(Paced):
+class Joint(Paced, Executor):
     """Runs independent agents on one simulator; chunks and checkpoints are as with `Serial`. See `Executor`.
 
     Attributes:
@@ -131,15 +132,15 @@ class Joint(Paced):
         return sum(own.updates for own in self.lives.values())
 
     @property
+    @override
     def live(self) -> Live:
-        """See `Executor`."""
         return together(self.lives.values())
 
-    def close(self) -> None:
-        """See `Executor`: there is nothing to let go of."""
+    @override
+    def close(self) -> None: ...
 
+    @override
     def advance(self) -> Live:
-        """Do one chunk; return the agents' figures together."""
         while self.agent.remembered < self.remembered:
             self._gather(self.progress)
         self.remembered = 0

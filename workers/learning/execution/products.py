@@ -125,7 +125,7 @@ class ParameterBuffer:
                 return version, found
 
     def close(self) -> None:
-        """Let go."""
+        """Release the views and the shared memory; neither may be used after it."""
         del self._version, self._progress, self._parameters
         self.shared.close()
 
@@ -208,12 +208,12 @@ class Entries(Product):
         self.slots, self.entry = (4 if self.slabs == 1 else 2), agent.buffer.entry(batch)
 
     def fields(self) -> Fields:
-        """As the buffer has them."""
+        """The arrays of an entry, and ``count``, how many of its rows are filled."""
         found = {port: Field(value.dtype.str, value.shape) for port, value in self.entry.items()}
         return {**found, "count": Field("<i8", (1,))}
 
     def produce(self, worker: Worker, progress: float, out: Arrays) -> None:
-        """One entry."""
+        """Act until the agent's buffer has an entry or says that there is none yet, and copy it."""
         entry = worker.gather(progress)
         out["count"][0] = 0 if entry is None else len(entry["reward"])
         if entry is not None:
@@ -241,7 +241,7 @@ class Gradients(Product):
         self.shape = agent.buffer.updates, len(agent.parameters(("online",)))
 
     def fields(self) -> Fields:
-        """Gradients and figures."""
+        """``gradients`` [U, P], ``count`` of them, and 4 ``figures``."""
         return {"gradients": Field("<f4", self.shape), "count": Field("<i8", (1,)), "figures": Field("<f8", (4,))}
 
     def produce(self, worker: Worker, progress: float, out: Arrays) -> None:

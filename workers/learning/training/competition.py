@@ -10,7 +10,7 @@ from workers.learning.bracket import Bracket, TrialRecord
 from workers.learning.execution import Executor
 from workers.learning.execution import base as blob
 from workers.learning.training.conclude import Contender, conclude, worthwhile, yardsticks
-from workers.learning.training.driver import Stage, TrainedAgent
+from workers.learning.training.driver import Stage, TrainedAgent, Trainer
 from workers.learning.training.problem import Planned, TrainingProblem
 from workers.learning.training.request import PLANNER, Request, entries
 from workers.learning.training.trial import Candidate, Trial
@@ -18,8 +18,8 @@ from workers.learning.training.trial import Candidate, Trial
 JUDGING_SECONDS = 2.0  # about what that takes
 
 
-class Competition:
-    """See `Trainer`.
+class Competition(Trainer):
+    """A training as a competition of trials: an algorithm and a seed each, compared at rungs, and the plan beside them.
 
     Args:
         problem: what is learned in.
@@ -50,7 +50,7 @@ class Competition:
 
     @property
     def stages(self) -> Sequence[Stage]:
-        """See `Trainer`: to plan, where a plan competes or is imitated, to see what others are paid, and to learn."""
+        """Planning, where a plan competes or is imitated; measuring baselines, where the training is long; learning."""
         plans = self.request.plans or self.request.imitate == PLANNER
         planning = [Stage("planning", 0.0, self._plan, lambda: 0.0)] if plans else []
         if not self.trials:
@@ -125,7 +125,7 @@ class Competition:
             self.records[i] = TrialRecord(known.entry, known.rungs, known.score, reason)
 
     def conclude(self) -> TrainedAgent:
-        """See `Trainer`."""
+        """Judge the best candidates of all trials, the plan, and the champion."""
         planned = self._planned or self.problem.plan()
         contenders = [self._contender(i) for i in range(len(self.trials))]
         return conclude(self.problem, self.request, contenders, planned, self.champion, self.clock)

@@ -94,7 +94,6 @@ def _alone(
 
 
 def _effort(contenders: Sequence[Contender], best_learner: int | None) -> dict[str, Any]:
-    """Of the best learner, with the effort of all."""
     if best_learner is None:
         return {}
     effort = {
@@ -258,7 +257,6 @@ def yardsticks(
 
 
 def _others(problem: TrainingProblem, planned: Planned | None) -> Mapping[str, Policy]:
-    """Of several names of one policy, the first."""
     several = {id(policy): (name, policy) for name, policy in reversed(list(problem.experts().items()))}
     found = dict(reversed(list(several.values())))
     if planned is None or not planned.artifact:

@@ -38,23 +38,23 @@ class StewardCallback(TrainerCallback):
     def on_epoch_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """An epoch begins."""
+        """Begin an iteration, if each epoch is one."""
         self._begin("epoch", state)
 
     def on_epoch_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """An epoch has ended."""
+        """End and report the iteration, if each epoch is one."""
         self._end("epoch", state)
 
     def on_step_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """A step begins."""
+        """Begin an iteration, if each step is one."""
         self._begin("step", state)
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """A step has ended."""
+        """End and report the iteration, if each step is one."""
         self._end("step", state)
 
     def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:

@@ -31,23 +31,23 @@ class StewardCallback(keras.callbacks.Callback):  # type: ignore[misc] # Keras s
         self.reporter.close()
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """An epoch begins."""
+        """Begin an iteration, if each epoch is one."""
         self._epoch = epoch
         if self._every == "epoch":
             self.reporter.begin(self._left(1))
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """An epoch has ended."""
+        """End and report the iteration, if each epoch is one."""
         if self._every == "epoch":
             self.reporter.end(logs)
 
     def on_train_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """A batch begins."""
+        """Begin an iteration, if each batch is one."""
         if self._every == "batch":
             self.reporter.begin(self._left(self._batches()))
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """A batch has ended."""
+        """End and report the iteration, if each batch is one."""
         if self._every == "batch":
             self.reporter.end(logs)
 

@@ -18,7 +18,7 @@ class Before:
         self._reporter = reporter
 
     def __call__(self, env: CallbackEnv) -> None:
-        """A round begins."""
+        """Begin an iteration; the rounds that are left are those of ``env``, this one included."""
         self._reporter.begin(env.end_iteration - env.iteration)
 
 

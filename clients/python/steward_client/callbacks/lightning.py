@@ -25,21 +25,21 @@ class StewardCallback(Callback):
         self.reporter = reporter or Reporter(features=features)
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """An epoch begins."""
+        """Begin an iteration, if each epoch is one."""
         self._begin("epoch", trainer)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """An epoch has ended."""
+        """End and report the iteration, if each epoch is one."""
         self._end("epoch", trainer)
 
     def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
-        """A step begins."""
+        """Begin an iteration, if each step is one."""
         self._begin("step", trainer)
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """A step has ended."""
+        """End and report the iteration, if each step is one."""
         self._end("step", trainer)
 
     def on_fit_end(self, trainer: Trainer, pl_module: LightningModule) -> None:

@@ -22,12 +22,12 @@ class StewardCallback(TrainingCallback):
         self.reporter = reporter or Reporter(features=features)
 
     def before_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
-        """A round begins."""
+        """Begin an iteration with the boosting round; never stops the training."""
         self.reporter.begin()
         return False
 
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
-        """A round has ended; whether to stop, which is for others to say."""
+        """End and report the iteration with its metrics; never stops the training."""
         self.reporter.end(
             {f"{data}_{metric}": _last(values) for data, of in evals_log.items() for metric, values in of.items()}
         )

@@ -144,7 +144,7 @@ class KubernetesApi:
         return found
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections to the API server."""
         self._http.close()
 
 

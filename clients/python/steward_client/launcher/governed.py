@@ -147,7 +147,7 @@ class Governed:
         return self.wishes.deadline or dict(self.wishes.targets).get(SECONDS) or seconds.get("target")
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection to the service; the run is not ended."""
         self.run.close()
 
     def _begin(self) -> None:

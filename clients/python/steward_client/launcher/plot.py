@@ -34,7 +34,7 @@ def check(file: Path | None) -> Path | None:
 
 
 def draw(governed: Governed, file: Path, deadline: float | None) -> None:
-    """Write the picture."""
+    """Write the picture of a run, as PNG, SVG or HTML by the suffix of ``file``; ``deadline`` in seconds."""
     import vl_convert
 
     spec = definition(governed, deadline)

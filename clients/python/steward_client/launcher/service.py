@@ -133,7 +133,7 @@ class Service:
         return dict(job["result"] or {})
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections to the service."""
         self.http.close()
 
 

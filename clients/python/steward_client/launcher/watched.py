@@ -41,7 +41,7 @@ class Marks(Protocol):
     """Where marks come from."""
 
     def marks(self) -> Iterator[Mark]:
-        """What is new."""
+        """Marks that have come since the last call."""
         ...
 
 

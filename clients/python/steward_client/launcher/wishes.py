@@ -44,7 +44,7 @@ class Resource:
 
     @property
     def range(self) -> Range:
-        """For an actuator."""
+        """Bounds and step as an actuator takes them."""
         return Range(self.minimum, self.maximum, self.step)
 
     def nearest(self, value: float) -> float:

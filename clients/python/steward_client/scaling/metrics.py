@@ -52,13 +52,13 @@ def _all(decided: Mapping[str, Amounts]) -> Iterator[Series]:
 
 
 class DecidedCollector(Collector):
-    """What Prometheus reads."""
+    """A collector of Prometheus: amounts of resources by workload, asked of the service at each scrape."""
 
     def __init__(self, decided: Decided) -> None:
         self._decided = decided
 
     def describe(self) -> Iterable[GaugeMetricFamily]:
-        """Names the metrics without asking the service."""
+        """Give the two families without values; the service is not asked."""
         help_ = "Amount of a resource that the workload's live runs have by their latest decisions."
         return [
             GaugeMetricFamily(METRIC, help_, labels=("workload", "resource")),
@@ -66,7 +66,7 @@ class DecidedCollector(Collector):
         ]
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
-        """Asks the service."""
+        """Ask the service, and give at most ``MOST_SERIES`` series and the number of those left out."""
         family, left = self.describe()
         series = _all(self._decided())
         for one in islice(series, MOST_SERIES):

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from typing_extensions import override
 
 from app.kinds.cluster.jobs import Floats, Integers
-from app.kinds.cluster.placement import Rule, Situation
+from app.kinds.cluster.placement import Outlook, Rule, Situation
 from app.kinds.cluster.throughput import Best, Known, Profile, best, goodput_at, sizes_of
 from workers.kinds.cluster.fit import Experience
 from workers.kinds.cluster.simulator.measured import NCF_BATCH, ONE_GPU, Application, Batch
@@ -23,7 +24,10 @@ TINY = 1e-6
 
 
 class AdaptiveSimulator(ClusterSimulator):
-    """See the module, and ``ClusterSimulator``."""
+    """A cluster whose jobs measure themselves, and choose the batch of the largest goodput again and again.
+
+    ``experience`` is of jobs before: new ones begin with it, and those that end add to it; None: none has any.
+    """
 
     def __init__(
         self,
@@ -47,15 +51,15 @@ class AdaptiveSimulator(ClusterSimulator):
         self._statistics: dict[tuple[str, int], tuple[Floats, Floats]] = {}
 
     def started(self, at: Integers) -> None:
-        """See ``ClusterSimulator``: a batch for the new nodes."""
+        """Choose batches for the jobs at these positions, which are on new nodes."""
         self._set_batches(at)
 
     def trained(self, at: Integers) -> None:
-        """See ``Pace``: the batch that is best by now."""
+        """Choose batches again for the jobs at these positions."""
         self._set_batches(at)
 
     def rows(self, at: Integers) -> Integers:
-        """See ``Pace``: what is measured now is known from now on."""
+        """Rows of the rates of jobs; each first measures its step and its gradients."""
         for job in at.tolist():
             self._measure(job)
         return super().rows(at)
@@ -137,7 +141,7 @@ class AdaptiveSimulator(ClusterSimulator):
         return Known(seconds, squared, variance, *limits.T)
 
     def situation(self) -> Situation:
-        """See ``ClusterSimulator``: by what each job knows of itself."""
+        """What the rule sees, by what each job has measured of itself; at most twice the GPUs it has been on."""
         maximum = np.array([self._most(number) for number in self.which], np.int64)
         self.jobs = self.jobs._replace(maximum=maximum)
         return self.seen(ProfiledOutlook(self))
@@ -198,14 +202,13 @@ class AdaptiveSimulator(ClusterSimulator):
         return found
 
     def _key(self, number: int, gpus: Integers) -> bytes:
-        """All that the goodput of a job depends on."""
         parameters = self.profiles[number].parameters
         assert parameters is not None  # noqa: S101 - who calls has made sure of it
         return parameters.tobytes() + self._gradients[number].tobytes() + gpus.tobytes() + self.capacity.tobytes()
 
 
-class ProfiledOutlook:
-    """See ``Outlook``: by what jobs have measured of themselves; an update is a scale-invariant iteration.
+class ProfiledOutlook(Outlook):
+    """What is expected of jobs by what they have measured of themselves; an update is a scale-invariant iteration.
 
     Only ``updates`` tells what nobody can have measured: how many iterations are left in truth.
     """
@@ -213,31 +216,31 @@ class ProfiledOutlook:
     def __init__(self, simulator: AdaptiveSimulator) -> None:
         self._simulator = simulator
 
+    @override
     def update_seconds(self) -> Floats:
-        """See ``Outlook``."""
         gpus = np.arange(int(self._simulator.capacity.sum()) + 1)
         initial = np.array([self._simulator.applications[n].initial for n in self._simulator.which])
         with np.errstate(divide="ignore"):
             seconds = initial[:, None] / self.goodput(gpus)
         return np.where(gpus > self._simulator.jobs.maximum[:, None], np.inf, seconds)
 
+    @override
     def updates(self) -> Floats:
-        """See ``Outlook``."""
         return self._simulator.progress.left
 
+    @override
     def goodput(self, gpus: Integers) -> Floats:
-        """See ``Outlook``."""
         return self._simulator.value(gpus)
 
     def loss_reduction(self, gpus: Integers, seconds: float) -> Floats:
-        """See ``Outlook``: as the metric was measured in truth."""
+        """Read off the course of the metric as it was measured in truth."""
         one = self._simulator
         applications = [one.applications[number] for number in one.which]
         initial = np.array([application.initial for application in applications])
         return metric_gains(applications, one.progress, seconds * self.goodput(gpus) / initial[:, None])
 
     def seconds_left(self, gpus: Integers) -> Floats:
-        """See ``Outlook``: of what is left as far as jobs that have ended tell, see ``AdaptiveSimulator.remaining``."""
+        """Divide ``AdaptiveSimulator.remaining`` by the goodput."""
         asked = np.unique(gpus)
         speed = np.take_along_axis(self.goodput(asked), np.searchsorted(asked, gpus), axis=1)
         with np.errstate(divide="ignore"):

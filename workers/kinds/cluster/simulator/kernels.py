@@ -26,9 +26,9 @@ class Rules(NamedTuple):
         most: GPUs that a job of it can use, [A].
         interval, restart: seconds.
         growth: a job may have so many times the GPUs on which it has been; 0: any number.
-        weight, ageing: of each queue, see ``allocation.completion.completing``, [Q].
+        weight, ageing: of each queue, see ``app.kinds.cluster.strategies.completing``, [Q].
         patience: seconds of waiting, after which a job comes before all others.
-        constants: of ``allocation.completion.values``.
+        constants: of ``app.kinds.cluster.strategies.values``.
         log_slowdown: natural log of what the seconds of steps of the one application (row) are multiplied by beside a
             job of the other (column), [A, A]; [0, 0]: nobody disturbs anybody.
     """
@@ -99,7 +99,7 @@ class Clusters(NamedTuple):
 
 @kernel
 def passed(rules: Rules, clusters: Clusters, b: int) -> None:
-    """An interval of one cluster."""
+    """Let an interval pass in one cluster: jobs train and end, nodes change, jobs come."""
     stay, c, slower = 0, clusters, slowdowns(rules, clusters, b)
     for at in range(c.counts[b, THERE]):
         job = c.there[b, at]
@@ -125,7 +125,7 @@ def passed(rules: Rules, clusters: Clusters, b: int) -> None:
 
 @kernel
 def slowdowns(rules: Rules, c: Clusters, b: int) -> Floats:
-    """See ``allocation.neighbours.slowdowns``: of the jobs that are there, [J]."""
+    """What neighbours multiply the seconds of each job's steps by, [J]: ``app.kinds.cluster.placement.slowdowns``."""
     there = c.there[b, : c.counts[b, THERE]]
     if not len(rules.log_slowdown):
         return np.ones(len(there))
@@ -194,7 +194,7 @@ def settled(rules: Rules, c: Clusters, b: int, wanted: Integers) -> int:
     return moved
 
 
-# GPUs for the jobs of a cluster as ``allocation.completion`` gives them; compiled.
+# GPUs for the jobs of a cluster as ``app.kinds.cluster.strategies.completing`` gives them; compiled.
 
 
 @kernel
@@ -226,7 +226,7 @@ def most(rules: Rules, c: Clusters, b: int) -> Integers:
 
 @kernel
 def urgency(rules: Rules, c: Clusters, b: int) -> Integers:
-    """See ``allocation.priority.urgency``: of the jobs that are there, [J]."""
+    """The queue that each job counts as, 0 the most urgent, [J]: ``app.kinds.cluster.strategies.urgency``."""
     found = np.empty(c.counts[b, THERE], np.int64)
     for at in range(len(found)):
         job = c.there[b, at]
@@ -239,7 +239,7 @@ def urgency(rules: Rules, c: Clusters, b: int) -> Integers:
 
 @kernel
 def decided(rules: Rules, c: Clusters, b: int) -> Integers:
-    """GPUs of each job that is there, [J]: see ``allocation.completion.completing``."""
+    """GPUs of each job that is there, [J], by the rule ``app.kinds.cluster.strategies.completing``."""
     limit, level = most(rules, c, b), urgency(rules, c, b)
     limit = np.where(level == LATE, np.minimum(limit, rules.sizes[1]), limit)
     total, value = c.capacity[b].sum(), values(rules, c, b, limit)
@@ -250,7 +250,10 @@ def decided(rules: Rules, c: Clusters, b: int) -> Integers:
 
 @kernel
 def admitted(rules: Rules, level: Integers, first: Floats, total: int) -> Integers:
-    """See ``allocation.completion``: 1 who begins with the fewest GPUs, 0 with none, −1 not at all, [J]."""
+    """Positions in ``sizes`` that jobs begin at, [J]: 1 (the fewest GPUs), 0 (none yet), −1 (none at all).
+
+    Of one ``level`` [J] those with the largest ``first`` [J] come first; who no longer fits keeps all after it waiting.
+    """
     found, used, fewest = np.zeros(len(level), np.int64), 0, rules.sizes[1]
     for one in np.unique(level):
         rows = np.flatnonzero(level == one)
@@ -283,7 +286,7 @@ def usual_seconds(each: Floats, sizes: Integers, fair: int) -> float:
 
 @kernel
 def values(rules: Rules, c: Clusters, b: int, limit: Integers) -> Floats:
-    """See ``allocation.completion.values``: of the jobs that are there, up to so many GPUs of each, [J, R]."""
+    """Worth of each of ``sizes`` to each job, [J, R]; −∞ above ``limit``: ``app.kinds.cluster.strategies.values``."""
     count, sizes, total = len(limit), rules.sizes, c.capacity[b].sum()
     there = c.there[b, :count]
     each, seconds = np.empty((count, len(sizes))), np.empty(count)
@@ -311,7 +314,10 @@ def values(rules: Rules, c: Clusters, b: int, limit: Integers) -> Floats:
 
 @kernel
 def marginal(value: Floats, sizes: Integers, limit: Integers, begin: Integers, free: int) -> Integers:
-    """See ``allocation.marginal.marginal``: positions [J]."""
+    """Positions in ``sizes`` [R] that jobs end at, [J]: ``app.kinds.cluster.strategies.marginal``.
+
+    ``begin`` [J] are the positions of what they have, −1 of those that get nothing; ``free`` GPUs are left beside it.
+    """
     count = len(value)
     at, target = begin.copy(), np.full(count, -1)
     slope, stale = np.zeros(count), begin >= 0
@@ -353,7 +359,7 @@ def decide(rules: Rules, clusters: Clusters) -> Integers:
 
 @kernel
 def elapse(rules: Rules, clusters: Clusters) -> None:
-    """An interval of each cluster."""
+    """Let an interval pass in each cluster."""
     for b in range(len(clusters.now)):
         passed(rules, clusters, b)
 
@@ -400,11 +406,11 @@ def chosen(clusters: Clusters, weighed: Floats) -> Integers:
 
 @kernel
 def observed(rules: Rules, clusters: Clusters, jobs: Integers, coming: Floats) -> Floats:
-    """See ``app.kinds.cluster.policies.observe``: of one job of each cluster, [B, F]; of ``NOBODY`` zeros.
+    """What agents see of one job of each cluster, [B, F], by ``ENTRIES``: ``app.kinds.cluster.policies.observe``.
 
     Args:
         rules, clusters: B clusters.
-        jobs: numbers in their logs, [B].
+        jobs: numbers in their logs, [B]; ``NOBODY`` is seen as zeros.
         coming: GPUs that are expected to be asked for within an hour, [B].
     """
     found = np.zeros((len(jobs), WIDTH))

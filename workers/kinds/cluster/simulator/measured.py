@@ -212,7 +212,6 @@ def _up(value: float) -> int:
 
 
 def _table(path: Path) -> dict[str, Floats]:
-    """A CSV file of numbers by column."""
     with path.open(newline="") as file:
         names, *rows = csv.reader(file)
     return dict(zip(names, np.array(rows, np.float64).T, strict=True))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from typing_extensions import override
 
 from app.kinds.cluster import jobs as table
 from app.kinds.cluster.jobs import Floats, Integers, Jobs
@@ -133,7 +134,7 @@ class Progress:
             setattr(self, name, getattr(self, name)[which])
 
     def join(self, application: Integers, data: Floats) -> None:
-        """More jobs, [K]."""
+        """Append K jobs that have not begun: their applications [K] and sizes of data [K]."""
         new = Progress(self.rates, application, data)
         for name in COLUMNS:
             setattr(self, name, np.concatenate([getattr(self, name), getattr(new, name)]))
@@ -170,8 +171,8 @@ class Progress:
 # What is expected of jobs whose applications were measured, by those measurements.
 
 
-class MeasuredOutlook:
-    """See ``Outlook``: J jobs at their submitted batch sizes.
+class MeasuredOutlook(Outlook):
+    """What is expected of J jobs whose applications were measured, at the batch sizes that they were submitted with.
 
     Args:
         applications: of the jobs, [J].
@@ -192,8 +193,8 @@ class MeasuredOutlook:
         self._jobs = list(zip(applications, batches, strict=True))
         self._maximum, self._epoch, self._capacity, self._progress = maximum, progress.epoch, capacity, progress
 
+    @override
     def update_seconds(self) -> Floats:
-        """See ``Outlook``."""
         gpus, node = int(self._capacity.sum()), max(1, int(self._capacity.max()))
         found = np.full((len(self._jobs), gpus + 1), np.inf)
         for row, (application, batch), most in zip(found, self._jobs, self._maximum.tolist(), strict=True):
@@ -202,7 +203,7 @@ class MeasuredOutlook:
         return found
 
     def updates(self) -> Floats:
-        """See ``Outlook``: iterations measured at the batch size; at the last epoch at least one."""
+        """Iterations as they were measured at the batch size; in the last epoch at least one."""
         left = [
             application.updates_left(batch, epoch)
             for (application, batch), epoch in zip(self._jobs, self._epoch.tolist(), strict=True)
@@ -210,7 +211,7 @@ class MeasuredOutlook:
         return np.array(left, np.float64) * self._progress.data
 
     def goodput(self, gpus: Integers) -> Floats:
-        """See ``Outlook``: scale-invariant iterations a second, by the gradients of the epoch that each is in."""
+        """Scale-invariant iterations a second, by the gradients of the epoch that each is in."""
         seconds = self.update_seconds()[:, gpus]
         gains = [
             application.gain(application.initial, batch)[epoch]
@@ -219,12 +220,12 @@ class MeasuredOutlook:
         return np.asarray(np.array(gains)[:, None] / seconds, np.float64)
 
     def loss_reduction(self, gpus: Integers, seconds: float) -> Floats:
-        """See ``Outlook``: as the metric was measured in truth."""
+        """Read off the course of the metric as it was measured in truth."""
         applications = [application for application, _ in self._jobs]
         return metric_gains(applications, self._progress, seconds * self.goodput(gpus))
 
+    @override
     def seconds_left(self, gpus: Integers) -> Floats:
-        """See ``Outlook``."""
         return seconds_by_table(self, gpus)
 
 
@@ -255,8 +256,8 @@ class Settings:
     demotion: float = 16 * 3600.0
 
 
-class ClusterSimulator:
-    """See the module.
+class ClusterSimulator(Pace):
+    """A cluster, interval by interval: jobs of a log come, get GPUs by a rule, and train until they are complete.
 
     Args:
         applications: by name.
@@ -311,7 +312,7 @@ class ClusterSimulator:
         return self.completed
 
     def step(self) -> None:
-        """One interval."""
+        """Let an interval pass: jobs train, leave and come; then the rule decides."""
         seconds = self.settings.interval
         if self.which:
             self._train(seconds)
@@ -339,12 +340,12 @@ class ClusterSimulator:
         self.progress.keep(stay)
         self.which = [number for number, stays in zip(self.which, stay.tolist(), strict=True) if stays]
 
+    @override
     def rows(self, at: Integers) -> Integers:
-        """See ``Pace``."""
         return self._rows[at]
 
+    @override
     def speeds(self, at: Integers) -> Floats:
-        """See ``Pace``."""
         found = np.where(self.jobs.held[at] > 0, self.speed, np.inf).min(axis=1)
         if not self.log_slowdown.any():
             return found
@@ -352,7 +353,7 @@ class ClusterSimulator:
         return np.asarray(found / slowdowns(beside, self.jobs.held)[at], np.float64)
 
     def trained(self, at: Integers) -> None:
-        """See ``Pace``: batches stay as they were submitted."""
+        """Do nothing: batches stay as they were submitted."""
 
     def _arrive(self) -> None:
         first = self._came
@@ -400,7 +401,6 @@ class ClusterSimulator:
         return Situation(self.now, self.capacity, self.jobs, outlook, self.settings.restart_seconds, neighbours=beside)
 
     def _row(self, at: int) -> int:
-        """The rate of a job on the nodes that it has."""
         application = self.applications[self.which[at]]
         placement = packed_first(self.jobs.held[at])
         return self._rates.row(int(self.progress.application[at]), placement, self._batch(application, at, placement))
@@ -433,7 +433,7 @@ kernel = Compiler(OWN, *sorted(OWN.glob("*.py"))).kernel
 
 @kernel
 def placed(capacity: Integers, before: Integers, wanted: Integers) -> Integers:
-    """See ``allocation.placement.place``: GPUs of each job on each node, [J, N], packed."""
+    """GPUs of each job on each node, [J, N], on few nodes with few moves: ``app.kinds.cluster.placement.place``."""
     held, missing = np.zeros_like(before), wanted.copy()
     for job in range(len(wanted)):
         if before[job].sum() == wanted[job]:
@@ -458,7 +458,7 @@ def placed(capacity: Integers, before: Integers, wanted: Integers) -> Integers:
 
 @kernel
 def packed(capacity: Integers, held: Integers, missing: Integers) -> bool:
-    """See ``allocation.packing.pack``; ``held`` changes in place, and whether all parts fit is told."""
+    """Add ``missing`` GPUs [J] to ``held`` [J, N] in place; whether all fit: ``app.kinds.cluster.placement.pack``."""
     largest = max(1, capacity.max())
     parts = np.zeros((len(missing), largest + 1), np.int64)
     for job in range(len(missing)):

@@ -172,7 +172,7 @@ def spend(source: Source, clusters: Clusters, drawn: Drawn, price: Floats, inter
 
 
 def terms(layout: Layout, drawn: Drawn, clusters: Clusters, spent: Spent, moved: Integers, *, last: bool) -> Floats:
-    """See ``TERMS``: of one interval, [B, T]; at the last one what is left of jobs counts, too.
+    """``TERMS`` of one interval, [B, T]; those of the last interval count what is left of jobs, too.
 
     Args:
         layout, drawn, clusters: after the interval.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import block_diag
+from typing_extensions import override
 
 from app.kinds.cluster.arrivals import HOUR_SECONDS, HOURS
 from app.kinds.cluster.jobs import Floats, Integers
@@ -14,7 +15,7 @@ from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.lengths import Ahead
 from app.kinds.cluster.lookahead import UNLIMITED
 from app.kinds.cluster.outlook import UNKNOWN, Beliefs, BelievedOutlook
-from app.kinds.cluster.placement import Situation
+from app.kinds.cluster.placement import Outlook, Situation
 from app.kinds.cluster.records import UNKNOWN as UNTOLD
 from app.kinds.cluster.records import Records, untold
 from app.kinds.cluster.strategies import fitting
@@ -30,6 +31,7 @@ from workers.kinds.cluster.world.episodes import (
     Coming,
     Drawn,
     Episodes,
+    Source,
     courses,
     draw,
     foreseen_of,
@@ -75,7 +77,6 @@ def _fastest(one: Application, gpus: int, node: int) -> Floats:
 
 
 def _batches(one: Application, gpus: int) -> set[Batch]:
-    """Legal ones, of sizes in equal ratios."""
     if one.name in ONE_GPU:
         return {one.batch_of(NCF_BATCH, 1)} if gpus == 1 else set()
     first = max(one.initial, one.smallest_local * gpus)
@@ -157,8 +158,8 @@ WHOLE = 2.0**30
 """Steps at which all jobs end: one of fewer begins so much nearer to it."""
 
 
-class PlayedSource:
-    """See ``Source``: of a workload and M models, whose applications, and an unknown one of each, stand in one table.
+class PlayedSource(Source):
+    """Clusters as M domain models have them; the applications of all, and an unknown one of each, stand in one table.
 
     Args:
         layout: of the workload.
@@ -198,7 +199,7 @@ class PlayedSource:
         return np.asarray(np.where(every > 0, 1.0 / seconds, 0.0)[:, :, None], np.float64)
 
     def draw(self, load: Floats, model: Integers, random: np.random.Generator) -> tuple[Clusters, Drawn]:
-        """See ``Source``: as the models have seen jobs come, from an hour of the day on."""
+        """Jobs come as each cluster's model has seen them come, from an hour of the day on that is drawn."""
         spec, hours = self._layout.spec, random.integers(HOURS, size=len(load))
         seconds = spec.interval_seconds * spec.episode_intervals
         each = zip(model.tolist(), hours.tolist(), load.tolist(), strict=True)
@@ -237,19 +238,19 @@ class PlayedSource:
         found.expected[at] = np.where(np.isnan(iterations), np.maximum(usual / step, 1.0), 0.0)
 
     def ahead(self, drawn: Drawn, part: Floats) -> Ahead | None:
-        """See ``Source``: of those whose applications' curves are known."""
+        """What applications with a learning curve have left to gain; None where the spec wants no convergence."""
         return None if self._learning is None else seen_at(self._learning.left, drawn.curve, part)
 
     def lacking(self, application: Integers, part: Floats) -> Floats:
-        """See ``Source``: as jobs of their applications have learned."""
+        """Read off the courses of the jobs' applications."""
         return lacking(self._courses, application, part)
 
+    @override
     def coming(self, second_of_day: Floats) -> Floats:
-        """See ``Source``."""
         return self._beliefs[0].coming_at(second_of_day)
 
     def moment(self, episodes: Episodes, b: int) -> Situation:
-        """See ``Source``: as if launchers had reported."""
+        """As the service would see it, if launchers reported pace, iterations and data of each job."""
         clusters, spec = episodes.clusters, self._layout.spec
         now, capacity = float(clusters.now[b]), clusters.capacity[b]
         jobs = jobs_of(episodes, b, spec.minimum, self._most)
@@ -273,7 +274,7 @@ class PlayedSource:
 
 
 def _disturbing(beliefs: Sequence[Beliefs]) -> Floats:
-    """See ``Rules.log_slowdown``: jobs of an episode are all of one model."""
+    """``Rules.log_slowdown`` of all models' applications: 0 between models, whose jobs never meet."""
     parts = []
     for one in beliefs:
         known = one.neighbours(np.array([*one.applications, ""], object))
@@ -286,25 +287,25 @@ def _disturbing(beliefs: Sequence[Beliefs]) -> Floats:
 
 
 class Ruled:
-    """One of the rules of the layout; as an expert to imitate, it weighs jobs as ``soonest`` does: not at all."""
+    """A rule of the layout, by its name; where it is imitated, it leaves every weight as the queue has it."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def watch(self, world: ClusterWorld) -> None:
-        """Answer in ``world``."""
+        """Have the rule decide in ``world`` from now on, for all jobs at once."""
         world.answer(self.name)
 
     def act(self, situation: PolicySituation) -> Choice:
-        """See ``Policy``: the job that is asked for weighs as much as its queue says."""
+        """Action 0 for each cluster, [B]: the weight of the job stays as its queue has it."""
         return Choice(np.zeros(len(situation.view.mask), np.int64))
 
 
 # What rules see of clusters that are played by tables, and that hide nothing.
 
 
-class TabledOutlook:
-    """See ``Outlook``: of the jobs that are there in one of the clusters, [J]; an update is an iteration.
+class TabledOutlook(Outlook):
+    """What is expected of the jobs that are there in one cluster, [J], by the tables; an update is an iteration.
 
     Args:
         rules: with the tables.
@@ -320,32 +321,32 @@ class TabledOutlook:
         self._left = rules.ends[kind, rules.epochs[kind] - 1] - clusters.done[b, there]
         self._done = clusters.done[b, there] - start[there]
 
+    @override
     def update_seconds(self) -> Floats:
-        """See ``Outlook``."""
         with np.errstate(divide="ignore"):
             return np.asarray(1.0 / self._rate, np.float64)
 
+    @override
     def updates(self) -> Floats:
-        """See ``Outlook``."""
         return np.asarray(self._left, np.float64)
 
+    @override
     def goodput(self, gpus: Integers) -> Floats:
-        """See ``Outlook``."""
         return self._rate[:, gpus]
 
     def loss_reduction(self, gpus: Integers, seconds: float) -> Floats:
-        """See ``Outlook``: as 1/(k + 1) after k iterations, as live runs expect it."""
+        """The loss after k iterations is taken to be 1/(k + 1), as live runs expect it."""
         after = self._done[:, None] + np.minimum(self.goodput(gpus) * seconds, self._left[:, None])
         return np.asarray(1.0 / (self._done[:, None] + 1.0) - 1.0 / (after + 1.0), np.float64)
 
+    @override
     def seconds_left(self, gpus: Integers) -> Floats:
-        """See ``Outlook``."""
         with np.errstate(divide="ignore"):
             return np.asarray(self._left[:, None] / np.take_along_axis(self._rate, gpus, axis=1), np.float64)
 
 
 def moment(rules: Rules, episodes: Episodes, b: int) -> Situation:
-    """What rules see of one of the clusters."""
+    """What rules see of cluster ``b``: its jobs, capacity, and an outlook that hides nothing."""
     clusters = episodes.clusters
     jobs = jobs_of(episodes, b, 1, most(rules, clusters, b))
     outlook = TabledOutlook(rules, clusters, b, episodes.drawn.start[b])
@@ -360,8 +361,8 @@ SECONDS = 1000.0
 """By which completion times are counted: the sum of them is to fall, not that of how much later each job ends."""
 
 
-class LoggedSource:
-    """See ``Source``: each cluster begins empty at an hour of a log that is drawn from ``logs`` (see ``drawn``).
+class LoggedSource(Source):
+    """Clusters of measured applications that begin empty, at an hour of a log that is drawn from ``logs``.
 
     From once to ``BUSIEST`` times as many jobs come, since nobody's weight matters where all have what they can use.
     Nothing is forecast.
@@ -384,8 +385,8 @@ class LoggedSource:
         self.applications: Sequence[str] = [*applications]
         self.rules = tabled(applications, self._settings, GROWTH)
 
+    @override
     def draw(self, load: Floats, model: Integers, random: np.random.Generator) -> tuple[Clusters, Drawn]:
-        """See ``Source``."""
         del model
         hours = max(1, int((max(log[-1].time for log in self._logs) - self._seconds) // HOUR))
         busy = load * np.exp(random.uniform(0.0, np.log(BUSIEST), len(load)))
@@ -403,17 +404,17 @@ class LoggedSource:
         return [job._replace(time=max(job.time - first, 0.0)) for job in inside]
 
     def coming(self, second_of_day: Floats) -> Floats:
-        """See ``Source``: nothing is known of it."""
+        """Zeros, [B]: nothing is forecast."""
         return np.zeros_like(second_of_day)
 
+    @override
     def moment(self, episodes: Episodes, b: int) -> Situation:
-        """See ``Source``: nothing is hidden."""
         return moment(self.rules, episodes, b)
 
     def ahead(self, drawn: Drawn, part: Floats) -> None:
-        """See ``Source``: nobody tells how well it learns."""
+        """None: measured applications have no learning curves."""
 
     def lacking(self, application: Integers, part: Floats) -> Floats:
-        """See ``Source``: as of any job."""
+        """Read off the usual course, whatever the application."""
         del application
         return usual(part)

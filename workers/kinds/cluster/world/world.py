@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from app.kinds.cluster.jobs import NEVER, Floats, Integers
 from app.kinds.cluster.layout import Layout
@@ -69,7 +70,7 @@ PAY = 100.0
 
 
 class ClusterWorld(SimulatedWorld):
-    """See the module, and ``SimulatedWorld``.
+    """B clusters in lock-step: a decision sets the weight of one job of each, then an interval passes.
 
     Args:
         layout: of the workload.
@@ -102,8 +103,8 @@ class ClusterWorld(SimulatedWorld):
         self._price = layout.price / max(float(layout.price.max()), 1e-12) if layout.price.any() else layout.price + 1.0
 
     @property
+    @override
     def counted(self) -> Floats:
-        """See ``World``."""
         return self._counted
 
     def answer(self, who: str | Published) -> None:
@@ -115,7 +116,7 @@ class ClusterWorld(SimulatedWorld):
             self._answering = lambda coming: layout.weighing(who, coming)
 
     def begin(self) -> Episodes:
-        """See ``SimulatedWorld``; an interval has passed before the first decision, of which jobs are there."""
+        """Draw clusters; an interval passes before the first decision, which needs jobs."""
         self._counted = np.zeros_like(self._counted)
         effect = np.exp(SPREAD * self.normal(1)[:, 0] * self.by_episode("effect.seconds"))
         rows = np.zeros(self.batch, np.int64) if self.same else np.arange(self.batch)
@@ -142,7 +143,7 @@ class ClusterWorld(SimulatedWorld):
         )
 
     def seen(self, state: Episodes) -> View:
-        """See ``SimulatedWorld``: the job of each cluster that is asked for."""
+        """What is observed of the job of each cluster that is asked for; all weights are legal."""
         found = observed(self.rules, state.clusters, state.asked, self._coming(state))
         return View(found.astype(np.float32), np.ones((self.batch, self.layout.actions), np.bool_))
 
@@ -150,7 +151,7 @@ class ClusterWorld(SimulatedWorld):
         return self.source.coming(state.drawn.begins + state.clusters.now)
 
     def advance(self, state: Episodes, actions: NDArray[np.integer], conditions: Step) -> tuple[Episodes, Floats]:
-        """See ``SimulatedWorld``; ``state`` changes in place."""
+        """Set weights, give GPUs, and let an interval pass; ``state`` changes in place."""
         clusters = state.clusters
         rows = np.flatnonzero(state.asked != NOBODY)
         clusters.factor[rows, state.asked[rows]] = FACTORS[actions[rows]]
@@ -170,7 +171,7 @@ class ClusterWorld(SimulatedWorld):
         return state._replace(asked=chosen(clusters, state.weighed)), found
 
     def step(self, actions: NDArray[np.integer]) -> Stepped:
-        """See ``SimulatedWorld``; learners are paid by how much better it is than with nobody's weights changed."""
+        """For learners the reward is by how much the return is better than without changed weights."""
         found = super().step(actions)
         return found._replace(reward=(PAY * (self.paid + self._gain)).astype(np.float32)) if self._learning else found
 
@@ -192,7 +193,6 @@ class ClusterWorld(SimulatedWorld):
         return spent, terms(self.layout, state.drawn, clusters, spent, moved, last=last)
 
     def _converged(self, clusters: Clusters, drawn: Drawn, before: Converging) -> Converging:
-        """What convergence has made of jobs by now."""
         convergence = self.layout.spec.convergence
         ahead = None if convergence is None else self.source.ahead(drawn, 1.0 - left(clusters, drawn))
         if convergence is None or ahead is None:
@@ -211,13 +211,13 @@ class ClusterWorld(SimulatedWorld):
         )
 
     def _counts(self, state: Episodes, spent: Spent, moved: Integers) -> Floats:
-        """See ``OUTCOMES``: of one interval, [B, O]."""
+        """Hours of a job, jobs that ended, GPU hours and restarts of one interval, [B, O]."""
         hours = spent.present.sum(axis=1) / 3600 / np.maximum((state.drawn.steps > 0).sum(axis=1), 1)
         used = (spent.gpus * spent.present).sum(axis=1) / 3600
         return np.stack([hours, spent.ended, used, moved], axis=1)
 
+    @override
     def get_state(self) -> dict[str, Any]:
-        """Everything that the future depends on."""
         rows = {name: value for name, value in self._state._asdict().items() if name not in NESTED}
         parts = {name: getattr(self._state, name)._asdict() for name in NESTED}
         settings = {
@@ -230,7 +230,7 @@ class ClusterWorld(SimulatedWorld):
         return deepcopy(found)
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from what ``get_state`` gave; with another episode, where members have come or gone since."""
+        """Go on from ``get_state``; begin another episode where members have come or gone since."""
         if state.get("applications") != len(self.rules.epochs):
             self.reset()
             return

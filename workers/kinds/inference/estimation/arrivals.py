@@ -1,4 +1,4 @@
-"""Estimation of arrivals."""
+"""Estimation of arrivals: the rate by part of the day, how it varies, and forecasts of it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Counts(NamedTuple):
         return self.start >= DATED or self.counts.shape[1] * self.seconds >= DAY_SECONDS
 
     def until(self, last: int) -> Counts:
-        """The first intervals."""
+        """The first ``last`` intervals of all users."""
         return self._replace(counts=self.counts[:, :last])
 
 
@@ -174,11 +174,11 @@ class Series(NamedTuple):
     daily: bool
 
     def until(self, last: int) -> Series:
-        """The first intervals."""
+        """The first ``last`` intervals."""
         return self._replace(rate=self.rate[:last], times=self.times[:last])
 
     def since(self, first: int) -> Series:
-        """The last intervals."""
+        """The intervals from number ``first`` on."""
         return self._replace(rate=self.rate[first:], times=self.times[first:])
 
 
@@ -315,7 +315,6 @@ class Pairs(NamedTuple):
 
 
 def _pairs(log: Series, usual: Floats, windows: tuple[float, float]) -> Pairs:
-    """Of all intervals of a log but the first."""
     rate, slow = (smoothed(log.rate, log.seconds, window)[:-1] for window in windows)
     # of the same window: during a steep part of the day the recent rate lags, and so must what it is compared with
     then = smoothed(usual, log.seconds, windows[0])[:-1]

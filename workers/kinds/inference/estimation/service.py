@@ -26,7 +26,7 @@ class Rows(NamedTuple):
     seconds: Floats
 
     def take(self, rows: Integers) -> Rows:
-        """Some of them."""
+        """The batches at these rows, [len(rows)] each."""
         return Rows(self.variant[rows], self.server[rows], self.batch[rows], self.cores[rows], self.seconds[rows])
 
 

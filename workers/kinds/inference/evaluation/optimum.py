@@ -184,7 +184,7 @@ class System:
         self.log_seconds, self.spread = model.log_seconds[0, 0], model.spread
 
     def outcomes(self, state: NDArray[np.int64]) -> Iterator[Outcome]:
-        """Every legal decision."""
+        """Each legal decision in a state [U + 1], and what it leads to."""
         waiting, loaded = tuple(int(n) for n in state[:-1]), int(state[-1])
         yield self._arrival(waiting, loaded, WAIT)
         for user, variant, size in product(*map(range, self.layout.shape)):
@@ -192,7 +192,6 @@ class System:
                 yield self._batch(waiting, loaded, user, variant, size)
 
     def _arrival(self, waiting: tuple[int, ...], loaded: int, action: int) -> Outcome:
-        """Until the next request."""
         chance, loss, total = np.zeros(len(self.states)), 0.0, float(self.rate.sum())
         for user, rate in enumerate(self.rate):
             after = list(waiting)

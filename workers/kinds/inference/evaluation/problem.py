@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from app.kinds.contract.policy import Policy, Situation
 from app.kinds.inference.heuristics import statics
@@ -282,11 +283,11 @@ DESCRIPTIONS = {
 
 
 class InferenceProblem(SimulatedProblem):
-    """See ``Problem``."""
+    """The evaluation's view of an inference workload; heat maps show the size of batches."""
 
     @cached_property
     def heat_map_axes(self) -> HeatMapAxes:
-        """See ``Problem``: the size of batches by what waits and what comes."""
+        """Requests that are started at once, over requests per second and requests that wait."""
         limit, rate = self.layout.spec.queue_limit * len(self.layout.users), self._busiest()
         waiting = np.unique(np.round(np.geomspace(1, limit, BINS + 1))) if limit > 1 else np.array([0.0, 1.0])
         rates = np.linspace(0, BUSIEST * rate, BINS + 1).round(3)
@@ -297,29 +298,29 @@ class InferenceProblem(SimulatedProblem):
         return float(max(ServiceModel.from_bytes(self._workload.model).rate.sum(axis=0).max(), 1e-3))
 
     def drawn(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
-        """See ``Problem``; nothing is drawn of decisions on how many servers are on."""
+        """NaN where the decision is how many servers are on."""
         state, chosen = situation.state, self.layout.dispatch_of(action)
         taken = np.minimum(self.layout.batches[chosen.batch], state.waiting[np.arange(len(action)), chosen.user])
         size = np.where(chosen.user >= 0, taken, 0).astype(np.float64)
         return state.rate.sum(axis=1), state.waiting.sum(axis=1), np.where(state.asked >= 0, size, np.nan)
 
     def tunables(self) -> tuple[Tunable, ...]:
-        """See ``Problem``: of first come, first served on all servers, the variant and the size of batches."""
+        """Variant and size of batches of first come, first served on all servers."""
         _, variants, sizes = self.layout.shape
         return Tunable("variant", 0, variants - 1), Tunable("batch", 0, sizes - 1)
 
+    @override
     def static(self, values: Mapping[str, int]) -> Policy:
-        """See ``Problem``."""
         return [*statics(self.layout).values()][values["variant"] * self.layout.shape[2] + values["batch"]]
 
+    @override
     def action_name(self, action: int) -> str:
-        """See ``Problem``."""
         user, variant, batch = (int(part) for part in self.layout.dispatch_of(action))
         if user >= 0:
             return f"{self.layout.users[user]}: {self.layout.batches[batch]} on {self.layout.variants[variant]}"
         server, off = divmod(action - 1 - self.layout.dispatches, 2)
         return "wait" if action == 0 else f"{self.layout.servers[server]} {'off' if off else 'on'}"
 
+    @override
     def description(self, level: Level) -> str:
-        """See ``Problem``."""
         return DESCRIPTIONS[level]

@@ -209,14 +209,13 @@ FORGOTTEN = 40.0  # time constants after which a request adds nothing to what is
 
 
 class Recorded(NamedTuple):
-    """Arrivals of U users.
+    """Arrivals of requests of U users, and where episodes begin among them; all times in seconds.
 
     Attributes:
-        times: seconds, ascending, of each user.
-        first: seconds at which the first episode may begin.
-        last: seconds at which the last may begin.
-        begins: the seconds at which episodes begin, in place of any between the two, ascending, [n]; or None.
-        late: requests per second of late that are known at each of them, [n, U]; or None: nothing is.
+        times: when requests came, ascending, of each user.
+        first, last: the earliest and the latest that an episode may begin.
+        begins: when episodes begin, in place of any time between the two, ascending, [n]; or None.
+        late: each user's recent requests per second, as they are known at each of them, [n, U]; None: nothing is known.
     """
 
     times: Sequence[Floats]

@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from app.kinds.inference.awarding import Client, awarded, clients
 from workers.kinds.inference.simulator.world import TERMS, InferenceWorld
-from workers.learning.simulator import Role, Seen, Step
+from workers.learning.simulator import JointSimulator, Role, Seen, Step
 
 QUALITY, FAIRNESS = TERMS.index("quality"), TERMS.index("fairness")
 
 
-class Clients:
-    """See ``JointSimulator``: servers take the best of the offers that the agents make, see ``awarding``.
+class Clients(JointSimulator):
+    """The world as the agents of its users learn in it together: servers take the best of their offers.
 
     Agent i is paid w_quality · q_i + w_fairness · J, less what all are charged for servers and switching, where q_i is
     the mean quality of its user's requests in the episode and J is Jain's index of all users'. Both are paid as they
@@ -32,17 +33,17 @@ class Clients:
         self.clients = clients(world.layout)
 
     @property
+    @override
     def roles(self) -> Mapping[str, Role]:
-        """See ``JointSimulator``."""
         return {name: _role(client) for name, client in self.clients.items()}
 
+    @override
     def reset(self) -> Mapping[str, Seen]:
-        """See ``JointSimulator``."""
         self.world.reset()
         return {name: Seen(*client.seen(self.world.state)) for name, client in self.clients.items()}
 
     def step(self, actions: Mapping[str, NDArray[np.integer]]) -> Mapping[str, Step]:
-        """See ``JointSimulator``.
+        """Award servers to the best offers, and step the world; one ``Step`` for each agent.
 
         Raises:
             ValueError: an action is not legal.
@@ -59,12 +60,12 @@ class Clients:
         observation, mask = client.seen(self.world.state)
         return common._replace(observation=observation, mask=mask, reward=pay, final_observation=observation)
 
+    @override
     def get_state(self) -> dict[str, Any]:
-        """See ``JointSimulator``."""
         return self.world.get_state()
 
+    @override
     def set_state(self, state: dict[str, Any]) -> None:
-        """See ``JointSimulator``."""
         self.world.set_state(state)
 
 

@@ -63,7 +63,7 @@ class Ticks:
 
 
 class InferenceWorld(Disturbed):
-    """B episodes, each at its next decision; see ``World``.
+    """B episodes of a workload, each at its next decision: a request has come, or a server is free.
 
     Args:
         layout: of the workload.
@@ -135,17 +135,17 @@ class InferenceWorld(Disturbed):
 
     @property
     def clusters(self) -> NDArray[np.intp] | None:
-        """See ``World``: those that begin at the same moment of what was recorded."""
+        """Episodes that begin at the same moment of a recorded log vary together, [B]; else None."""
         return None if self.recorded is None else np.unique(self.load.origin, return_inverse=True)[1]
 
     @property
     def situation(self) -> Situation:
-        """See ``World``."""
+        """Projector, state and view of the present decisions; raises RuntimeError before the first ``reset``."""
         return Situation(self.projector._replace(recent=self.recent), self.state, self.view)
 
     @property
     def recent(self) -> Transitions:
-        """The last transitions."""
+        """The last batches that ended and the last requests that came, as policies that adapt see them."""
         users, shape = len(self.layout.users), (self.batch, BATCHES)
         found = Transitions(np.empty(shape, np.int64), np.empty(shape), np.empty((self.batch, users, PARTS), np.int64))
         kernels.look_back(self.rules, self.worlds, *found)
@@ -294,7 +294,6 @@ class InferenceWorld(Disturbed):
         self.view = seen(self.layout, self._state)
 
     def _settle(self, ended: NDArray[np.int64] | None = None) -> None:
-        """What the last step added to terms and outcomes."""
         if self.renews and ended is not None:
             unfair = self.after.unfair - self.before.unfair
         else:
@@ -318,7 +317,7 @@ class InferenceWorld(Disturbed):
 
     @property
     def counted(self) -> Floats:
-        """See ``World``; the mean delay is of the requests that are answered, and nobody's quality is 1."""
+        """What the last step added, [B, O]: delay is the mean of answered requests, quality without requests is 1."""
         came, part = self.worlds.counts[:, kernels.REQUESTS], self.amounts
         requests, nobody = np.maximum(came, 1), (came == 0) * self.ending
         columns = (
@@ -339,7 +338,6 @@ class InferenceWorld(Disturbed):
         return np.broadcast_to(drawn, count)
 
     def _draw(self, rows: NDArray[np.int64]) -> None:
-        """What differs between episodes that begin in these places."""
         count, members = len(rows), self.given.log_seconds.shape[0]
         self.given.seed[rows] = self._seeds(count)
         which = self.load.model[rows]
@@ -458,7 +456,7 @@ class Standing(NamedTuple):
 
 
 def standing(worlds: kernels.Worlds, until: float) -> Standing:
-    """See ``Standing``; ``until``: seconds for which requests come."""
+    """How users stand now, by what the episodes have counted; requests come for ``until`` seconds."""
     missed, counts = worlds.user_time[:, :, kernels.MISSED], worlds.user_count
     quality = 1.0 - missed / np.maximum(counts[:, :, kernels.DECIDED], 1)
     share = np.minimum(worlds.clock[:, kernels.NOW] / until, 1.0)

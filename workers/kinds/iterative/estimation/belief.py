@@ -172,7 +172,7 @@ class _Posterior:
         return np.asarray(prior[int((evidence + chance).argmax())], np.float64)
 
     def _spreads(self, residual: Floats, effects: Floats) -> None:
-        """Estimate noise and run effects; of an execution with a single row nobody can tell, so it is half of each."""
+        """Estimate the noise of each stage and the spread of run effects; single rows count half for each."""
         stages, groups, runs = self.samples.stages, self.samples.groups, max(self.runs - 1, 0)
         deviation, single = residual + effects[groups], (np.bincount(groups, minlength=self.runs) == 1)
         residual = np.where(single[groups], deviation / np.sqrt(2), residual)

@@ -93,7 +93,6 @@ def halves(spec: Spec, samples: Samples, seed: int) -> tuple[Half, Half]:
 
 
 def _deal(count: int, seed: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Indices of either half."""
     order = np.random.default_rng(seed).permutation(count).tolist()
     return tuple(sorted(order[::2])), tuple(sorted(order[1::2]))
 
@@ -300,7 +299,6 @@ def held_out_model(spec: Spec, samples: Samples, request: HoldOut, seed: int) ->
 
 
 def _note(chosen: Chosen) -> str:
-    """How strictly they are held out."""
     count, unseen = len(chosen.names), chosen.unseen
     if unseen == count:
         return f"L3 follows a domain model of {count} executions that no agent's domain model had been fitted on."

@@ -275,7 +275,6 @@ class _Programme:
         return self._at(table, target, 0, self._effects(0))[:, 0, middle]
 
     def policy(self, worth: NDArray[np.float32]) -> PlannerPolicy:
-        """The table as a policy."""
         iterations = self.layout.iterations
         arrays = {
             "worth": worth,
@@ -465,12 +464,10 @@ class _Path:
 
     @property
     def first(self) -> int:
-        """The allocation of the first iteration."""
         return int(self.layout.index(self.start.levels)[0])
 
     @property
     def target(self) -> float:
-        """Of the sum."""
         return 0.0 if self.summed is None else float(self.start.targets[0, self.summed])
 
     def solve(self, multiplier: float) -> _Relaxed:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from app.kinds.contract.kind import Outcome
 from app.kinds.contract.policy import Choice, Policy, Situation
@@ -21,7 +22,7 @@ from app.kinds.iterative.spec import Spec
 from app.policies.artifact import Artifact, TablePolicy, cell
 from app.policies.network import NetworkPolicy
 from workers.evaluation.arena import Bare, Move, Player
-from workers.evaluation.problem import Axis, Encoder, HeatMapAxes, LevelOptimum, Tunable
+from workers.evaluation.problem import Axis, Encoder, HeatMapAxes, LevelOptimum, Problem, Tunable
 from workers.evaluation.statistics import TITLES, Level
 from workers.evaluation.wrappers import World
 from workers.kinds.iterative.evaluation.off_policy import outcomes_of
@@ -38,17 +39,17 @@ NOTHING_HELD_OUT = "no model of held-out executions was given: too few execution
 
 
 @dataclass(frozen=True)
-class Guarded:
+class Guarded(Player):
     """An artifact or a heuristic, deciding as the service would."""
 
     artifact: Artifact | None
     rule: Heuristic | None = None
 
-    def begin(self, world: World, seed: int) -> None:
-        """See ``Player``; nothing to do."""
+    @override
+    def begin(self, world: World, seed: int) -> None: ...
 
+    @override
     def move(self, situation: Situation) -> Move:
-        """See ``Player``."""
         decided = decide(situation, self.artifact, self.rule)
         replaced = decided.verdict == Verdict.OUTSIDE_EXPERIENCE if self.artifact else None
         return Move(decided.action, replaced, decided.memory)
@@ -67,8 +68,8 @@ class Static:
         return Choice(action_towards(situation.projector.layout, levels, np.broadcast_to(self.goal, levels.shape)))
 
 
-class IterativeProblem:
-    """See ``Problem``."""
+class IterativeProblem(Problem):
+    """The evaluation's view of an iterative workload; ``held_out`` are tables, ``without`` says why there are none."""
 
     kind = "iterative"
     terms: Sequence[str] = TERMS
@@ -87,24 +88,24 @@ class IterativeProblem:
         self.entries = self.layout.observation_names
         self._known: dict[int, LevelOptimum] = {}
 
+    @override
     def player(self, contender: bytes | Policy) -> Player:
-        """See ``Problem``."""
         if isinstance(contender, bytes):
             artifact = load(contender)
             check(artifact, self.layout)
             return Guarded(artifact)
         return Guarded(None, contender) if isinstance(contender, Heuristic) else Bare(contender)
 
+    @override
     def title(self, contender: bytes | Policy) -> str:
-        """See ``Problem``."""
         return (load(contender).policy if isinstance(contender, bytes) else contender).name
 
+    @override
     def world(self, batch: int, seed: int) -> IterativeWorld:
-        """See ``Problem``."""
         return IterativeWorld(self.projector, self.held_out, batch, seed)
 
+    @override
     def unavailable(self, level: Level) -> str | None:
-        """See ``Problem``."""
         if level is Level.COMPOSITION and not self.held_out:
             return self.without
         return None
@@ -116,8 +117,8 @@ class IterativeProblem:
         except NoOptimum as error:
             return str(error)
 
+    @override
     def optimum(self, level: Level, seed: int) -> LevelOptimum:
-        """See ``Problem``."""
         if level is Level.FIXED:
             return self._fixed(seed)
         planned = self._planned
@@ -142,16 +143,16 @@ class IterativeProblem:
         return self._known[seed]
 
     def tunables(self) -> tuple[Tunable, ...]:
-        """See ``Problem``: the level of every resource."""
+        """One for each resource: its level."""
         return tuple(Tunable(r.name, 0, r.levels - 1) for r in self.layout.spec.resources)
 
+    @override
     def static(self, values: Mapping[str, int]) -> Static:
-        """See ``Problem``."""
         return Static(np.array([values[name] for name in self.layout.resources], np.int16))
 
     @cached_property
+    @override
     def heat_map_axes(self) -> HeatMapAxes:
-        """See ``Problem``."""
         _, name = self._height
         return HeatMapAxes(
             Axis("progress", PROGRESS), Axis(name, RATIOS), "change of allocation (share of the largest)"
@@ -170,14 +171,14 @@ class IterativeProblem:
                     return index, form.format(entry.removeprefix(prefix))
         raise LookupError("an observation always has a run effect")
 
+    @override
     def drawn(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
-        """See ``Problem``."""
         layout, observation = self.layout, situation.view.observation
         moved = layout.deltas.sum(axis=1)[action] / layout.largest_action
         return observation[:, self.entries.index("progress")], observation[:, self._height[0]], moved
 
+    @override
     def encoder(self, contender: bytes | Policy) -> Encoder | None:
-        """See ``Problem``."""
         policy: Any = load(contender).policy if isinstance(contender, bytes) else contender
         if isinstance(policy, TablePolicy):
             return Encoder("table", lambda s: cell(s.view.observation, policy.config)[:, None])
@@ -187,26 +188,26 @@ class IterativeProblem:
             return Encoder("float32", lambda s: s.view.observation.astype(np.float32))
         return getattr(policy, "encoder", None)
 
+    @override
     def labels(self) -> tuple[str, Policy]:
-        """See ``Problem``."""
         if isinstance(self._planned, Optimum):
             return "optimum" if self._planned.exact else "plan", self._planned.policy
         return "model_predictive", HEURISTICS["model_predictive"]
 
+    @override
     def named_observation(self, situation: Situation, row: int) -> dict[str, float]:
-        """See ``Problem``."""
         values = situation.view.observation[row]
         return {name: round(float(value), 4) for name, value in zip(self.entries, values, strict=True)}
 
+    @override
     def action_name(self, action: int) -> str:
-        """See ``Problem``."""
         steps = zip(self.layout.resources, self.layout.deltas[action], strict=True)
         moved = [f"{step:+d} {name}" for name, step in steps if step]
         return ", ".join(moved) or "stay"
 
+    @override
     def description(self, level: Level) -> str:
-        """See ``Problem``."""
         return TITLES[level][1]
 
     def pictures(self, shown: Mapping[str, bytes | Policy], seed: int) -> None:
-        """See ``Problem``; none."""
+        """None: a run has nothing to draw beside its heat map."""

@@ -73,7 +73,6 @@ class IterativeWorld(Disturbed):
 
     @property
     def _followed(self) -> list[Projector]:
-        """Of the models that runs follow."""
         return self._members if self.model is None else self.models
 
     @property

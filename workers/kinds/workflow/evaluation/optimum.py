@@ -109,7 +109,6 @@ class _Search:
         self.value, self.branches = -np.inf, 0
 
     def empty(self) -> _Partial:
-        """Nothing placed yet."""
         count = self.trace.tasks
         return _Partial(np.full(count, np.nan), np.full(count, np.nan), np.full(count, -1), -1)
 
@@ -283,7 +282,7 @@ def remembered(schedule: Schedule) -> ReplayedSchedule:
     return ReplayedSchedule(np.lexsort((schedule.end, schedule.start)), schedule.node, schedule.start)
 
 
-class Fixed:
+class Fixed(EpisodeScheduler):
     """A schedule of one episode to the second; of any other, as far as it goes."""
 
     name = "plan"
@@ -292,7 +291,7 @@ class Fixed:
         self.schedule, self.otherwise = schedule, otherwise
 
     def play(self, episode: Episode) -> Schedule:
-        """See ``EpisodeScheduler``."""
+        """The schedule itself where the episode is its own; else as ``otherwise`` schedules it."""
         trace, schedule = episode.trace, self.schedule
         if trace.tasks == len(schedule.start) and len(episode.nodes.speed) > schedule.node.max():
             lengths = trace.runtime / episode.nodes.speed[schedule.node]

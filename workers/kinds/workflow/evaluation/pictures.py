@@ -1,4 +1,4 @@
-"""Pictures of schedules."""
+"""Pictures of schedules: Gantt charts, courses over time, distributions and figures, as plain JSON."""
 
 from __future__ import annotations
 
@@ -99,7 +99,6 @@ def _window(trace: Trace, schedule: Schedule) -> Window:
 
 
 def _busiest(schedule: Schedule, nodes: Nodes, inside: NDArray[np.intp]) -> NDArray[np.intp]:
-    """The nodes with the most work, in their order."""
     work = np.zeros(len(nodes.kind))
     np.add.at(work, schedule.node[inside], (schedule.end - schedule.start)[inside] + ROOM)
     most = np.argsort(-work, kind="stable")[:MOST_NODES]

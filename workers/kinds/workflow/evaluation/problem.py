@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from app.kinds.contract.kind import Outcome
 from app.kinds.contract.policy import Policy, Situation
@@ -21,7 +22,7 @@ from app.kinds.workflow.spec import TERMS, Limits, Spec
 from app.kinds.workflow.trace import Trace
 from app.policies.base import IncompatibleArtifact
 from workers.evaluation.arena import Bare, Player
-from workers.evaluation.problem import Axis, Encoder, HeatMapAxes, LevelOptimum, Tunable
+from workers.evaluation.problem import Axis, Encoder, HeatMapAxes, LevelOptimum, Problem, Tunable
 from workers.evaluation.statistics import Level
 from workers.kinds.workflow.evaluation import episodes
 from workers.kinds.workflow.evaluation.episodes import Episode, reference
@@ -47,8 +48,8 @@ DESCRIPTIONS = {
 }
 
 
-class WorkflowProblem:
-    """See ``Problem``.
+class WorkflowProblem(Problem):
+    """The evaluation's view of a workflow workload: an action is a way of scheduling a whole episode.
 
     Args:
         spec: of the workload.
@@ -102,8 +103,8 @@ class WorkflowProblem:
         at_once = all(np.ptp(trace.submit) == 0 for trace in (*self.traces, *self.held_out))
         return placed(at_once=at_once)
 
+    @override
     def player(self, contender: bytes | Policy) -> Player:
-        """See ``Problem``."""
         return Bare(self._policy(contender))
 
     def _policy(self, contender: bytes | Policy) -> Policy:
@@ -111,25 +112,25 @@ class WorkflowProblem:
             return SchedulerPolicy(scheduler_of(contender, self.layout, pool=self.pool))
         return contender
 
+    @override
     def title(self, contender: bytes | Policy) -> str:
-        """See ``Problem``."""
         return self._policy(contender).name
 
+    @override
     def world(self, batch: int, seed: int) -> WorkflowWorld:
-        """See ``Problem``."""
         schedulers = list(self.schedulers.values())
         return WorkflowWorld(self.layout, self.traces, self.held_out, schedulers, self.tasks, batch, seed, self.memory)
 
+    @override
     def unavailable(self, level: Level) -> str | None:
-        """See ``Problem``."""
         return self.without if level is Level.COMPOSITION and not self.held_out else None
 
+    @override
     def description(self, level: Level) -> str:
-        """See ``Problem``."""
         return DESCRIPTIONS[level]
 
+    @override
     def optimum(self, level: Level, seed: int) -> LevelOptimum:
-        """See ``Problem``."""
         if level is not Level.FIXED:
             return LevelOptimum(reason=ONE_EPISODE)
         if seed not in self._known:
@@ -141,50 +142,50 @@ class WorkflowProblem:
         return self._known[seed]
 
     def tunables(self) -> tuple[Tunable, ...]:
-        """See ``Problem``: rule, mechanism and order of overtaking, or the strategy for workflows."""
+        """Rule, mechanism and order of overtaking of batch jobs; the strategy of workflows."""
         if not self.pool:
             return (Tunable("strategy", 0, len(self.schedulers) - 1),)
         sizes = {"rule": RULES, "mechanism": MECHANISMS, "fill": ORDERS}
         return tuple(Tunable(name, 0, len(values) - 1) for name, values in sizes.items())
 
+    @override
     def static(self, values: Mapping[str, int]) -> Policy:
-        """See ``Problem``."""
         if not self.pool:
             return Always(values["strategy"], "static")
         rule, mechanism, fill = RULES[values["rule"]], MECHANISMS[values["mechanism"]], ORDERS[values["fill"]]
         return SchedulerPolicy(Ruled(rule, mechanism, fill, self.layout.spec.limits_per_user))
 
     @cached_property
+    @override
     def heat_map_axes(self) -> HeatMapAxes:
-        """See ``Problem``."""
         x, y = Axis("log of work over room while it comes in", LOADS), Axis("spread of the log estimates", SPREADS)
         return HeatMapAxes(x, y, "rank correlation of wait and area (above 0: large tasks wait longer)")
 
+    @override
     def drawn(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
-        """See ``Problem``."""
         seen, world = situation.view.observation, situation.state
         bias = [_leaning(world.truth[b].trace, world.schedule(b, int(scheduler))) for b, scheduler in enumerate(action)]
         return seen[:, 0], seen[:, 1], np.array(bias)
 
     def encoder(self, contender: bytes | Policy) -> Encoder | None:
-        """See ``Problem``: ways see the tasks themselves, as they come."""
+        """The encoder of a contender that has one; schedulers see the tasks themselves: None."""
         return getattr(contender, "encoder", None)
 
+    @override
     def labels(self) -> tuple[str, Policy]:
-        """See ``Problem``."""
         return "hindsight", Hindsight()
 
+    @override
     def named_observation(self, situation: Situation, row: int) -> dict[str, float]:
-        """See ``Problem``."""
         values = situation.view.observation[row]
         return {name: round(float(value), 4) for name, value in zip(episodes.ENTRIES, values, strict=True)}
 
+    @override
     def action_name(self, action: int) -> str:
-        """See ``Problem``."""
         return list(self.schedulers)[action]
 
     def pictures(self, shown: Mapping[str, bytes | Policy], seed: int) -> dict[str, Any]:
-        """See ``Problem``: ``schedules`` (see ``seen``) of those shown, and ``points`` and ``slowdowns`` of all."""
+        """``schedules``: a ``picture`` of each contender; ``points``: cost and makespan of every way."""
         world = self.world(1, seed)
         world.reset()
         episode = world.truth[0]

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
+from typing_extensions import override
 
-from app.kinds.contract.policy import Choice, Situation
+from app.kinds.contract.policy import Choice, Policy, Situation
 from app.kinds.workflow.queue import Layout
 from app.kinds.workflow.spec import TERMS
 from app.kinds.workflow.trace import Trace
@@ -121,13 +122,13 @@ class View(NamedTuple):
 
 
 class WorkflowWorld(Disturbed):
-    """B episodes of one workload; see ``World``.
+    """B episodes of one workload: a step is a whole sequence of tasks, scheduled in the way of that number.
 
     Args:
         layout: of the workload.
         traces: that episodes are drawn from; all tasks fit.
         held_out: others.
-        ways: the numbered ways.
+        schedulers: the numbered ways.
         tasks: the most of a stretch of batch jobs.
         batch: how many episodes.
         seed: until ``reseed`` every episode is the one that this seed gives, the same in all B places.
@@ -173,7 +174,7 @@ class WorkflowWorld(Disturbed):
 
     @property
     def action_space(self) -> spaces.Discrete:
-        """The numbered ways."""
+        """One action for each numbered way of scheduling."""
         return spaces.Discrete(self.numbered)
 
     @property
@@ -208,11 +209,11 @@ class WorkflowWorld(Disturbed):
         return self._played[key]
 
     def outcome(self, row: int, action: int) -> NDArray[np.float64]:
-        """The terms of that, [6]."""
+        """The terms that a way earns in an episode, [6]."""
         return self._earned_by(row, action)[0]
 
     def _earned_by(self, row: int, action: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Terms and outcomes."""
+        """Terms [6] and outcomes [6] of a way in an episode, computed once."""
         episode = self.truth[row]
         earned = self._turned.earned if action < self.numbered else self._earned
         key = (id(episode), action)
@@ -223,7 +224,7 @@ class WorkflowWorld(Disturbed):
         return earned[key]
 
     def reset(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """Draw B episodes."""
+        """Draw B episodes, disturbances first: observation [B, 4] and mask [B, N]."""
         self.renew()
         for disturbance in self.disturbances:
             disturbance.begin(self)
@@ -265,7 +266,6 @@ class WorkflowWorld(Disturbed):
         self._disturbances = state["luck"]
 
     def _draw(self) -> None:
-        """Episodes as they are known beforehand."""
         self._before = self.random.bit_generator.state
         self._played: dict[tuple[int, int], Schedule] = {}
         self._earned: dict[tuple[int, int], tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
@@ -280,7 +280,6 @@ class WorkflowWorld(Disturbed):
         self._begun = True
 
     def _key(self) -> bytes:
-        """All that the episodes are drawn from."""
         factors = b"".join(name.encode() + np.asarray(each).tobytes() for name, each in self.factors.items())
         model = b"" if self.model is None else self.model.tobytes()
         return repr((self._before, self.same, self.batch)).encode() + factors + b"|" + model
@@ -345,46 +344,46 @@ class WorkflowWorld(Disturbed):
 
 @dataclass(frozen=True)
 class Always:
-    """One of the numbered ways, always."""
+    """A policy that always chooses the same numbered way."""
 
     number: int
     name: str
 
     def act(self, situation: Situation) -> Choice:
-        """See ``Policy``."""
+        """The number of the way for each episode, [B]."""
         return Choice(np.full(len(situation.view.mask), self.number))
 
 
 @dataclass
-class SchedulerPolicy:
-    """A way of its own, that takes part in a world once it has watched it."""
+class SchedulerPolicy(Policy):
+    """A policy that schedules in a way of its own; ``watch`` must come before ``act``."""
 
     scheduler: EpisodeScheduler
     _number: int | None = field(default=None, repr=False)
 
     @property
+    @override
     def name(self) -> str:
-        """The way's."""
         return self.scheduler.name
 
     def watch(self, world: WorkflowWorld) -> None:
-        """Take part in ``world``."""
+        """Add its way to those of ``world``, and remember the number."""
         self._number = world.add_scheduler(self.scheduler)
 
+    @override
     def act(self, situation: Situation) -> Choice:
-        """See ``Policy``."""
         if self._number is None:
             raise RuntimeError("watch() comes before act()")
         return Choice(np.full(len(situation.view.mask), self._number))
 
 
-class Hindsight:
-    """The numbered way that will turn out best in each episode; it is told everything that is to come."""
+class Hindsight(Policy):
+    """A policy that knows what is to come: it chooses the numbered way that turns out best in each episode."""
 
     name = "hindsight"
 
     def act(self, situation: Situation) -> Choice:
-        """See ``Policy``; ``values`` are the returns that there will be."""
+        """``values`` are the returns that the ways will have, [B, N]."""
         world, shape = situation.state, situation.view.mask.shape
         values: NDArray[np.float64] = np.array([[world.value(b, n) for n in range(shape[1])] for b in range(shape[0])])
         return Choice(values.argmax(axis=1), values)

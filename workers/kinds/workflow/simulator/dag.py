@@ -223,7 +223,7 @@ def ended(
     world: World, graph: Graph, work: Work, fleet: Fleet, kept: NDArray[np.bool_], queues: Queues, events: list[Event],
     task: int, now: float,
 ) -> None:  # fmt: skip
-    """``task`` has ended."""
+    """Mark ``task`` as done at ``now``, free its room, and start what waited for it or for its node."""
     world.status[task], world.end[task] = DONE, now
     leave(world, work, task)
     for c in range(graph.child_start[task], graph.child_start[task + 1]):

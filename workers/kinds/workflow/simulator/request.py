@@ -112,7 +112,7 @@ def _once(nodes: Nodes, schedule: Schedule) -> Rentals:
 
 
 def figures(trace: Trace, nodes: Nodes, schedule: Schedule) -> Figures:
-    """What ``schedule`` was worth.
+    """Slow-down, wait, makespan, missed deadlines, utilisation and cost of a whole schedule.
 
     Raises:
         ValueError: there is no task, or one was never played to its end.

@@ -1,4 +1,4 @@
-"""Trainings of schedulers."""
+"""Trainings of schedulers: a search for priorities, the choice among candidates, the verdict."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Search:
         return PriorityPolicy(np.tile(weights, (3, 1)))
 
     def advance(self) -> None:
-        """One generation."""
+        """Play a generation of candidates, and move towards its elite."""
         played = self.draw(SEQUENCES)
         reference = measured(self.policy(self.start), played)
         drawn = allowed(self.middle + self.spread * self.rng.normal(size=(POPULATION, WEIGHTS)))
@@ -179,7 +179,6 @@ class SchedulerTrainer:
         return Sequence(trace, self.machine, self.mechanism, self.fill, self.objective)
 
     def _draw(self, count: int) -> list[Sequence]:
-        """New sequences to search on, from all traces in turn."""
         sources = [self.parts[0][i % len(self.parts[0])] for i in range(count)]
         return [self._sequence(drawn(source, self.length, self.rng)) for source in sources]
 

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from typing_extensions import override
 
 from .contract import UNITS, ActuatorError, Allocation, Launch, Range, Settable, Sink, Stream, Unavailable
-from .leftovers import Left, launcher
+from .leftovers import Leaving, Left, launcher
 from .remote import KILLED, Remote
 
 LABEL, LAUNCHER = "steward", "steward-launcher"
@@ -29,7 +30,7 @@ STREAMS: Mapping[int, Stream] = {1: "stdout", 2: "stderr"}
 NO_SUCH, CONFLICT = 404, 409
 
 
-class DockerContainer(Remote):
+class DockerContainer(Remote, Leaving):
     """Starts a command in a container.
 
     Args:
@@ -95,18 +96,18 @@ class DockerContainer(Remote):
     def _remove(self) -> None:
         self._call("DELETE", f"/containers/{self._id}?force=true", gone=True)
 
+    @override
     def left(self, name: str) -> Iterable[Left]:
-        """See `Leaving`."""
         wanted = json.dumps({"label": [f"{LABEL}={name}"]})
         found = self._call("GET", str(httpx.URL("/containers/json", params={"all": "true", "filters": wanted}))).json()
         return [Left(one["Id"], (one.get("Labels") or {}).get(LAUNCHER, "")) for one in found]
 
+    @override
     def discard(self, one: Left) -> None:
-        """See `Leaving`."""
         self._call("DELETE", f"/containers/{one.id}?force=true", gone=True)
 
+    @override
     def close(self) -> None:
-        """See `Actuator`."""
         super().close()
         self._http.close()
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 
+from typing_extensions import override
+
 from .contract import Allocation, Launch, Range, Settable
 from .local import LocalProcesses
 from .remote import Remote
@@ -30,13 +32,13 @@ class Driven(Remote):
         here = Launch(launch.command, {}, launch.environment, launch.folder, launch.output, launch.name)
         self._command.start(here)
 
+    @override
     def start(self, launch: Launch) -> None:
-        """See `Actuator`."""
         super().start(launch)
         self._follower = None  # the command hands its output on by itself
 
+    @override
     def wait(self, seconds: float | None) -> int | None:
-        """See `Actuator`."""
         self._status = self._command.wait(seconds)
         return self._status
 
@@ -51,7 +53,7 @@ class Driven(Remote):
 
     def _remove(self) -> None: ...
 
+    @override
     def close(self) -> None:
-        """See `Actuator`."""
         super().close()
         self._command.close()

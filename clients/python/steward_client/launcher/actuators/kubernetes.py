@@ -12,10 +12,12 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from typing_extensions import override
+
 from steward_client.kubernetes import KubernetesApi, KubernetesError, quantity
 
 from .contract import UNITS, ActuatorError, Allocation, CannotSet, Launch, Range, Settable, Sink, Unavailable
-from .leftovers import Left, launcher
+from .leftovers import Leaving, Left, launcher
 from .remote import FIRST_PAUSE_SECONDS, KILLED, LONGEST_PAUSE_SECONDS, Remote
 
 CONTAINER, LABEL, NAME, LAUNCHER = "steward", "steward-run", "steward-name", "steward-launcher"
@@ -25,7 +27,7 @@ RESIZE_SECONDS = 10.0
 Object = Mapping[str, Any]
 
 
-class KubernetesPod(Remote):
+class KubernetesPod(Remote, Leaving):
     """Starts a command in a pod of its own.
 
     Args:
@@ -125,17 +127,17 @@ class KubernetesPod(Remote):
     def _remove(self) -> None:
         self._delete(0)
 
+    @override
     def left(self, name: str) -> Iterable[Left]:
-        """See `Leaving`."""
         found = answered(lambda: list(self._api.list(self._pods, labelSelector=f"{NAME}={_slug(name)}")))
         return [Left(one["metadata"]["name"], one["metadata"]["labels"].get(LAUNCHER, "")) for one in found]
 
+    @override
     def discard(self, one: Left) -> None:
-        """See `Leaving`."""
         self._delete(0, f"{self._pods}/{one.id}")
 
+    @override
     def close(self) -> None:
-        """See `Actuator`."""
         super().close()
         self._api.close()
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from typing_extensions import override
+
 from steward_client.kubernetes import Conversion, KubernetesError, QuantityError
 
 from .contract import ActuatorError, Allocation, CannotSet, Range, Settable, Unavailable
@@ -67,8 +69,8 @@ class KubernetesScale(Driven):
                 raise CannotSet(name, allocation[name], f"Kubernetes refused it: {error}") from error
             raise ActuatorError(str(error)) from error
 
+    @override
     def close(self) -> None:
-        """See `Actuator`."""
         super().close()
         self._api.close()
 

@@ -12,6 +12,8 @@ import sys
 from collections.abc import Mapping
 from functools import partial
 
+from typing_extensions import override
+
 from steward_client.launcher.interrupts import held
 from steward_client.launcher.limits.cpu import CORE, Affinity, CpuLimit, Duty, Quota
 from steward_client.launcher.limits.groups import Group, groups
@@ -21,6 +23,7 @@ from steward_client.launcher.limits.memory import InUse, MemoryLimit
 from .contract import (
     GRACE_SECONDS,
     UNITS,
+    Actuator,
     ActuatorError,
     Allocation,
     CannotSet,
@@ -35,7 +38,7 @@ METHODS = ("auto", "quota", "affinity", "duty")
 LEAST_PERCENT, LEAST_MEBIBYTES = 2.0, 8.0
 
 
-class LocalProcesses:
+class LocalProcesses(Actuator):
     """Starts a command on this machine.
 
     Args:
@@ -79,16 +82,16 @@ class LocalProcesses:
             settable.check(name, wanted[name].maximum)
         return found
 
+    @override
     def resources(self) -> Mapping[str, Settable]:
-        """See `Actuator`."""
         return self._settable
 
+    @override
     def current(self) -> Allocation:
-        """See `Actuator`."""
         return dict(self._current)
 
+    @override
     def start(self, launch: Launch) -> None:
-        """See `Actuator`."""
         if self._command is not None:
             raise ActuatorError("an actuator starts one command: this one has started already")
         self._set(launch.allocation)
@@ -104,8 +107,8 @@ class LocalProcesses:
         if self._cpu is not None:
             self._cpu.on(self._command)
 
+    @override
     def apply(self, allocation: Allocation) -> Allocation:
-        """See `Actuator`."""
         if self._command is None or self._command.status is None:
             self._set(allocation)
         return self.current()
@@ -127,19 +130,19 @@ class LocalProcesses:
         except FileNotFoundError:  # the command has just ended, and its groups with it
             return
 
+    @override
     def wait(self, seconds: float | None) -> int | None:
-        """See `Actuator`."""
         return None if self._command is None else self._command.wait(seconds)
 
+    @override
     def stop(self, number: int = signal.SIGTERM, seconds: float = GRACE_SECONDS) -> int | None:
-        """See `Actuator`."""
         if self._command is None or self._command.status is not None:
             return self.wait(0)
         self._command.tell(end=[int(number), seconds])
         return self._command.wait(None)
 
+    @override
     def close(self) -> None:
-        """See `Actuator`."""
         if self._command is not None:
             self._command.close()
         for group in self._groups.values():

@@ -17,9 +17,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import httpx
+from typing_extensions import override
 
 from .contract import UNITS, ActuatorError, Allocation, Launch, Range, Settable, Sink, Unavailable
-from .leftovers import Left, launcher
+from .leftovers import Leaving, Left, launcher
 from .remote import KILLED, PARTING_SECONDS, Remote
 
 ADDRESS = "http://127.0.0.1:8265"
@@ -36,7 +37,7 @@ NO_SUCH = 404
 GOING_ON = ("PENDING", "RUNNING")
 
 
-class RayJob(Remote):
+class RayJob(Remote, Leaving):
     """Starts a command as a job.
 
     Args:
@@ -115,18 +116,19 @@ class RayJob(Remote):
         self._request({})
         self._call("DELETE", f"/api/jobs/{self._job}")
 
+    @override
     def left(self, name: str) -> Iterable[Left]:
-        """See `Leaving`."""
         running = [one for one in self._call("GET", "/api/jobs/").json() if one.get("status") in GOING_ON]
         labelled = [(one["submission_id"], one.get("metadata") or {}) for one in running]
         return [Left(job, told.get("launcher", "")) for job, told in labelled if told.get("name") == name]
 
+    @override
     def discard(self, one: Left) -> None:
-        """See `Leaving`; what was asked for is asked for anew as the run starts."""
+        """Stop the job; its request for resources is left, until the run that starts replaces it."""
         self._call("POST", f"/api/jobs/{one.id}/stop")
 
+    @override
     def close(self) -> None:
-        """See `Actuator`."""
         super().close()
         self._http.close()
 

@@ -9,7 +9,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from threading import Thread
 
-from .contract import GRACE_SECONDS, ActuatorError, Allocation, CannotSet, Launch, Range, Settable, Sink
+from typing_extensions import override
+
+from .contract import GRACE_SECONDS, Actuator, ActuatorError, Allocation, CannotSet, Launch, Range, Settable, Sink
 
 SHARE = 0.1
 """Of the time that a command has run for, after which it is looked at again."""
@@ -21,7 +23,7 @@ KILLED = 128 + signal.SIGKILL
 logger = logging.getLogger("steward_client")
 
 
-class Remote(ABC):
+class Remote(Actuator, ABC):
     """The half of an actuator that is the same everywhere; the other half are the methods with an underscore.
 
     Args:
@@ -75,23 +77,23 @@ class Remote(ABC):
     def _remove(self) -> None:
         """Leave nothing of it."""
 
-    def _follow(self, sink: Sink) -> None:  # noqa: B027 # some write nothing that could be heard
+    def _follow(self, sink: Sink) -> None:  # some write nothing that could be heard
         """Hand on what the command writes until it has ended; runs in a thread of its own."""
 
     def _round(self, name: str, value: float) -> float:  # noqa: ARG002 # most set what they are told
         """What is set instead of a value."""
         return value
 
+    @override
     def resources(self) -> Mapping[str, Settable]:
-        """See `Actuator`."""
         return self._settable
 
+    @override
     def current(self) -> Allocation:
-        """See `Actuator`."""
         return dict(self._current)
 
+    @override
     def start(self, launch: Launch) -> None:
-        """See `Actuator`."""
         if self._started:
             raise ActuatorError("an actuator starts one command: this one has started already")
         allocation = self._checked(launch.allocation)
@@ -101,8 +103,8 @@ class Remote(ABC):
             self._follower = Thread(target=self._follow, args=(launch.output,), daemon=True, name=f"{self.name} output")
             self._follower.start()
 
+    @override
     def apply(self, allocation: Allocation) -> Allocation:
-        """See `Actuator`."""
         if not self._started:
             raise ActuatorError("there is nothing to set yet: start a command first")
         asked = self._checked(allocation)
@@ -124,8 +126,8 @@ class Remote(ABC):
             self._settable[name].check(name, value)
         return {name: self._round(name, value) for name, value in allocation.items()}
 
+    @override
     def wait(self, seconds: float | None) -> int | None:
-        """See `Actuator`."""
         began, pause = time.monotonic(), FIRST_PAUSE_SECONDS
         while self._started and self._status is None:
             self._look_if_due()
@@ -151,8 +153,8 @@ class Remote(ABC):
         self._due = 0.0
         return self.wait(0)
 
+    @override
     def stop(self, number: int = signal.SIGTERM, seconds: float = GRACE_SECONDS) -> int | None:
-        """See `Actuator`."""
         if not self._started or self._now() is not None:
             return self._status
         self._ending, self._since = number, time.monotonic()
@@ -165,8 +167,8 @@ class Remote(ABC):
                 raise
         return self.wait(PARTING_SECONDS)
 
+    @override
     def close(self) -> None:
-        """See `Actuator`."""
         if self._closed:
             return
         self._closed = True

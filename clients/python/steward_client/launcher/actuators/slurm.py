@@ -17,8 +17,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from typing_extensions import override
+
 from .contract import UNITS, ActuatorError, Allocation, CannotSet, Launch, Range, Settable, Sink, Unavailable
-from .leftovers import Left, launcher
+from .leftovers import Leaving, Left, launcher
 from .remote import KILLED, Remote
 
 PROGRAMS = ("sbatch", "scontrol", "scancel", "squeue")
@@ -42,7 +44,7 @@ ASKED = {"nodes": "--nodes", "workers": "--ntasks", "cpu": "--cpus-per-task", "m
 OF_ONE_NODE = frozenset({"cpu", "memory", "gpus"})
 
 
-class SlurmJob(Remote):
+class SlurmJob(Remote, Leaving):
     """Starts a command as a batch job.
 
     Args:
@@ -142,13 +144,13 @@ class SlurmJob(Remote):
     def _remove(self) -> None:
         """Nothing is left of a job that has ended but Slurm's own records."""
 
+    @override
     def left(self, name: str) -> Iterable[Left]:
-        """See `Leaving`."""
         lines = _run(["squeue", "--me", f"--name={name}", "--noheader", "--format=%i|%k"]).splitlines()
         return [Left(*(part.strip() for part in line.split("|", 1))) for line in lines if "|" in line]
 
+    @override
     def discard(self, one: Left) -> None:
-        """See `Leaving`."""
         _run(["scancel", one.id])
 
     def _follow(self, sink: Sink) -> None:

@@ -34,7 +34,7 @@ class Tail:
             self._at, self._file = known.st_size, known.st_ino
 
     def marks(self) -> Iterator[Mark]:
-        """What is new."""
+        """Marks in the lines that were added since the last call, of at most ``MOST_BYTES``."""
         try:
             known = self.path.stat()
         except FileNotFoundError:

@@ -48,7 +48,7 @@ class Lines:
         self._drawn = self._below = False
 
     def feed(self, piece: bytes) -> None:
-        """The next piece."""
+        """Take in the next piece, and hand over the lines that it completes."""
         now, before = time.monotonic(), self._partial
         *lines, self._partial = BREAKS.split(before + piece)
         for line, end in zip(lines[::2], lines[1::2], strict=True):

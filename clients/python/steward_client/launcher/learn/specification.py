@@ -89,5 +89,5 @@ def _text(one: Resource) -> str:
 
 
 def names(chosen: Sequence[Resource]) -> list[str]:
-    """Of the resources."""
+    """Names of the resources, in their order."""
     return [one.name for one in chosen]

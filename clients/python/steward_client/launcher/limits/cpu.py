@@ -23,11 +23,11 @@ class CpuLimit(Protocol):
     how: str
 
     def set(self, percent: float) -> float:
-        """Limit the command from now on; what it really has."""
+        """Limit the command to so many percent of a core from now on; return the limit that it really has."""
         ...
 
     def on(self, command: Guarded) -> None:
-        """Have the command limited as was set."""
+        """Apply the limit to a command that has just been started, and to each later change."""
         ...
 
 
@@ -38,12 +38,12 @@ class Quota:
         self.how, self._group = f"cgroup v{group.version} quota", group
 
     def set(self, percent: float) -> float:
-        """Write it."""
+        """Write the control group's quota; returns ``percent``, even below the kernel's least, 1 ms a period."""
         write_quota(self._group, percent)
         return percent
 
     def on(self, command: Guarded) -> None:
-        """It is in the group already."""
+        """Do nothing: the command was started in the control group."""
 
 
 class Affinity:
@@ -57,7 +57,7 @@ class Affinity:
     _command: Guarded | None
 
     def set(self, percent: float) -> float:
-        """Choose the cores."""
+        """Choose as many cores as come nearest, at least one, and pin the command to them if it runs."""
         count = min(max(1, round(percent / CORE)), len(self._cores))
         self._chosen = self._cores[:count]
         if self._command is not None:
@@ -65,7 +65,7 @@ class Affinity:
         return count * CORE
 
     def on(self, command: Guarded) -> None:
-        """Pin it."""
+        """Pin the command to the cores that were chosen."""
         self._command = command
         command.tell(cpus=self._chosen)
 
@@ -79,20 +79,20 @@ class Duty:
         self.how, self._cores = f"stop/continue duty cycle ({why})", 1.0
 
     def set(self, percent: float) -> float:
-        """Change the rate at which CPU time is granted."""
+        """Change the rate at which CPU time is granted, in cores."""
         self._cores = percent / CORE
         if self._command is not None:
             self._command.tell(duty=self._cores)
         return percent
 
     def on(self, command: Guarded) -> None:
-        """Begin."""
+        """Start stopping and continuing the command at the rate that was set."""
         self._command = command
         command.tell(duty=self._cores)
 
 
 def write_quota(group: Group, percent: float) -> None:
-    """Limit a control group to so much CPU per period."""
+    """Limit a control group to ``percent`` of a core, but to 1 ms of each period at least."""
     period = round(PERIOD_SECONDS * 1e6)
     quota = max(LEAST_QUOTA_MICROSECONDS, round(percent / CORE * period))
     if group.version == 1:
