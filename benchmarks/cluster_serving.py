@@ -21,7 +21,7 @@ import numpy as np
 from app.database.engine import Database
 from app.domain_models import service as domain_models
 from app.kinds.cluster.kind import KIND
-from app.kinds.cluster.sample_columns import Content
+from app.kinds.cluster.samples import Content
 from app.kinds.contract.engine import Pending, Snapshot
 from app.kinds.contract.kind import RunStart
 from app.workloads import service as workloads

@@ -32,7 +32,7 @@ import numpy as np
 
 from app.kinds.cluster.example import EXAMPLE
 from app.kinds.cluster.layout import Layout as ClusterLayout
-from app.kinds.cluster.samples import JSON, ClusterSamples
+from app.kinds.cluster.samples import ClusterSamples
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.contract.policy import Choice, Policy, Situation
 from app.kinds.iterative import policies
@@ -41,6 +41,7 @@ from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.policies import MODEL_NOISE
 from app.kinds.iterative.projector import Projector
+from app.kinds.records import JSON
 from app.kinds.workflow.policies import PriorityPolicy, save
 from app.kinds.workflow.scheduling.dispatch import EASY
 from app.kinds.workflow.scheduling.planning import AGEING

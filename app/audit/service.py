@@ -16,7 +16,7 @@ from app.database.engine import Database
 from app.database.tables import AuditEntry
 from app.http.caller import current_caller
 from app.http.pagination import MAXIMUM_LIMIT, PageRequest, Slice
-from app.kinds.contract.samples import line
+from app.kinds.columns import csv_writer
 
 # What crosses the API about the audit.
 
@@ -101,8 +101,9 @@ def as_ndjson(entries: Iterator[AuditRead]) -> Iterator[str]:
 
 def as_csv(entries: Iterator[AuditRead]) -> Iterator[str]:
     """CSV whose cells no spreadsheet takes for formulas."""
-    yield line(AuditRead.model_fields)
+    write = csv_writer()
+    yield write(AuditRead.model_fields)
     for entry in entries:
         values = entry.model_dump(mode="json")
         values["detail"] = None if entry.detail is None else json.dumps(entry.detail, ensure_ascii=False)
-        yield line(values[name] for name in AuditRead.model_fields)
+        yield write(values[name] for name in AuditRead.model_fields)

@@ -21,8 +21,7 @@ import msgspec
 from pydantic import BaseModel
 
 from app.kinds.contract.engine import Answered, Pending, Query, Residuals, Shadow, Snapshot
-from app.kinds.contract.inputs import TOO_DEEP, deep_place, invalid, timestamp
-from app.kinds.contract.row_reading import first_issue
+from app.kinds.contract.inputs import TOO_DEEP, deep_place, first_issue, invalid, timestamp
 from app.policies import artifact
 from app.policies.artifact import Artifact, Memories, Memory
 from app.policies.base import IncompatibleArtifact

@@ -1,4 +1,4 @@
-"""first tables"""
+"""The first tables of the database."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from app.kinds.contract.inputs import Sample
-from app.kinds.inference.sample_content import Content, Requests
+from app.kinds.inference.samples import Content, Requests
 from app.kinds.registry import KINDS, layout_of, read_spec
 from app.kinds.workflow.trace import Trace, independent
 from workers.inputs import Workload

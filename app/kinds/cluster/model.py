@@ -18,7 +18,7 @@ from app.kinds.cluster.arrivals import Arrivals
 from app.kinds.cluster.jobs import Floats
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.lengths import LearningCurves, Seen, ahead, kept, parametric
-from app.kinds.cluster.sample_columns import LARGEST
+from app.kinds.cluster.report import LARGEST
 from app.kinds.cluster.throughput import LAYOUTS, Interference, Place, Throughput, efficiency, interval, slowdown
 from app.kinds.contract.engine import Query
 from app.kinds.contract.inputs import IncompatibleModel, invalid

@@ -12,13 +12,16 @@ import msgspec
 from msgspec import Meta, Struct
 from pydantic import BaseModel, Field, model_validator
 
-from app.kinds.cluster.sample_columns import LARGEST, MOST_BESIDE, SHORTEST
 from app.kinds.cluster.spec import MOST_NODES
 from app.kinds.contract.engine import DecisionBase
 from app.kinds.contract.kind import RunStart
 from app.kinds.engine import decoded
 from app.kinds.fields import Amount, Finite, Moment, NonNegative, Number, Positive, PositiveNumber, Strict, Time
 
+MOST_BESIDE = 4
+"""Applications of jobs that share the nodes of a step."""
+SHORTEST, LARGEST = 1e-6, 1e9
+"""Seconds that a step can take; batches and iterations are as large at most."""
 MOST_JOBS = 2_000
 """That wait or run in a run at once, or that a list of a report names."""
 MOST_CELLS = 1_000_000

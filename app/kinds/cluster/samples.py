@@ -1,107 +1,278 @@
-"""Samples of kind `cluster`: reading, storing and exporting logs of trainings."""
+"""Samples of kind `cluster`: an execution is measured steps, learning curves, submitted jobs, or some of each."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
-import msgspec
 import numpy as np
 from pydantic import BaseModel, Field
+from safetensors import numpy as safetensors_numpy
 
-from app.kinds.cluster import sample_columns, sample_content
+from app.kinds.cluster.jobs import Floats
 from app.kinds.cluster.layout import Layout
-from app.kinds.cluster.sample_columns import BESIDE, GPUS, NODES, Content, summary
-from app.kinds.cluster.sample_content import ARRIVAL, BETWEEN, COLUMNS, CURVE, NEEDED, STEP, WORDS, Collector
-from app.kinds.contract.inputs import Sample
-from app.kinds.contract.row_reading import RowBodies, RowForms
-from app.kinds.contract.samples import FILE, ExecutionBase, Export, Format, Stored, line
+from app.kinds.cluster.report import LARGEST, MOST_BESIDE, SHORTEST
+from app.kinds.cluster.run_samples import run_rows
+from app.kinds.columns import MICRO, Column, Form, Values, choice, name, names, number, time
+from app.kinds.contract.inputs import LARGEST_NUMBER, FieldIssue, InvalidInput, Sample
+from app.kinds.contract.samples import ExecutionBase, Export, Format
+from app.kinds.records import Collector, RowCodec, Rows, by_name, refuse, refused, row_exports, row_formats, shown
+from app.kinds.tensors import read_header, written
 
-STEPS_EXAMPLE = "application,gpus,nodes,batch,seconds\nresnet50,4,1,512,0.41\nresnet50,8,2,512,0.27\n"
-_NAME: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": 255}
-_COUNT: dict[str, Any] = {"type": "integer", "minimum": 1}
-_POSITIVE: dict[str, Any] = {"type": "number", "exclusiveMinimum": 0}
-_AMOUNT: dict[str, Any] = {"type": "number", "minimum": 0}
-_STEP: dict[str, Any] = {
-    "type": "object",
-    "required": ["application", "gpus", "batch", "seconds"],
-    "properties": {
-        "application": _NAME,
-        "gpus": _COUNT,
-        "nodes": {**_COUNT, "description": "Number of nodes the GPUs are spread over; default: as few as they fill."},
-        "node_class": {"type": "string", "description": "Node class of the spec; optional if there is only one."},
-        "batch": {**_POSITIVE, "description": "Samples per step, over all GPUs."},
-        "seconds": {**_POSITIVE, "description": "Duration of a step."},
-        "computing": {**_POSITIVE, "description": "Part of the step spent computing gradients."},
-        "beside": {
-            "type": "array",
-            "items": _NAME,
-            "maxItems": 4,
-            "description": "Applications of jobs that shared its nodes; empty: none.",
-        },
-    },
-}
-_POINT: dict[str, Any] = {
-    "type": "object",
-    "required": ["job", "iteration"],
-    "description": "Requires `loss` or `metric`.",
-    "properties": {
-        "job": _NAME,
-        "application": {**_NAME, "description": "Jobs of one application are expected to learn alike."},
-        "iteration": {**_AMOUNT, "description": "Epochs or updates completed, in the application's own unit."},
-        "loss": {"type": "number", "description": "Lower is better."},
-        "metric": {"type": "number", "description": "Higher is better."},
-        "batch": {**_POSITIVE, "description": "Samples per update, over all GPUs."},
-        "noise_scale": {**_AMOUNT, "description": "Gradient noise scale, in samples: variance over squared gradient."},
-    },
-}
-_ARRIVAL: dict[str, Any] = {
-    "type": "object",
-    "required": ["time", "gpus"],
-    "properties": {
-        "time": {
-            "type": ["number", "string"],
-            "description": "Seconds since 1970 or another origin, or RFC 3339 in UTC.",
-        },
-        "queue": {"type": "string", "description": "Default: the least urgent queue."},
-        "application": _NAME,
-        "gpus": {**_COUNT, "description": "Number of GPUs requested."},
-        "data": {**_AMOUNT, "description": "Data size, in one unit per application."},
-        "duration": {**_AMOUNT, "description": "Seconds that it ran on those GPUs."},
-        "samples": {
-            **_AMOUNT,
-            "description": "Samples that it trained on until it finished, each counted at the statistical efficiency "
-            "of its initial batch.",
-        },
-    },
-}
-NDJSON_SCHEMA: dict[str, Any] = {
-    **FILE,
-    "description": "Kind `cluster`: one execution; each line is a measured step (`application`, `gpus`, `nodes`, "
-    "`node_class`, `batch`, `seconds`, `computing`, `beside`), a point of a learning curve (`job`, `application`, "
-    "`iteration`, `loss` or `metric`, `batch`, `noise_scale`) or a submitted job (`time`, `queue`, `application`, "
-    "`gpus`, `data`, `duration`, `samples`). CSV has the same columns, with `;` between the names of `beside`.",
-}
-JSON_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "required": ["samples"],
-    "properties": {
-        "samples": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["execution"],
-                "properties": {
-                    "execution": _NAME,
-                    "steps": {"type": "array", "items": _STEP},
-                    "curves": {"type": "array", "items": _POINT},
-                    "arrivals": {"type": "array", "items": _ARRIVAL},
-                },
-            },
-        }
-    },
-}
+MOST_GPUS, MOST_ROWS, MOST_NAMES = 1_000_000, 1_000_000, 10_000
+
+
+# Columns.
+
+
+def forms(layout: Layout | None) -> tuple[Form, Form, Form]:
+    """Rows of measured steps, of learning curves and of submitted jobs; of no workload for the documentation."""
+    classes, queues = ([one.name for one in layout.spec.nodes], layout.queues) if layout else ((), ())
+
+    def gpus(text: str) -> Column:
+        return number("gpus", text, required=True, minimum=1, maximum=MOST_GPUS, whole=True)
+
+    positive: Any = {"minimum": 0, "maximum": LARGEST, "above": True}
+    amount: Any = {"minimum": 0, "maximum": LARGEST_NUMBER}
+    steps = (
+        name("application", "applications", required=True),
+        gpus(""),
+        number(
+            "nodes",
+            "Number of nodes the GPUs are spread over; default: as few as they fill.",
+            minimum=1,
+            maximum=MOST_GPUS,
+            whole=True,
+        ),
+        choice("node_class", "node class", classes, "Node class of the spec; optional if there is only one."),
+        number("batch", "Samples per step, over all GPUs.", required=True, **positive),
+        names("beside", "applications", MOST_BESIDE, "Applications of jobs that shared its nodes; empty: none."),
+        number("seconds", "Duration of a step.", required=True, **positive),
+        number("computing", "Part of the step spent computing gradients.", **positive),
+    )
+    curves = (
+        name("job", "jobs", required=True),
+        name("application", "applications", "Jobs of one application are expected to learn alike."),
+        number(
+            "iteration",
+            "Epochs or updates completed, in the application's own unit.",
+            required=True,
+            minimum=0,
+            maximum=LARGEST,
+        ),
+        number("loss", "Lower is better."),
+        number("metric", "Higher is better."),
+        number("batch", "Samples per update, over all GPUs.", **positive),
+        number("noise_scale", "Gradient noise scale, in samples: variance over squared gradient.", **amount),
+    )
+    arrivals = (
+        time("time", required=True),
+        choice("queue", "queue", queues, "Default: the least urgent queue.", default=len(queues) - 1),
+        name("application", "applications"),
+        gpus("Number of GPUs requested."),
+        number("data", "Data size, in one unit per application.", **amount),
+        number("duration", "Seconds that it ran on those GPUs.", **amount),
+        number(
+            "samples",
+            "Samples that it trained on until it finished, each counted at the statistical efficiency of its initial "
+            "batch.",
+            **amount,
+        ),
+    )
+    return (
+        Form("steps", "a measured step", "seconds", steps),
+        Form("curves", "a point of a learning curve", "iteration", curves, either=("loss", "metric")),
+        Form("arrivals", "a submitted job", "time", arrivals),
+    )
+
+
+class LogCollector(Collector):
+    """Collects steps, curves and arrivals as the tables of ``Content``."""
+
+    def __init__(self, layout: Layout) -> None:
+        super().__init__(forms(layout))
+        self._largest_node = max(one.gpus for one in layout.spec.nodes)
+        self._tables: dict[str, list[Floats]] = {table: [np.zeros((0, width))] for table, width in WIDTHS.items()}
+        self._curves = dict[int, tuple[float, float, float]]()
+
+    def take(self, rows: Rows, form: str | None = None) -> None:
+        """Take rows, in order, of a form, or of whatever forms; ``InvalidInput``: some are wrong, or too many."""
+        super().take(rows, form)
+        held = {"rows": (self.count, MOST_ROWS)} | {what: (len(book), MOST_NAMES) for what, book in self.books.items()}
+        for what, (count, most) in held.items():
+            if count > most:
+                message = f"an execution holds at most {most:,} {what}: upload it in parts"
+                raise refused([FieldIssue(rows.where(rows.rows - 1), message, None)])
+
+    def add_sound(self, form: str, rows: Rows) -> None:
+        """Take those rows of a form that are sound: where some aren't, half by half."""
+        try:
+            self.add(form, rows)
+        except InvalidInput:
+            middle = rows.rows // 2
+            for part in (range(middle), range(middle, rows.rows)) if middle else ():
+                self.add_sound(form, rows.take(part))
+
+    def rules(self, form: str, values: Mapping[str, Values], rows: Rows) -> list[FieldIssue]:
+        """What is wrong across the columns of steps and of curves."""
+        if form == "steps":
+            gpus, seconds, computing = values["gpus"], values["seconds"], values["computing"]
+            fewest, nodes = np.ceil(gpus / self._largest_node), values["nodes"]
+            too_few = f"must be at least gpus / {self._largest_node}: no node has more than {self._largest_node} GPUs"
+            part = "must be more than 0, and at most seconds, of which it is a part"
+            return [
+                *rows.issues("nodes", nodes > gpus, "must be a whole number, 1 to gpus"),
+                *rows.issues("nodes", nodes < fewest, too_few),
+                *rows.issues(
+                    "seconds",
+                    (seconds > 0) & (seconds < SHORTEST),
+                    f"must be at least {SHORTEST:g}, at most {LARGEST:g}",
+                ),
+                *rows.issues("computing", computing > seconds, part),
+            ]
+        if form == "curves":
+            falls, rises = ~rows.silent("loss"), ~rows.silent("metric")
+            return [
+                *rows.issues("metric", rises & falls, "must not stand beside a loss: a curve has one of them"),
+                *rows.issues("loss", ~rises & ~falls, "must be a number, or a metric given"),
+            ]
+        return []
+
+    def keep(self, form: str, values: dict[str, Values], rows: Rows) -> None:
+        """Add rows to the table of their form; ``InvalidInput``: a row does not go on with the curve of its job."""
+        if form == "steps":
+            fewest = np.ceil(values["gpus"] / self._largest_node)
+            nodes = np.where(np.isnan(values["nodes"]), fewest, values["nodes"])
+            columns = [(values | {"nodes": nodes})[one] for one in STEP_COLUMNS]
+        elif form == "curves":
+            rises = ~rows.silent("metric")
+            value = np.where(rises, values["metric"], values["loss"])
+            columns = [(values | {"value": value, "rises": rises})[one] for one in CURVE_COLUMNS]
+        else:
+            columns = [(values | {"time": values["time"] / MICRO})[one] for one in ARRIVAL_COLUMNS]
+        table = np.column_stack(columns).astype(np.float64)
+        if form == "curves":
+            self._follow(rows, table)
+        self._tables[form].append(table)
+
+    def _follow(self, rows: Rows, table: Floats) -> None:
+        """Make sure that each row goes on with the curve of its job."""
+        issues, last = list[FieldIssue](), dict[int, tuple[float, float, float]]()
+        for row, (job, application, iteration, _, rises, *_) in enumerate(table.tolist()):
+            before = last.get(int(job), self._curves.get(int(job)))
+            last[int(job)] = application, iteration, rises
+            if before is None:
+                continue
+            if iteration <= before[1]:
+                issues.append(FieldIssue(f"{rows.where(row)}/iteration", f"must be more than {before[1]:g}", iteration))
+            if (application, rises) != (before[0], before[2]):
+                wrong = "application" if application != before[0] else "metric" if rises else "loss"
+                value = shown(rows.given(wrong)[row])
+                issues.append(
+                    FieldIssue(f"{rows.where(row)}/{wrong}", "must be as in the rows of its job before", value)
+                )
+        refuse(issues)
+        self._curves.update(last)
+
+    def packed(self) -> tuple[bytes, str, Mapping[str, Any]]:
+        """Stored bytes, a digest of them, and their summary."""
+        tables = [np.concatenate(self._tables[table]) for table in WIDTHS]
+        content = Content(tuple(self.books["applications"]), tuple(self.books["jobs"]), *tables)
+        data = packed(content)
+        return data, hashlib.sha256(data).hexdigest(), summary(content)
+
+
+FORMAT = "cluster-samples-1"
+STEP_COLUMNS = ("application", "gpus", "nodes", "node_class", "batch", "seconds", "computing", "beside")
+CURVE_COLUMNS = ("job", "application", "iteration", "value", "rises", "batch", "noise_scale")
+ARRIVAL_COLUMNS = ("time", "queue", "application", "gpus", "data", "duration", "samples")
+APPLICATION, GPUS, NODES, NODE_CLASS, BATCH, SECONDS, COMPUTING, BESIDE = range(8)
+"""Columns of ``Content.steps``; ``BESIDE`` is the first of ``MOST_BESIDE``."""
+JOB, OF_APPLICATION, ITERATION, VALUE, RISES, AT_BATCH, NOISE_SCALE = range(7)
+"""Columns of ``Content.curves``."""
+TIME, QUEUE, BY_APPLICATION, ASKED, DATA, DURATION, SAMPLES = range(7)
+"""Columns of ``Content.arrivals``."""
+WIDTHS = {"steps": 8 + MOST_BESIDE - 1, "curves": 7, "arrivals": 7}
+
+
+class Content(NamedTuple):
+    """What an execution says; −1 is no application, NaN what is not known.
+
+    Attributes:
+        applications: names, [A].
+        jobs: names of those whose curves these are, [C].
+        steps: position of the application, GPUs, nodes, position of the node class, samples of a step over all GPUs,
+            its seconds, those of computing in it, positions of the applications that shared its nodes, [n, 11].
+        curves: position of the job and of its application, iteration, value, whether larger is better, samples of a
+            step over all GPUs, gradient noise scale in samples, in order of iteration within a job, [m, 7].
+        arrivals: seconds since 1970 (UTC) or since a start of its own, position of the queue and of the application,
+            GPUs asked for, size of the data, seconds that the job ran, samples that it needed at the efficiency of its
+            initial batch, in order of time, [k, 7].
+    """
+
+    applications: tuple[str, ...]
+    jobs: tuple[str, ...]
+    steps: Floats
+    curves: Floats
+    arrivals: Floats
+
+
+def packed(content: Content) -> bytes:
+    """As it is stored; equal contents give equal bytes."""
+    tables = {name: getattr(content, name).astype("<f8", copy=False) for name in WIDTHS}
+    names = {"applications": json.dumps(content.applications), "jobs": json.dumps(content.jobs)}
+    return written({name: table for name, table in tables.items() if len(table)}, {"format": FORMAT, **names})
+
+
+def unpacked(data: bytes) -> Content:
+    """What stored bytes say."""
+    tables, header = safetensors_numpy.load(data), read_header(data)
+    applications, jobs = (tuple(json.loads(header[name])) for name in ("applications", "jobs"))
+    found = (
+        _of_width(np.asarray(tables.get(name, np.zeros((0, width))), np.float64), width)
+        for name, width in WIDTHS.items()
+    )
+    return Content(applications, jobs, *found)
+
+
+def _of_width(table: Floats, width: int) -> Floats:
+    """With columns that those who stored it didn't know."""
+    return np.column_stack([table, np.full((len(table), width - table.shape[1]), np.nan)])
+
+
+SHOWN = 100
+"""Applications that lists tell of by name."""
+
+
+def summary(content: Content) -> dict[str, Any]:
+    """What lists tell of an execution, JSON: positions of queues are of the layout."""
+    steps, arrivals = content.steps, content.arrivals
+    seconds, span = float(steps[:, SECONDS].sum()), float(np.ptp(arrivals[:, TIME])) if len(arrivals) else 0.0
+    return {
+        "seconds": seconds + span,
+        "applications": list(content.applications[:SHOWN]),
+        "steps": {"count": len(steps), "seconds": seconds} if len(steps) else None,
+        "curves": {"jobs": len(content.jobs), "points": len(content.curves)} if len(content.curves) else None,
+        "arrivals": _arrivals(arrivals, span) if len(arrivals) else None,
+    }
+
+
+def _arrivals(arrivals: np.ndarray[Any, np.dtype[np.float64]], span: float) -> dict[str, Any]:
+    ran = arrivals[:, DURATION]
+    ran = ran[~np.isnan(ran)]
+    return {
+        "count": len(arrivals),
+        "of_queues": np.bincount(arrivals[:, QUEUE].astype(np.int64)).tolist(),
+        "start": float(arrivals[0, TIME]),
+        "span_seconds": span,
+        "mean_gpus": float(arrivals[:, ASKED].mean()),
+        "mean_duration": float(ran.mean()) if len(ran) else None,
+    }
+
+
+# Samples as they cross the API.
 
 
 class StepsRead(BaseModel):
@@ -139,108 +310,17 @@ class ClusterExecution(ExecutionBase):
     arrivals: ArrivalsRead | None = Field(default=None, description="Its job log, if any.")
 
 
-# Bodies of samples of kind ``cluster``.
-#
-# CSV with a header and NDJSON hold one execution, a row or line for each measured step, point of a learning curve, or
-# job that came. JSON holds some: ``{"samples": [{"execution": "…", "steps": […], "curves": […], "arrivals": […]}]}``.
+class ClusterSamples(RowCodec):
+    """Reads, stores and exports executions of kind ``cluster``, as safetensors."""
 
-
-class Step(msgspec.Struct, forbid_unknown_fields=True):
-    """A step that was measured."""
-
-    application: str
-    gpus: float
-    batch: float
-    seconds: float
-    nodes: float | None = None
-    node_class: str | None = None
-    computing: float | None = None
-    beside: list[str] | None = None
-
-
-class Point(msgspec.Struct, forbid_unknown_fields=True):
-    """A point of a learning curve."""
-
-    job: str
-    iteration: float
-    application: str | None = None
-    loss: float | None = None
-    metric: float | None = None
-    batch: float | None = None
-    noise_scale: float | None = None
-
-
-class Arrival(msgspec.Struct, forbid_unknown_fields=True):
-    """A job that came."""
-
-    time: float | str
-    gpus: float
-    queue: str | None = None
-    application: str | None = None
-    data: float | None = None
-    duration: float | None = None
-    samples: float | None = None
-
-
-class Line(msgspec.Struct, forbid_unknown_fields=True):
-    """One of them, as NDJSON has it."""
-
-    application: str | None = None
-    gpus: float | None = None
-    nodes: float | None = None
-    node_class: str | None = None
-    batch: float | None = None
-    beside: list[str] | None = None
-    seconds: float | None = None
-    computing: float | None = None
-    job: str | None = None
-    iteration: float | None = None
-    loss: float | None = None
-    metric: float | None = None
-    noise_scale: float | None = None
-    time: float | str | None = None
-    queue: str | None = None
-    data: float | None = None
-    duration: float | None = None
-    samples: float | None = None
-
-
-class Body(msgspec.Struct, forbid_unknown_fields=True):
-    """An execution as JSON has it."""
-
-    execution: str
-    steps: list[Step] = []
-    curves: list[Point] = []
-    arrivals: list[Arrival] = []
-
-
-BODIES = RowBodies(
-    RowForms(COLUMNS, NEEDED, WORDS, msgspec.json.Decoder(Line)),
-    msgspec.json.Decoder(Body),
-    {"steps": STEP, "curves": CURVE, "arrivals": ARRIVAL},
-    Collector,
-)
-
-
-# Samples of kind ``cluster``: an execution is measured steps, learning curves, jobs that came, or some of each.
-
-
-JSON, NDJSON, CSV = "application/json", "application/x-ndjson", "text/csv"
-Row = dict[str, Any]
-
-
-class ClusterSamples:
-    """Executions as safetensors: see ``app.kinds.cluster.sample_columns``."""
-
-    formats: ClassVar[Mapping[str, Format]] = BODIES.formats(JSON_SCHEMA, NDJSON_SCHEMA, STEPS_EXAMPLE)
-    exports: ClassVar[Mapping[str, Export]] = {
-        CSV: Export(lambda _: ",".join(COLUMNS) + "\n", lambda codec, execution: codec.as_csv(execution), single=True),
-        NDJSON: Export(lambda _: "", lambda codec, execution: codec.as_ndjson(execution), single=True),
-    }
-    tells_reports: ClassVar[bool] = False
-
-    def __init__(self, layout: Layout) -> None:
-        self.layout = layout
+    formats: ClassVar[Mapping[str, Format]] = row_formats(
+        "cluster",
+        forms(None),
+        LogCollector,
+        "application,gpus,nodes,batch,seconds\nresnet50,4,1,512,0.41\nresnet50,8,2,512,0.27\n",
+    )
+    exports: ClassVar[Mapping[str, Export]] = row_exports(forms(None))
+    execution: ClassVar[type[ExecutionBase]] = ClusterExecution
 
     def unpacked(self, data: bytes) -> Content:
         """Steps, curves and arrivals.
@@ -248,72 +328,46 @@ class ClusterSamples:
         Steps on fewer nodes than can have so many GPUs, which is refused by now, count as on as few as can: so they are
         learned from and handed out as they would be uploaded.
         """
-        found = sample_columns.unpacked(data)
+        found = unpacked(data)
         steps = found.steps.copy()
         steps[:, NODES] = np.maximum(steps[:, NODES], np.ceil(steps[:, GPUS] / self.layout.capacity.max()))
         return found._replace(steps=steps)
 
     def summary(self, data: bytes) -> Mapping[str, Any]:
-        """What it comes to."""
-        return summary(sample_columns.unpacked(data))
+        """Counts, sums and spans of stored bytes, by positions in the layout."""
+        return summary(unpacked(data))
 
-    def read(self, execution: Stored, *, reports: bool) -> ClusterExecution:  # noqa: ARG002 - exports tell all of it
-        """An execution as answered: what it comes to."""
-        known = execution.summary or {}
-        steps, curves, arrivals = (known.get(name) for name in ("steps", "curves", "arrivals"))
-        return ClusterExecution(
-            kind="cluster",
-            execution=execution.name,
-            source=execution.source,
-            iterations=execution.iterations,
-            seconds=known.get("seconds", 0.0),
-            created_at=execution.created_at,
-            applications=known.get("applications", []),
-            steps=steps and StepsRead(**steps),
-            curves=curves and CurvesRead(**curves),
-            arrivals=arrivals and ArrivalsRead(**{**arrivals, "of_queues": self._by_queue(arrivals["of_queues"])}),
-        )
+    def shown(self, summary: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A summary with the names of queues."""
+        log = summary.get("arrivals")
+        named = {"arrivals": {**log, "of_queues": by_name(self.layout.queues, log["of_queues"])}} if log else {}
+        return {"applications": [], **summary, **named}
 
     def of_run(self, run: str, reports: Sequence[Mapping[str, Any]], first: int = 0) -> Sample | None:  # noqa: ARG002
-        """What it says of steps, learning and arrivals: see ``app.kinds.cluster.sample_content``."""
-        collector = sample_content.collected(self.layout, reports)
+        """Steps, learning and arrivals of a run, of more than ``MOST_ROWS`` the last; what isn't sound is left out."""
+        collector = LogCollector(self.layout)
+        for form, rows in run_rows(self.layout.spec, reports).items():
+            columns = {one: [row.get(one) for row in rows[-MOST_ROWS:]] for one in collector.forms[form].names}
+            collector.add_sound(form, Rows(columns, str))
         return collector.sample(run) if collector.count else None
 
-    def as_csv(self, execution: Stored) -> Iterator[str]:
-        """An execution's rows, under a header of all columns."""
-        for row in self._rows(self.unpacked(execution.data)):
-            cells = row | {"beside": BETWEEN.join(row.get("beside", ()))}
-            yield line(cells.get(name) for name in COLUMNS)
-
-    def as_ndjson(self, execution: Stored) -> Iterator[str]:
-        """An execution's rows as objects."""
-        for row in self._rows(self.unpacked(execution.data)):
-            yield json.dumps(row) + "\n"
-
-    def _by_queue(self, counts: Sequence[int]) -> dict[str, int]:
-        every = [*counts, *[0] * len(self.layout.queues)]
-        return dict(zip(self.layout.queues, every, strict=False))
-
-    def _rows(self, told: Content) -> Iterator[Row]:
-        classes, names = [one.name for one in self.layout.spec.nodes], told.applications
-        for values in told.steps.tolist():
-            application, gpus, nodes, kind, batch, seconds, computing = values[:BESIDE]
-            others = [names[int(one)] for one in values[BESIDE:] if one >= 0]
-            columns = [names[int(application)], int(gpus), int(nodes), classes[int(kind)], batch, others]
-            yield _said(zip(STEP, [*columns, seconds, computing], strict=True))
-        for job, application, iteration, value, rises, batch, noise in told.curves.tolist():
-            losses = (None, value) if rises else (value, None)
-            columns = [told.jobs[int(job)], _named(names, application), iteration, *losses, batch, noise]
-            yield _said(zip(CURVE, columns, strict=True))
-        for time, queue, application, gpus, *others in told.arrivals.tolist():
-            columns = [time, self.layout.queues[int(queue)], _named(names, application), int(gpus), *others]
-            yield _said(zip(ARRIVAL, columns, strict=True))
+    def rows(self, data: bytes) -> Iterator[dict[str, Any]]:
+        """Steps, points of curves and arrivals as objects, without what is not known."""
+        content, queues = self.unpacked(data), self.layout.queues
+        classes, applications = [one.name for one in self.layout.spec.nodes], [*content.applications, None]
+        for application, gpus, nodes, kind, batch, seconds, computing, *beside in content.steps.tolist():
+            others = [applications[int(one)] for one in beside if one >= 0]
+            counts = {"gpus": int(gpus), "nodes": int(nodes), "node_class": classes[int(kind)], "batch": batch}
+            took = {"beside": others or None, "seconds": seconds, "computing": computing}
+            yield _known({"application": applications[int(application)], **counts, **took})
+        for job, application, iteration, value, rises, batch, noise in content.curves.tolist():
+            named = {"job": content.jobs[int(job)], "application": applications[int(application)]}
+            measured = {"iteration": iteration, "metric" if rises else "loss": value}
+            yield _known({**named, **measured, "batch": batch, "noise_scale": noise})
+        for moment, queue, application, gpus, data_size, duration, needed in content.arrivals.tolist():
+            named = {"time": moment, "queue": queues[int(queue)], "application": applications[int(application)]}
+            yield _known({**named, "gpus": int(gpus), "data": data_size, "duration": duration, "samples": needed})
 
 
-def _named(names: Sequence[str], position: float) -> str | None:
-    return names[int(position)] if position >= 0 else None
-
-
-def _said(columns: Any) -> Row:
-    """What is known of a row."""
-    return {name: value for name, value in columns if not (value is None or value == [] or value != value)}
+def _known(row: dict[str, Any]) -> dict[str, Any]:
+    return {column: value for column, value in row.items() if value is not None and value == value}

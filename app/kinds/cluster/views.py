@@ -25,7 +25,6 @@ from app.kinds.cluster.placement import slowdowns
 from app.kinds.cluster.report import decode
 from app.kinds.cluster.throughput import Place, interval
 from app.kinds.contract.run_outcome import Ended, Judgement, in_time
-from app.kinds.contract.samples import errors
 from app.kinds.contract.views import (
     ASKED_THEN,
     NOTHING_YET,
@@ -36,6 +35,7 @@ from app.kinds.contract.views import (
     Shown,
     Step,
     Views,
+    errors,
     evenly,
     too_long,
 )

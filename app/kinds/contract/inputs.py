@@ -13,6 +13,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
@@ -311,6 +312,40 @@ def plain(value: Any) -> Any:
         number = float(value)
         return number if np.isfinite(number) else str(number)
     return printable(value) if isinstance(value, str) else value
+
+
+# What a decoder of JSON refused, in the terms of a caller.
+
+
+MALFORMED = (msgspec.DecodeError, UnicodeError, RecursionError)
+"""What decoders raise for bytes that they can't read."""
+
+
+def first_issue(data: bytes, error: Exception) -> FieldIssue:
+    """The first thing that a decoder refused; NaN and infinities, which JSON has no form of, are named by their field.
+
+    Of more than ``LONGEST_WALKED`` bytes it repeats what the decoder said.
+    """
+    place = deep_place(data)
+    if place is not None:
+        return FieldIssue(place, TOO_DEEP, None)
+    if len(data) <= LONGEST_WALKED:
+        try:
+            found = _not_finite(json.loads(data), "")
+        except ValueError:
+            return FieldIssue("", f"malformed JSON: {error}", None)
+        if found is not None:
+            return FieldIssue(found[0], "must be a finite number", plain(found[1]))
+    message, _, path = str(error).partition(" - at `$")
+    pointer = path.rstrip("`").replace("[...]", "").replace("[", "/").replace("]", "").replace(".", "/")
+    return FieldIssue(pointer, message, None)
+
+
+def _not_finite(value: Any, pointer: str) -> tuple[str, float] | None:
+    if isinstance(value, float) and value - value != 0:
+        return pointer, value
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return next((found for key, item in items if (found := _not_finite(item, f"{pointer}/{key}"))), None)
 
 
 # The contract of a format, and what it yields.

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.charts.text import MONEY, currency, number
 from app.kinds.contract.engine import DEFAULT_ROLE, Member, Query
 from app.kinds.contract.run_outcome import Ended, Judgement
-from app.kinds.contract.samples import SampleCodec
+from app.kinds.contract.samples import ExecutionBase, SampleCodec
 from app.kinds.contract.views import Views
 from app.kinds.engine import Engine
 from app.kinds.forecasting.answer import Forecaster
@@ -273,7 +273,7 @@ class Kind:
     patch: type[BaseModel]
     report: type[BaseModel]
     decision: type[BaseModel]
-    execution: type[BaseModel]
+    execution: type[ExecutionBase]
     samples: type[SampleCodec]
     engine: Engine
     layout: Callable[[Any], Any]

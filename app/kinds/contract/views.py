@@ -4,11 +4,11 @@ A kind's attribute ``views`` holds a ``Views``; where it is None, pages show wha
 here writes, and whatever fails is left out of a page, so that a page of many parts is there in any case.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from app.charts.figures import Figure
+from app.charts.figures import Figure, Ranked, ranking
 
 T = TypeVar("T")
 MOST_STEPS = 300
@@ -137,3 +137,24 @@ class Views(Protocol):
     def details(self, decision: Mapping[str, Any]) -> Sequence[str]:
         """What a decision as stored does, piece by piece with reasons; empty where its own reason says it all."""
         return []
+
+
+# How far families of domain models were off on executions that were held out, as a model's report has it.
+
+
+HELD_OUT = "Mean absolute error on executions that were held out, as a share; the coloured one was chosen."
+
+
+def errors(report: Mapping[str, Any]) -> Iterator[Figure]:
+    """A bar for each candidate whose error is known, the best first; no figure where none is known."""
+    candidates: Sequence[Any] = report.get("candidates", ())
+    found = sorted((one for one in candidates if one.get("mape") is not None), key=lambda one: one["mape"])
+    if found:
+        chosen = report.get("family")
+        ranked = [
+            Ranked(
+                one["family"].replace("_", " "), one["mape"], chosen=bool(one.get("chosen", one["family"] == chosen))
+            )
+            for one in found
+        ]
+        yield ranking("Error of what was fitted, beside alternatives", "error", ranked, HELD_OUT, ".1~%")

@@ -13,12 +13,13 @@ import numpy as np
 from msgspec import Meta, Struct
 from pydantic import Field
 
+from app.kinds.columns import LATEST
 from app.kinds.engine import decoded
 from app.kinds.fields import Strict
 from app.kinds.inference.dynamics import BATCHES, CONTROL, NONE, NOTHING_LOADED, PARTS, State, Transitions, part_of
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.queue import Batch, Fleet, RunState, Server, Waiting
-from app.kinds.inference.sample_content import LARGEST, LATEST
+from app.kinds.inference.samples import LARGEST
 
 # A run while events and decisions change it. Who serves and who carries a policy keep the same book.
 

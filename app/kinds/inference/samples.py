@@ -1,127 +1,282 @@
-"""Samples of kind `inference`: reading, storing and exporting logs of requests."""
+"""Samples of kind `inference`: an execution is measured batches, a log of requests, or, from a run, both."""
 
 from __future__ import annotations
 
-import json
+import gzip
+import hashlib
+import io
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
-import msgspec
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, Field
+from safetensors import numpy as safetensors_numpy
 
+from app.kinds.columns import LATEST, MICRO, Floats, Form, Values, choice, number, time
 from app.kinds.contract.inputs import Sample
-from app.kinds.contract.row_reading import RowBodies, RowForms
-from app.kinds.contract.samples import FILE, MICRO, ExecutionBase, Export, Format, Rows, Stored
-from app.kinds.inference import sample_content
+from app.kinds.contract.samples import ExecutionBase, Export, Format
 from app.kinds.inference.layout import Layout
-from app.kinds.inference.sample_check import BATCHES, COLUMNS, FORMS, REQUEST, Collector, summary
-from app.kinds.inference.sample_content import Content, batches_of, requests_of, run_batches, run_requests
+from app.kinds.records import Collector, RowCodec, Rows, by_name, row_exports, row_formats
+from app.kinds.tensors import read_header, written
 
-# Bodies of samples of kind ``inference``.
+LARGEST = 1e9
+"""The largest size of a request, number of cores, and duration; reports are held to it, so that each run can end."""
+BATCH_COLUMNS = ("variant", "batch", "server", "cores", "seconds")
+MOST_REQUESTS, MOST_BATCHES, MOST_USERS = 20_000_000, 1_000_000, 256
+
+
+# Columns.
+
+
+def forms(layout: Layout | None) -> tuple[Form, Form]:
+    """Rows of requests and of measured batches; of no workload for the documentation."""
+    users, variants, servers = (layout.users, layout.variants, layout.servers) if layout else ((), (), ())
+    largest = float(layout.batches[-1]) if layout else LARGEST
+    positive: Any = {"minimum": 0, "maximum": LARGEST, "above": True}
+    requests = (
+        time("time", required=True),
+        choice("user", "user", users, "Optional if the workload has only one user."),
+        number("size", minimum=0, maximum=LARGEST),
+    )
+    batches = (
+        choice("variant", "variant", variants, required=True),
+        number("batch", required=True, minimum=1, maximum=largest, whole=True, note=", the largest batch size"),
+        choice("server", "server class", servers, "Server class; optional if the workload has only one."),
+        number("cores", "Default: the cores of the server class.", **positive),
+        number("seconds", required=True, **positive),
+    )
+    return (
+        Form("requests", "a request", "time", requests, most=MOST_REQUESTS),
+        Form("batches", "a measured batch", "seconds", batches, most=MOST_BATCHES, rest=True),
+    )
+
+
+class LogCollector(Collector):
+    """Collects batches and requests, the latter compressed."""
+
+    def __init__(self, layout: Layout) -> None:
+        super().__init__(forms(layout))
+        self._cores = np.array([server.cores for server in layout.spec.servers])
+        self._log = LogWriter()
+        self._batches = [np.zeros((0, len(BATCH_COLUMNS)))]
+
+    def keep(self, form: str, values: dict[str, Values], rows: Rows) -> None:
+        """Add rows whose values are sound."""
+        if form == "requests":
+            self._log.add(Requests(values["time"], values["user"].astype(np.uint8), values["size"]))
+            return
+        cores = np.where(rows.silent("cores"), self._cores[values["server"]], values["cores"])
+        columns = [(values | {"cores": cores})[name] for name in BATCH_COLUMNS]
+        self._batches.append(np.stack(columns, axis=1).astype(np.float64))
+
+    def packed(self) -> tuple[bytes, str, Mapping[str, Any]]:
+        """Stored bytes, a digest of what they say, and their summary."""
+        batches = np.concatenate(self._batches).astype("<f8")
+        columns, digest = self._log.finish()
+        table = {"batches": batches} if len(batches) else {}
+        data = written({**table, **columns}, {"format": FORMAT, "requests": str(self._log.count)})
+        return data, hashlib.sha256(batches.tobytes() + digest).hexdigest(), summary(data)
+
+
+# An execution of kind ``inference`` as it is kept: measured batches, a log of requests, or both.
 #
-# CSV with a header and NDJSON hold one execution, a row or line for each request (``time``, ``user``, ``size``) or each
-# measured batch (``variant``, ``batch``, ``server``, ``cores``, ``seconds``), and are read as they come. JSON holds
-# some: ``{"samples": [{"execution": "…", "requests": […], "batches": […]}]}``.
+# A log is held as gzip of microseconds between requests, of users' positions and of sizes, so that it is written and
+# told in bounded memory, however long it is.
 
 
-class Request(msgspec.Struct, forbid_unknown_fields=True):
-    """A request that arrived."""
-
-    time: float | str
-    user: str | None = None
-    size: float | None = None
-
-
-class Batch(msgspec.Struct, forbid_unknown_fields=True):
-    """A batch that was measured."""
-
-    variant: str
-    batch: float
-    seconds: float
-    server: str | None = None
-    cores: float | None = None
+Bytes = NDArray[np.uint8]
+FORMAT = "inference-samples-1"
+STEP = 1 << 16
+"""Requests that are told at once."""
+GZIP, LEVEL = 16 + zlib.MAX_WBITS, 6
+VARIANT, BATCH, SERVER, CORES, SECONDS = range(len(BATCH_COLUMNS))
+"""Columns of ``Content.batches``."""
 
 
-class Line(msgspec.Struct, forbid_unknown_fields=True):
-    """Either of them, as NDJSON has it."""
+class Requests(NamedTuple):
+    """A log of n requests, in order.
 
-    time: float | str | None = None
-    user: str | None = None
-    size: float | None = None
-    variant: str | None = None
-    batch: float | None = None
-    server: str | None = None
-    cores: float | None = None
-    seconds: float | None = None
+    Attributes:
+        time: microseconds, since 1970 (UTC) or since a start of its own, [n].
+        user: positions in the layout, [n].
+        size: of each, in whatever unit; NaN where it is not known, [n].
+    """
 
-
-class Body(msgspec.Struct, forbid_unknown_fields=True):
-    """An execution as JSON has it."""
-
-    execution: str
-    requests: list[Request] = []
-    batches: list[Batch] = []
+    time: NDArray[np.int64]
+    user: Bytes
+    size: Floats
 
 
-BODIES = RowBodies(
-    RowForms(COLUMNS, [{"time"}, {"variant", "batch", "seconds"}], FORMS, msgspec.json.Decoder(Line)),
-    msgspec.json.Decoder(Body),
-    {"requests": REQUEST, "batches": BATCHES},
-    Collector,
-)
+class Content(NamedTuple):
+    """What an execution says.
+
+    Attributes:
+        batches: position of the variant, batch size, position of the server class, cores, seconds, [m, 5].
+        requests: a log; without requests where there is none.
+    """
+
+    batches: Floats
+    requests: Requests
 
 
-# Samples of kind ``inference`` as they cross the API.
+class LogWriter:
+    """Takes a log in pieces, and holds it compressed.
+
+    Attributes:
+        count: requests so far.
+        last: microseconds of the last one.
+    """
+
+    def __init__(self) -> None:
+        self.count, self.last, self._sized = 0, 0, False
+        self._columns = [_Column(), _Column(), _Column()]
+
+    def add(self, piece: Requests) -> None:
+        """Take the next requests, none of which is earlier than ``last``."""
+        if not len(piece.time):
+            return
+        gaps = np.diff(piece.time, prepend=self.last)
+        for column, values in zip(
+            self._columns, (gaps.astype("<i8"), piece.user, piece.size.astype("<f8")), strict=True
+        ):
+            column.add(values.tobytes())
+        self.count += len(piece.time)
+        self.last = int(piece.time[-1])
+        self._sized |= bool((~np.isnan(piece.size)).any())
+
+    def finish(self) -> tuple[dict[str, Bytes], bytes]:
+        """The compressed columns by name, none without requests; and a digest of what they say."""
+        names = ("time", "user", "size")[: 2 + self._sized] if self.count else ()
+        columns = dict(zip(names, self._columns, strict=False))
+        digest = b"".join(column.digest.digest() for column in columns.values())
+        return {name: np.frombuffer(column.finish(), np.uint8) for name, column in columns.items()}, digest
 
 
-LOG_EXAMPLE = "time,user,size\n1700000000.25,mobile,1\n1700000000.31,web,4\n"
-_REQUEST: dict[str, Any] = {
-    "type": "object",
-    "required": ["time"],
-    "properties": {
-        "time": {
-            "type": ["number", "string"],
-            "description": "Seconds since 1970 or another origin, or RFC 3339 in UTC.",
-        },
-        "user": {"type": "string", "description": "Optional if the workload has only one user."},
-        "size": {"type": "number", "minimum": 0},
-    },
-}
-_BATCH: dict[str, Any] = {
-    "type": "object",
-    "required": ["variant", "batch", "seconds"],
-    "properties": {
-        "variant": {"type": "string"},
-        "batch": {"type": "integer", "minimum": 1},
-        "server": {"type": "string", "description": "Server class; optional if the workload has only one."},
-        "cores": {"type": "number", "exclusiveMinimum": 0, "description": "Default: the cores of the server class."},
-        "seconds": {"type": "number", "exclusiveMinimum": 0},
-    },
-}
-NDJSON_SCHEMA: dict[str, Any] = {
-    **FILE,
-    "description": "Kind `inference`: one execution; each line is a request (`time`, `user`, `size`) or a measured "
-    "batch (`variant`, `batch`, `server`, `cores`, `seconds`). CSV has the same columns.",
-}
-JSON_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "required": ["samples"],
-    "properties": {
-        "samples": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["execution"],
-                "properties": {
-                    "execution": {"type": "string", "minLength": 1, "maxLength": 255},
-                    "requests": {"type": "array", "items": _REQUEST},
-                    "batches": {"type": "array", "items": _BATCH},
-                },
-            },
-        }
-    },
-}
+class _Column:
+    def __init__(self) -> None:
+        self._compressor, self._out = zlib.compressobj(LEVEL, wbits=GZIP), io.BytesIO()
+        self.digest = hashlib.sha256()
+
+    def add(self, data: bytes) -> None:
+        self.digest.update(data)
+        self._out.write(self._compressor.compress(data))
+
+    def finish(self) -> bytes:
+        self._out.write(self._compressor.flush())
+        return self._out.getvalue()
+
+
+def unpacked(data: bytes) -> Content:
+    """All that stored bytes say."""
+    pieces = [Requests(np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(0)), *requests_of(data)]
+    requests = Requests(*(np.concatenate(column) for column in zip(*pieces, strict=True)))
+    return Content(batches_of(data), requests)
+
+
+def batches_of(data: bytes) -> Floats:
+    """The measured batches in stored bytes, [m, 5]."""
+    return np.asarray(safetensors_numpy.load(data).get("batches", np.zeros((0, 5))), np.float64)
+
+
+def requests_of(data: bytes) -> Iterator[Requests]:
+    """The requests in stored bytes, at most ``STEP`` at a time."""
+    left, last = int(read_header(data)["requests"]), np.int64(0)
+    arrays = safetensors_numpy.load(data)
+    streams = {name: gzip.GzipFile(fileobj=io.BytesIO(arrays[name].tobytes())) for name in arrays if name != "batches"}
+    while left:
+        count = min(STEP, left)
+        time = last + np.cumsum(np.frombuffer(streams["time"].read(8 * count), "<i8"), dtype=np.int64)
+        user = np.frombuffer(streams["user"].read(count), np.uint8)
+        size = np.frombuffer(streams["size"].read(8 * count), "<f8") if "size" in streams else np.full(count, np.nan)
+        yield Requests(time, user, size)
+        left, last = left - count, time[-1]
+
+
+def summary(data: bytes) -> dict[str, Any]:
+    """What lists tell of stored bytes, JSON: positions of users and variants are of the layout; one pass, bounded."""
+    batches = batches_of(data)
+    counts, first, last, sizes = np.zeros(MOST_USERS, np.int64), None, 0, []
+    for piece in requests_of(data):
+        counts += np.bincount(piece.user, minlength=MOST_USERS)
+        first = int(piece.time[0]) if first is None else first
+        last = int(piece.time[-1])
+        sizes.append((float(np.nansum(piece.size)), int((~np.isnan(piece.size)).sum())))
+    span = (last - first) / MICRO if first is not None else 0.0
+    total, sized = np.sum(sizes, axis=0) if sizes else (0.0, 0)
+    seconds = float(batches[:, SECONDS].sum())
+    log = {
+        "count": int(counts.sum()),
+        "of_users": np.trim_zeros(counts, "b").tolist(),
+        "start": (first or 0) / MICRO,
+        "span_seconds": span,
+        "mean_size": float(total / sized) if sized else None,
+    }
+    measured = {"count": len(batches), "seconds": seconds}
+    return {
+        "seconds": seconds + span,
+        "requests": log if log["count"] else None,
+        "batches": measured if len(batches) else None,
+    }
+
+
+# Requests and measured batches out of what a run reported: those that a sample can hold, so that each run can end.
+
+
+NAMES = ("variant", "batch", "seconds")
+Event = Mapping[str, Any]
+
+
+def run_requests(layout: Layout, reports: Sequence[Event]) -> dict[str, list[Any]]:
+    """Columns ``time`` and ``user``, a row for each request that arrived, in order of time."""
+    found = [one for report in reports for one in report.get("arrived") or ()]
+    held = [one for one in found if one["user"] in layout.user_index and 0 <= one["at"] <= LATEST]
+    held.sort(key=lambda one: float(one["at"]))
+    return {"time": [one["at"] for one in held[:MOST_REQUESTS]], "user": [one["user"] for one in held[:MOST_REQUESTS]]}
+
+
+def run_batches(layout: Layout, reports: Sequence[Event]) -> dict[str, list[Any]]:
+    """Columns ``variant``, ``batch``, ``server`` (a class) and ``seconds``, a row for each batch that was measured.
+
+    That is where the end of a batch says what it was and how long it took; or where its start was reported, and the
+    server had the variant loaded by then, as far as its reports tell.
+    """
+    found = [one for server, events in _by_server(reports).items() for one in _measured(server, events)]
+    held = [one for one in found if _held(layout, one)][:MOST_BATCHES]
+    return {name: [one[name] for one in held] for name in ("server", *NAMES)}
+
+
+def _held(layout: Layout, one: Event) -> bool:
+    known = one["variant"] in layout.variants and one["server"] in layout.servers
+    return known and 1 <= one["batch"] <= layout.batches[-1] and 0 < one["seconds"] <= LARGEST
+
+
+def _by_server(reports: Sequence[Event]) -> dict[str, list[Event]]:
+    """Starts and ends of each server, in order of time; at the same time ends come first."""
+    events: dict[str, list[Event]] = {}
+    for part in ("finished", "started"):
+        for report in reports:
+            for one in report.get(part) or ():
+                events.setdefault(one["server"], []).append(one)
+    return {server: sorted(found, key=lambda one: float(one["at"])) for server, found in events.items()}
+
+
+def _measured(server: str, events: Sequence[Event]) -> Iterator[Event]:
+    where, loaded, open_ = server.rpartition("-")[0], None, None
+    for one in events:
+        if "user" in one:  # a start
+            loaded, open_ = (open_["variant"] if open_ else loaded), one
+            continue
+        if all(one.get(name) is not None for name in NAMES):
+            yield {"server": where, **{name: one[name] for name in NAMES}}
+        elif open_ is not None and open_["variant"] == loaded and one["at"] > open_["at"]:
+            seconds = one["at"] - open_["at"]
+            yield {"server": where, "variant": loaded, "batch": open_["batch"], "seconds": seconds}
+        loaded, open_ = (open_["variant"] if open_ else one.get("variant", loaded)), None
+
+
+# Samples as they cross the API.
 
 
 class RequestsRead(BaseModel):
@@ -149,79 +304,43 @@ class InferenceExecution(ExecutionBase):
     batches: BatchesRead | None = Field(default=None, description="Its measured batches, if any.")
 
 
-# Samples of kind ``inference``: an execution is measured batches, a log of requests, or, from a run, both.
+class InferenceSamples(RowCodec):
+    """Reads, stores and exports executions of kind ``inference``, as safetensors."""
 
-
-JSON, NDJSON, CSV = "application/json", "application/x-ndjson", "text/csv"
-Row = dict[str, Any]
-
-
-class InferenceSamples:
-    """Executions as safetensors: see ``app.kinds.inference.sample_content``."""
-
-    formats: ClassVar[Mapping[str, Format]] = BODIES.formats(JSON_SCHEMA, NDJSON_SCHEMA, LOG_EXAMPLE)
-    exports: ClassVar[Mapping[str, Export]] = {
-        CSV: Export(lambda _: ",".join(COLUMNS) + "\n", lambda codec, execution: codec.as_csv(execution), single=True),
-        NDJSON: Export(lambda _: "", lambda codec, execution: codec.as_ndjson(execution), single=True),
-    }
-    tells_reports: ClassVar[bool] = False
-
-    def __init__(self, layout: Layout) -> None:
-        self.layout = layout
+    formats: ClassVar[Mapping[str, Format]] = row_formats(
+        "inference", forms(None), LogCollector, "time,user,size\n1700000000.25,mobile,1\n1700000000.31,web,4\n"
+    )
+    exports: ClassVar[Mapping[str, Export]] = row_exports(forms(None))
+    execution: ClassVar[type[ExecutionBase]] = InferenceExecution
 
     def unpacked(self, data: bytes) -> Content:
         """An execution's batches and requests."""
-        return sample_content.unpacked(data)
+        return unpacked(data)
 
     def summary(self, data: bytes) -> Mapping[str, Any]:
-        """What it comes to."""
+        """Counts, sums and spans of stored bytes, by positions in the layout."""
         return summary(data)
 
-    def read(self, execution: Stored, *, reports: bool) -> InferenceExecution:  # noqa: ARG002 - exports tell all of it
-        """An execution as answered: what it comes to."""
-        known = execution.summary or {}
-        log, batches = known.get("requests"), known.get("batches")
-        return InferenceExecution(
-            kind="inference",
-            execution=execution.name,
-            source=execution.source,
-            iterations=execution.iterations,
-            seconds=known.get("seconds", 0.0),
-            created_at=execution.created_at,
-            requests=log and RequestsRead(**{**log, "of_users": self._by_user(log["of_users"])}),
-            batches=batches and BatchesRead(**batches),
-        )
+    def shown(self, summary: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A summary with the names of users."""
+        log = summary.get("requests")
+        named = {"requests": {**log, "of_users": by_name(self.layout.users, log["of_users"])}} if log else {}
+        return {**summary, **named}
 
     def of_run(self, run: str, reports: Sequence[Mapping[str, Any]], first: int = 0) -> Sample | None:  # noqa: ARG002
-        """The requests that arrived, and the batches that the run measured: see ``run_batches``."""
-        requests, batches = run_requests(self.layout, reports), run_batches(self.layout, reports)
-        if not requests["time"] and not batches["seconds"]:
-            return None
-        collector = Collector(self.layout)
-        collector.take(Rows(requests, lambda row: f"/arrived/{row}"))
-        collector.take(Rows(batches, lambda row: f"/finished/{row}"))
-        return collector.sample(run)
+        """The requests that arrived in a run, and the batches that it measured."""
+        collector = LogCollector(self.layout)
+        collector.add("requests", Rows(run_requests(self.layout, reports), "/arrived/{}".format))
+        collector.add("batches", Rows(run_batches(self.layout, reports), "/finished/{}".format))
+        return collector.sample(run) if collector.count else None
 
-    def as_csv(self, execution: Stored) -> Iterator[str]:
-        """An execution's rows, under a header of all columns."""
-        for row in self._rows(execution.data):
-            yield ",".join(str(row.get(name, "")) for name in COLUMNS) + "\n"
-
-    def as_ndjson(self, execution: Stored) -> Iterator[str]:
-        """An execution's rows as objects."""
-        for row in self._rows(execution.data):
-            yield json.dumps(row) + "\n"
-
-    def _by_user(self, counts: Sequence[int]) -> dict[str, int]:
-        every = [*counts, *[0] * len(self.layout.users)]
-        return dict(zip(self.layout.users, every, strict=False))
-
-    def _rows(self, data: bytes) -> Iterator[Row]:
+    def rows(self, data: bytes) -> Iterator[dict[str, Any]]:
+        """Requests and then batches as objects; a size that is not known is left out."""
         users, variants, servers = self.layout.users, self.layout.variants, self.layout.servers
         for piece in requests_of(data):
-            for time, user, size in zip(*(column.tolist() for column in piece), strict=True):
+            for moment, user, size in zip(*(column.tolist() for column in piece), strict=True):
                 sized = {} if np.isnan(size) else {"size": size}
-                yield {"time": time / MICRO, "user": users[user], **sized}
+                yield {"time": moment / MICRO, "user": users[user], **sized}
         for variant, batch, server, cores, seconds in batches_of(data).tolist():
             names = {"variant": variants[int(variant)], "batch": int(batch), "server": servers[int(server)]}
             yield {**names, "cores": cores, "seconds": seconds}

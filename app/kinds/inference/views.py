@@ -12,8 +12,7 @@ from app.charts.figures import Figure, Fitted, responses
 from app.charts.text import number
 from app.charts.timeline import counts, courses
 from app.kinds.contract.run_outcome import Ended, Judgement
-from app.kinds.contract.samples import errors
-from app.kinds.contract.views import Fact, Learnt, Shown, Views
+from app.kinds.contract.views import Fact, Learnt, Shown, Views, errors
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
 from app.kinds.inference.policies import Compiled

@@ -1,9 +1,13 @@
-"""Samples of kind `iterative`: reading, checking, storing and exporting executions."""
+"""Samples of kind `iterative`: an execution is a table of iterations.
+
+A row has an iteration, and numbers by name in three parts (``PARTS``). JSON has them as objects: ``{"iteration": 0,
+"allocation": {…}, "metrics": {…}, "features": {…}}``. CSV has a header, ``execution,iteration,allocation.<resource>…,
+metric.<metric>…,feature.<feature>…`` in any order, then a row per iteration; the rows of an execution stand together.
+"""
 
 from __future__ import annotations
 
 import csv
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import itemgetter
@@ -11,9 +15,9 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
+from app.kinds.columns import Floats, csv_writer, unescaped
 from app.kinds.contract.inputs import (
     LARGEST_NUMBER,
     SMALLEST_NUMBER,
@@ -23,18 +27,29 @@ from app.kinds.contract.inputs import (
     Sample,
     name_issue,
     plain,
-    printable,
     tabular,
 )
-from app.kinds.contract.row_reading import MALFORMED, JsonReader, NdjsonReader, malformed, repeated
-from app.kinds.contract.samples import FILE, ExecutionBase, Export, Format, Stored, line, unescaped
+from app.kinds.contract.samples import ExecutionBase, Export, Format, Stored
 from app.kinds.iterative.layout import Layout
+from app.kinds.records import CSV, ReportCodec, refuse, report_formats, shown
+
+PARTS = {"allocation": "allocation", "metrics": "metric", "features": "feature"}
+"""Parts of a report: names in JSON, and as the beginning of columns in CSV."""
+ITERATION = "/iteration"
+
+
+def names_of(layout: Layout) -> dict[str, Sequence[str]]:
+    """Names of the numbers in each of ``PARTS``."""
+    return dict(zip(PARTS, (layout.resources, layout.metrics, layout.features), strict=True))
+
+
+def column_names(layout: Layout) -> list[str]:
+    """The header of a layout's CSV."""
+    each = (f"{PARTS[part]}.{name}" for part, names in names_of(layout).items() for name in names)
+    return ["execution", "iteration", *each]
+
 
 # Rows of an execution against the workload's layout, many at a time.
-
-
-Floats = NDArray[np.float64]
-ITERATION = "/iteration"
 
 
 class RowIssue(NamedTuple):
@@ -49,16 +64,10 @@ class Checker:
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
-        spec = layout.spec
-        self.pointers = [
-            ITERATION,
-            *(f"/allocation/{name}" for name in layout.resources),
-            *(f"/metrics/{name}" for name in layout.metrics),
-            *(f"/features/{name}" for name in layout.features),
-        ]
-        self._allocation = slice(1, 1 + len(layout.resources))
-        self._metrics = slice(self._allocation.stop, self._allocation.stop + len(layout.metrics))
-        self._features = slice(self._metrics.stop, self._metrics.stop + len(layout.features))
+        spec, self._names = layout.spec, names_of(layout)
+        self.pointers = [ITERATION, *(f"/{part}/{name}" for part, names in self._names.items() for name in names)]
+        ends = 1 + np.cumsum([0, *map(len, self._names.values())])
+        self._parts = {part: slice(*ends[i : i + 2].tolist()) for i, part in enumerate(PARTS)}
         self._minimum = np.array([r.minimum for r in spec.resources])
         self._step = np.array([r.step for r in spec.resources])
         self._top = np.array([r.levels - 1 for r in spec.resources])
@@ -72,18 +81,18 @@ class Checker:
         return len(self.pointers)
 
     def fault(self, data: Floats) -> RowIssue | None:
-        """What is wrong with an execution, [n, C] with n ≤ the spec's iterations; None when nothing is."""
+        """The first error of an execution, [n, C] with n ≤ the spec's iterations; None if there is none."""
+        allocation, metrics, features = self._parts.values()
         good = np.abs(data) <= LARGEST_NUMBER  # neither are infinities, nor what is no number
         good[0, 0] &= data[0, 0] in self._count
         good[1:, 0] &= data[1:, 0] == data[0, 0] + self._count[1 : len(data)]
         good[:, 0] &= data[:, 0] < len(self._count)
         with np.errstate(invalid="ignore", over="ignore"):  # what isn't finite is refused anyway
-            exact = (data[:, self._allocation] - self._minimum) / self._step
+            exact = (data[:, allocation] - self._minimum) / self._step
             level = np.rint(exact)
-            good[:, self._allocation] &= (np.abs(exact - level) <= 1e-6) & (level >= 0) & (level <= self._top)
-        good[:, self._metrics] &= data[:, self._metrics] >= SMALLEST_NUMBER
-        features = data[:, self._features]
-        good[:, self._features] &= (features >= self._low) & (features <= self._high)
+            good[:, allocation] &= (np.abs(exact - level) <= 1e-6) & (level >= 0) & (level <= self._top)
+        good[:, metrics] &= data[:, metrics] >= SMALLEST_NUMBER
+        good[:, features] &= (data[:, features] >= self._low) & (data[:, features] <= self._high)
         if good.all():
             return None
         row, column = divmod(int(np.argmin(good)), self.columns)
@@ -96,27 +105,31 @@ class Checker:
         if column == 0:
             return iteration_issue(plain(data[0, 0] + row) if row else None, value)
         try:
-            self.layout.encode_report(*self.named(data[row]))
+            self.layout.encode_report(*self.named(data[row]).values())
         except InvalidInput as error:
             by_pointer = {issue.pointer: issue for issue in error.errors}
             issue = by_pointer.get(self.pointers[column], error.errors[0])
             return issue._replace(value=plain(issue.value))
         return FieldIssue(self.pointers[column], "is not accepted", value)
 
-    def named(self, row: Floats) -> tuple[dict[str, float], dict[str, float], dict[str, float]]:
-        """Allocation, metrics and features of one row [C] by name."""
+    def named(self, row: Floats) -> dict[str, dict[str, float]]:
+        """The numbers of one row [C] by part and name."""
         values = row.tolist()
-        return (
-            dict(zip(self.layout.resources, values[self._allocation], strict=True)),
-            dict(zip(self.layout.metrics, values[self._metrics], strict=True)),
-            dict(zip(self.layout.features, values[self._features], strict=True)),
-        )
+        return {part: dict(zip(self._names[part], values[at], strict=True)) for part, at in self._parts.items()}
 
-    def summary(self, data: Floats) -> dict[str, float]:
+    def table(self, reports: Iterable[Mapping[str, Mapping[str, float]]], first: int) -> Floats:
+        """Reports that have the names of the layout as rows, [n, C], counted from ``first`` on."""
+        rows = [
+            [float(iteration), *(float(report[part][name]) for part, names in self._names.items() for name in names)]
+            for iteration, report in enumerate(reports, start=first)
+        ]
+        return np.array(rows, dtype=np.float64).reshape(len(rows), self.columns)
+
+    def seconds(self, data: Floats) -> float:
         """Sum of ``iteration_seconds`` over the rows of an execution; a finite number, as JSON has no other."""
         with np.errstate(over="ignore"):
-            seconds = data[:, self._metrics.start + self.layout.seconds].sum()
-        return {"seconds": float(min(seconds, np.finfo(np.float64).max))}
+            seconds = data[:, self._parts["metrics"].start + self.layout.seconds].sum()
+        return float(min(seconds, np.finfo(np.float64).max))
 
 
 def iteration_issue(expected: int | None, value: Any) -> FieldIssue:
@@ -131,25 +144,7 @@ def too_many_issue(iterations: int, value: Any) -> FieldIssue:
     return FieldIssue(ITERATION, f"must be less than the workload's {iterations} iterations", value)
 
 
-def table(rows: Sequence[Sequence[float]], columns: int) -> Floats:
-    """Rows as an array, [n, columns]."""
-    return np.array(rows, dtype=np.float64).reshape(len(rows), columns)
-
-
-# CSV: a header, then one row per iteration; the rows of an execution stand together.
-#
-# ``execution,iteration,allocation.<resource>…,metric.<metric>…,feature.<feature>…``, columns in any order.
-
-
-def column_names(layout: Layout) -> list[str]:
-    """The header of a layout's CSV."""
-    return [
-        "execution",
-        "iteration",
-        *(f"allocation.{name}" for name in layout.resources),
-        *(f"metric.{name}" for name in layout.metrics),
-        *(f"feature.{name}" for name in layout.features),
-    ]
+# CSV, in a loop that costs little for each row.
 
 
 class CsvReader:
@@ -183,7 +178,9 @@ class CsvReader:
             if len(cells) == width:
                 current.take(number, pick(cells), self._limit)
             else:
-                current.refuse(number, _width_issue(row, width, len(cells)))
+                found = f"{len(cells)} cells" if cells else "quotes that don't match"
+                message = f"malformed line: must have {width} cells, has {found}"
+                current.refuse(number, FieldIssue("", message, shown(row)))
         if current is not None:
             yield self._close(current)
 
@@ -191,15 +188,12 @@ class CsvReader:
         line = raw.removeprefix(b"\xef\xbb\xbf").rstrip(b"\r").decode("utf-8", "replace")
         names = [cell.strip() for cell in _quoted(line)]
         known = f"unknown column; known: {', '.join(self._names)}"
-        unknown = [name for name in names if name not in self._names]
-        twice = sorted({name for name, count in Counter(names).items() if count > 1} - set(unknown))
-        errors = [
-            *(_header_error(name, known, name) for name in unknown),
-            *(_header_error(name, "column given twice", name) for name in twice),
-            *(_header_error(name, "column is missing", None) for name in self._names if name not in names),
-        ]
-        if errors:
-            raise InvalidInput(errors[:20], "; ".join(f"line 1, {e.pointer}: {e.message}" for e in errors[:20]))
+        issues = [FieldIssue(f"/header/{shown(name)}", known, shown(name)) for name in names if name not in self._names]
+        for name in self._names:
+            if names.count(name) != 1:
+                wrong = ("column given twice", name) if name in names else ("column is missing", None)
+                issues.append(FieldIssue(f"/header/{name}", *wrong))
+        refuse(issues)
         return names
 
     def _close(self, current: _Open) -> Sample | Refused:
@@ -216,7 +210,7 @@ class CsvReader:
         fault = self._checker.fault(data)
         if fault is not None:
             return Refused(current.name, current.lines[fault.row], fault.issue)
-        return tabular(current.name, current.first, data, self._checker.summary(data))
+        return tabular(current.name, current.first, data, {"seconds": self._checker.seconds(data)})
 
     def _not_a_number(self, rows: list[tuple[str, ...]]) -> tuple[int, FieldIssue]:
         for index, cells in enumerate(rows):
@@ -224,7 +218,7 @@ class CsvReader:
                 try:
                     _numbers([(cell,)])
                 except ValueError:
-                    return index, FieldIssue(pointer, "must be a number", printable(cell[:80]))
+                    return index, FieldIssue(pointer, "must be a number", shown(cell))
         return 0, iteration_issue(0, rows[0][0])
 
 
@@ -241,7 +235,7 @@ class _Open:
     def take(self, line: int, cells: tuple[str, ...], limit: int) -> None:
         """One more row; an execution that grows longer than ``limit`` rows is refused rather than held."""
         if len(self.rows) == limit:
-            self.refuse(line, too_many_issue(limit, printable(cells[0][:80])))
+            self.refuse(line, too_many_issue(limit, shown(cells[0])))
         else:
             self.rows.append(cells)
             self.lines.append(line)
@@ -282,22 +276,11 @@ def _quoted(line: str) -> list[str]:
         return []
 
 
-def _width_issue(line: str, expected: int, given: int) -> FieldIssue:
-    found = f"{given} cells" if given else "quotes that don't match"
-    return FieldIssue("", f"malformed line: must have {expected} cells, has {found}", printable(line[:80]))
-
-
-def _header_error(name: str, message: str, value: str | None) -> FieldIssue:
-    return FieldIssue(f"/header/{printable(name[:80])}", message, None if value is None else printable(value[:80]))
-
-
-# JSON: ``{"execution": "…", "reports": [{"allocation": …, "metrics": …, "features": …}, …]}``.
-#
-# As ``application/x-ndjson`` one such sample per line; as ``application/json`` all of them in ``{"samples": […]}``.
+# JSON, and executions as the API answers them.
 
 
 class SampleReport(msgspec.Struct, forbid_unknown_fields=True):
-    """What one iteration used and measured; its number may be left out."""
+    """An iteration in JSON; its number may be left out."""
 
     allocation: dict[str, float]
     metrics: dict[str, float]
@@ -306,135 +289,10 @@ class SampleReport(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class SampleBody(msgspec.Struct, forbid_unknown_fields=True):
-    """An execution: its identifier, and its reports in order."""
+    """An execution in JSON."""
 
     execution: str
     reports: list[SampleReport]
-
-
-_sample = msgspec.json.Decoder(SampleBody)
-
-
-class SampleReader:
-    """Reads one execution out of its JSON."""
-
-    def __init__(self, checker: Checker) -> None:
-        self._checker = checker
-
-    def sample(self, data: bytes | msgspec.Raw, number: int) -> Sample | Refused:
-        """One execution out of its JSON."""
-        try:
-            sample = _sample.decode(data)
-        except MALFORMED as error:
-            return malformed(bytes(data), number, error)
-        twice = repeated(data, _members(sample))
-        return self._checked(sample, number) if twice is None else Refused(sample.execution, number, twice)
-
-    def _checked(self, sample: SampleBody, number: int) -> Sample | Refused:
-        issue = name_issue(sample.execution) or self._shape_issue(sample)
-        if issue is not None:
-            return Refused(sample.execution, number, issue)
-        layout, first = self._checker.layout, _first(sample)
-        rows = [
-            [
-                float(first + index),
-                *(report.allocation[name] for name in layout.resources),
-                *(report.metrics[name] for name in layout.metrics),
-                *(report.features[name] for name in layout.features),
-            ]
-            for index, report in enumerate(sample.reports)
-        ]
-        data = table(rows, self._checker.columns)
-        fault = self._checker.fault(data)
-        if fault is None:
-            return tabular(sample.execution, number, data, self._checker.summary(data))
-        return Refused(sample.execution, number, _at_report(fault.row, fault.issue))
-
-    def _shape_issue(self, sample: SampleBody) -> FieldIssue | None:
-        layout = self._checker.layout
-        if not sample.reports:
-            return FieldIssue("/reports", "must hold at least one report", [])
-        first = _first(sample)
-        if not 0 <= first < layout.iterations:
-            return _at_report(0, iteration_issue(None, first))
-        if len(sample.reports) > layout.iterations - first:
-            return too_many_issue(layout.iterations, first + len(sample.reports) - 1)
-        for index, report in enumerate(sample.reports):
-            issue = (
-                _names_issue("allocation", layout.resources, report.allocation)
-                or _names_issue("metrics", layout.metrics, report.metrics)
-                or _names_issue("features", layout.features, report.features)
-                or _number_issue(first + index, report.iteration)
-            )
-            if issue is not None:
-                return _at_report(index, issue)
-        return None
-
-
-def _members(sample: SampleBody) -> int:
-    """How many members its objects had, as far as is known."""
-    given = [len(one.allocation) + len(one.metrics) + len(one.features) for one in sample.reports]
-    optional = [bool(one.features) + (one.iteration is not None) for one in sample.reports]
-    return 2 + 2 * len(given) + sum(given) + sum(optional)
-
-
-def _names_issue(part: str, names: list[str], given: Mapping[str, float]) -> FieldIssue | None:
-    if len(given) == len(names) and all(name in given for name in names):
-        return None
-    for name, value in given.items():
-        if name not in names:
-            return FieldIssue(f"/{part}/{name}", f"unknown name; known: {', '.join(names) or 'none'}", plain(value))
-    missing = next(name for name in names if name not in given)
-    return FieldIssue(f"/{part}/{missing}", "is missing", None)
-
-
-def _first(sample: SampleBody) -> int:
-    return sample.reports[0].iteration or 0
-
-
-def _number_issue(expected: int, given: int | None) -> FieldIssue | None:
-    return None if given is None or given == expected else iteration_issue(expected, given)
-
-
-def _at_report(index: int, issue: FieldIssue) -> FieldIssue:
-    return issue._replace(pointer=f"/reports/{index}{issue.pointer}")
-
-
-# Samples of kind ``iterative`` as they cross the API.
-
-
-REPORT_EXAMPLE = {"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 31.5}, "features": {"batch": 128}}
-SAMPLE_EXAMPLE = {"execution": "run-17", "reports": [REPORT_EXAMPLE]}
-CSV_EXAMPLE = (
-    "execution,iteration,allocation.gpus,metric.iteration_seconds,feature.batch\n"
-    "run-17,0,4,31.5,128\n"
-    "run-17,1,4,30.9,128\n"
-)
-_REPORT: dict[str, Any] = {
-    "type": "object",
-    "required": ["allocation", "metrics"],
-    "properties": {
-        "iteration": {"type": "integer", "minimum": 0},
-        **{
-            part: {"type": "object", "additionalProperties": {"type": "number"}}
-            for part in ("allocation", "metrics", "features")
-        },
-    },
-}
-_SAMPLE: dict[str, Any] = {
-    "type": "object",
-    "required": ["execution", "reports"],
-    "properties": {
-        "execution": {"type": "string", "minLength": 1, "maxLength": 255},
-        "reports": {"type": "array", "minItems": 1, "items": _REPORT},
-    },
-}
-JSON_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "required": ["samples"],
-    "properties": {"samples": {"type": "array", "items": _SAMPLE}},
-}
-NDJSON_SCHEMA: dict[str, Any] = {**FILE, "description": "One sample per line, as JSON."}
 
 
 class Report(BaseModel):
@@ -453,81 +311,106 @@ class ExecutionRead(ExecutionBase):
     reports: list[Report] | None = Field(default=None, description="Every iteration, if `reports=true`.")
 
 
-# Samples of kind ``iterative``: an execution is a table of iterations.
+REPORT_EXAMPLE = {"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 31.5}, "features": {"batch": 128}}
+CSV_EXAMPLE = (
+    "execution,iteration,allocation.gpus,metric.iteration_seconds,feature.batch\n"
+    "run-17,0,4,31.5,128\n"
+    "run-17,1,4,30.9,128\n"
+)
+_REPORT: dict[str, Any] = {
+    "type": "object",
+    "required": ["allocation", "metrics"],
+    "properties": {
+        "iteration": {"type": "integer", "minimum": 0},
+        **{part: {"type": "object", "additionalProperties": {"type": "number"}} for part in PARTS},
+    },
+}
 
 
-class IterationSamples:
+class IterationSamples(ReportCodec):
     """Executions as float64, little-endian, [iterations, C]: iteration, allocation, metrics, features."""
 
     formats: ClassVar[Mapping[str, Format]] = {
-        "application/json": Format(
-            lambda codec, _: JsonReader(SampleReader(codec.checker).sample),
-            "json",
-            "json",
-            schema=JSON_SCHEMA,
-            example={"samples": [SAMPLE_EXAMPLE]},
+        **report_formats(
+            _REPORT,
+            "One sample per line, as JSON.",
+            {"samples": [{"execution": "run-17", "reports": [REPORT_EXAMPLE]}]},
         ),
-        "application/x-ndjson": Format(
-            lambda codec, _: NdjsonReader(SampleReader(codec.checker).sample), "upload", "json", schema=NDJSON_SCHEMA
-        ),
-        "text/csv": Format(lambda codec, _: CsvReader(codec.checker), "upload", "short", example=CSV_EXAMPLE),
+        CSV: Format(lambda codec, _: CsvReader(codec.checker), "upload", "short", example=CSV_EXAMPLE),
     }
     exports: ClassVar[Mapping[str, Export]] = {
-        "text/csv": Export(lambda codec: codec.csv_head(), lambda codec, execution: codec.csv_rows(execution))
+        CSV: Export(
+            lambda codec: ",".join(column_names(codec.layout)) + "\n",
+            lambda codec, execution: codec.csv_rows(execution),
+        )
     }
-    tells_reports: ClassVar[bool] = True
+    execution: ClassVar[type[ExecutionBase]] = ExecutionRead
+    body: ClassVar[msgspec.json.Decoder[Any]] = msgspec.json.Decoder(SampleBody)
 
     def __init__(self, layout: Layout) -> None:
+        super().__init__(layout)
         self.checker = Checker(layout)
 
-    def unpacked(self, data: bytes) -> NDArray[np.float64]:
-        """An execution's table, [iterations, C]."""
-        return np.frombuffer(data, "<f8").reshape(-1, self.checker.columns)
+    @property
+    def width(self) -> int:
+        """The number of columns C."""
+        return self.checker.columns
 
-    def summary(self, data: bytes) -> Mapping[str, Any]:
+    def seconds(self, table: Floats) -> float:
         """Sum of an execution's seconds."""
-        return self.checker.summary(self.unpacked(data))
+        return self.checker.seconds(table)
 
-    def read(self, execution: Stored, *, reports: bool) -> ExecutionRead:
-        """An execution as answered; with every iteration if asked."""
-        return ExecutionRead(
-            kind="iterative",
-            execution=execution.name,
-            source=execution.source,
-            iterations=execution.iterations,
-            created_at=execution.created_at,
-            reports=[self._report(values) for values in self.unpacked(execution.data)] if reports else None,
-            **(execution.summary or {}),
-        )
+    def members(self, report: SampleReport) -> int:
+        """The number of members in a report, as far as is known."""
+        parts = len(report.allocation) + len(report.metrics) + len(report.features)
+        return 2 + parts + bool(report.features) + (report.iteration is not None)
 
-    def _report(self, values: NDArray[np.float64]) -> Report:
-        allocation, metrics, features = self.checker.named(values)
-        return Report(iteration=int(values[0]), allocation=allocation, metrics=metrics, features=features)
+    def table(self, reports: Sequence[SampleReport]) -> Floats:
+        """Reports as rows, [n, C]; ``InvalidInput``: the first error in them."""
+        if not reports:
+            raise InvalidInput([FieldIssue("/reports", "must hold at least one report", [])])
+        most, first = self.layout.iterations, reports[0].iteration or 0
+        if not 0 <= first < most:
+            raise _at_report(0, iteration_issue(None, first))
+        if len(reports) > most - first:
+            raise InvalidInput([too_many_issue(most, first + len(reports) - 1)])
+        for index, report in enumerate(reports):
+            for part, names in names_of(self.layout).items():
+                issue = _names_issue(part, names, getattr(report, part))
+                if issue is not None:
+                    raise _at_report(index, issue)
+            if report.iteration not in (None, first + index):
+                raise _at_report(index, iteration_issue(first + index, report.iteration))
+        data = self.checker.table(map(msgspec.structs.asdict, reports), first)
+        fault = self.checker.fault(data)
+        if fault is not None:
+            raise _at_report(*fault)
+        return data
 
     def of_run(self, run: str, reports: Sequence[Mapping[str, Any]], first: int = 0) -> Sample | None:
         """One row per report, numbered from ``first`` on."""
-        if not reports:
-            return None
-        layout = self.checker.layout
-        parts = [(layout.resources, "allocation"), (layout.metrics, "metrics"), (layout.features, "features")]
-        rows = [
-            [float(iteration), *(float(report[part][name]) for names, part in parts for name in names)]
-            for iteration, report in enumerate(reports, start=first)
-        ]
-        data = table(rows, self.checker.columns)
-        return tabular(run, 0, data, self.checker.summary(data))
+        return self.packed(run, 0, self.checker.table(reports, first)) if reports else None
 
-    def csv_head(self) -> str:
-        """The header of an export."""
-        return ",".join(column_names(self.checker.layout)) + "\n"
+    def reports(self, data: bytes) -> list[dict[str, Any]]:
+        """Every iteration of stored bytes."""
+        return [{"iteration": int(values[0]), **self.checker.named(values)} for values in self.unpacked(data)]
 
     def csv_rows(self, execution: Stored) -> Iterator[str]:
-        """The rows of an execution."""
-        name = line([execution.name]).removesuffix("\n")
+        """The rows of an execution in CSV; each number is the shortest text that reads back as the same."""
+        name = csv_writer()([execution.name]).removesuffix("\n")
         for values in self.unpacked(execution.data).tolist():
-            yield f"{name},{','.join(map(_number, values))}\n"
+            yield f"{name},{','.join([repr(value).removesuffix('.0') for value in values])}\n"
 
 
-def _number(value: float) -> str:
-    """The shortest text that reads back as the same number."""
-    return repr(value).removesuffix(".0")
+def _names_issue(part: str, names: Sequence[str], given: Mapping[str, float]) -> FieldIssue | None:
+    if len(given) == len(names) and all(name in given for name in names):
+        return None
+    for name, value in given.items():
+        if name not in names:
+            return FieldIssue(f"/{part}/{name}", f"unknown name; known: {', '.join(names) or 'none'}", plain(value))
+    missing = next(name for name in names if name not in given)
+    return FieldIssue(f"/{part}/{missing}", "is missing", None)
+
+
+def _at_report(index: int, issue: FieldIssue) -> InvalidInput:
+    return InvalidInput([issue._replace(pointer=f"/reports/{index}{issue.pointer}")])

@@ -13,7 +13,6 @@ from app.charts.figures import Cell, Figure, Fitted, Sample, doubt, response, st
 from app.charts.text import amount, money, percent
 from app.charts.timeline import Expected, Point, Series, allocated, measured, progress
 from app.kinds.contract.policy import Situation
-from app.kinds.contract.samples import errors
 from app.kinds.contract.views import (
     ASKED_THEN,
     NOTHING_YET,
@@ -24,6 +23,7 @@ from app.kinds.contract.views import (
     Shown,
     Step,
     Views,
+    errors,
     evenly,
     too_long,
 )

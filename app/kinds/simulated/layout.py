@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, Field, ValidationError
 
 from app.kinds.contract.engine import DecisionBase, Reason
-from app.kinds.contract.inputs import FieldIssue, InvalidInput, Refused, Sample, name_issue, plain, tabular
+from app.kinds.contract.inputs import InvalidInput, Sample, invalid, plain
 from app.kinds.contract.policy import Choice, Policy, Situation, View
-from app.kinds.contract.row_reading import MALFORMED, JsonReader, NdjsonReader, malformed, repeated
-from app.kinds.contract.samples import ExecutionBase, Export, Format, Stored
+from app.kinds.contract.samples import Export, Format, Stored
+from app.kinds.records import JSON, NDJSON, ReportCodec, report_formats
 
 if TYPE_CHECKING:
     from gymnasium import spaces
@@ -94,55 +94,29 @@ class NumberedLayout:
 # A ready-made sample codec: an execution is the reports of one run, whose fields are numbers.
 
 
-JSON, NDJSON = "application/json", "application/x-ndjson"
-_SAMPLE: dict[str, Any] = {
-    "type": "object",
-    "required": ["execution", "reports"],
-    "properties": {
-        "execution": {"type": "string", "minLength": 1, "maxLength": 255},
-        "reports": {"type": "array", "minItems": 1, "items": {"type": "object"}},
-    },
-}
-_SAMPLES: dict[str, Any] = {
-    "type": "object",
-    "required": ["samples"],
-    "properties": {"samples": {"type": "array", "items": _SAMPLE}},
-}
-
-
 class SampleBody(msgspec.Struct, forbid_unknown_fields=True):
-    """An execution: its identifier, and its reports in order."""
+    """An execution in JSON."""
 
     execution: str
     reports: list[dict[str, Any]]
 
 
-_sample = msgspec.json.Decoder(SampleBody)
-
-
-class ReportSamples:
-    """Executions as float64, little-endian, [n, C]: a row per report, a column per field. See ``SampleCodec``.
+class ReportSamples(ReportCodec):
+    """Executions as float64, little-endian, [n, C]: a row per report, a column per field.
 
     A kind's own sets ``report`` and ``execution``, its models; ``execution`` has the reports as ``reports``.
     """
 
     report: ClassVar[type[BaseModel]]
-    execution: ClassVar[type[ExecutionBase]]
-    formats: ClassVar[Mapping[str, Format]] = {
-        JSON: Format(lambda codec, _: JsonReader(codec.sample), "json", "json", schema=_SAMPLES),
-        NDJSON: Format(lambda codec, _: NdjsonReader(codec.sample), "upload", "json"),
-    }
+    formats: ClassVar[Mapping[str, Format]] = report_formats({"type": "object"})
     exports: ClassVar[Mapping[str, Export]] = {
         NDJSON: Export(lambda _: "", lambda codec, execution: codec.as_json(execution))
     }
-    tells_reports: ClassVar[bool] = True
-
-    def __init__(self, layout: NumberedLayout) -> None:
-        self.layout = layout
+    body: ClassVar[msgspec.json.Decoder[Any]] = msgspec.json.Decoder(SampleBody)
 
     @cached_property
     def fields(self) -> tuple[str, ...]:
-        """What each column is, [C]."""
+        """The field in each column, [C]."""
         return tuple(name for name in self.report.model_fields if name != "kind")
 
     @staticmethod
@@ -151,76 +125,54 @@ class ReportSamples:
         each = [json.dumps({"execution": name, "reports": list(reports)}) for name, reports in executions.items()]
         return {JSON: f'{{"samples": [{", ".join(each)}]}}'.encode(), NDJSON: "\n".join(each).encode()}
 
-    def unpacked(self, data: bytes) -> NDArray[np.float64]:
-        """An execution's table, [n, C]."""
-        return np.frombuffer(data, "<f8").reshape(-1, len(self.fields))
+    @property
+    def width(self) -> int:
+        """The number of columns C."""
+        return len(self.fields)
 
-    def summary(self, data: bytes) -> Mapping[str, Any]:
-        """Sum of an execution's seconds."""
-        return {"seconds": self.layout.iteration_seconds * len(self.unpacked(data))}
+    def seconds(self, table: NDArray[np.float64]) -> float:
+        """The duration of an execution, whose iterations last equally long."""
+        return float(self.layout.iteration_seconds * len(table))
 
-    def read(self, execution: Stored, *, reports: bool) -> ExecutionBase:
-        """An execution as answered; with every report if asked."""
-        return self.execution.model_validate(
-            {
-                "kind": self.report.model_fields["kind"].default,
-                "execution": execution.name,
-                "source": execution.source,
-                "iterations": execution.iterations,
-                "created_at": execution.created_at,
-                "reports": self._reports(execution.data) if reports else None,
-                **(execution.summary or {}),
-            }
-        )
+    def members(self, report: Mapping[str, Any]) -> int:
+        """The number of members in a report."""
+        return len(report)
 
-    def of_run(self, run: str, reports: Sequence[Mapping[str, Any]], first: int = 0) -> Sample | None:  # noqa: ARG002
-        """One row per report."""
-        return self._sample(run, 0, [self.report.model_validate(report) for report in reports]) if reports else None
-
-    def sample(self, data: bytes | msgspec.Raw, number: int) -> Sample | Refused:
-        """One execution out of its JSON."""
-        try:
-            body = _sample.decode(data)
-        except MALFORMED as error:
-            return malformed(bytes(data), number, error)
-        twice = repeated(data, 2 + sum(map(len, body.reports)))
-        issue = name_issue(body.execution) or twice or self._length_issue(len(body.reports))
-        if issue is not None:
-            return Refused(body.execution, number, issue)
-        reports = []
-        for index, fields in enumerate(body.reports):
+    def table(self, reports: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
+        """Reports as rows, [n, C]; ``InvalidInput``: the first error in them."""
+        if not 1 <= len(reports) <= self.layout.iterations:
+            accepted = f"must be 1 to {self.layout.iterations}, the workload's iterations"
+            raise invalid("/reports", accepted, len(reports))
+        rows = []
+        for index, fields in enumerate(reports):
             try:
                 report = self.report.model_validate(fields, strict=True)
                 self.layout.action_of(report)
-            except (ValidationError, InvalidInput) as error:
-                issue = _issue(error)
-                issue = issue._replace(pointer=f"/reports/{index}{issue.pointer}", value=plain(issue.value))
-                return Refused(body.execution, number, issue)
-            reports.append(report)
-        return self._sample(body.execution, number, reports)
+            except ValidationError as error:
+                first = error.errors(include_url=False)[0]
+                place = "".join(f"/{part}" for part in first["loc"])
+                raise invalid(f"/reports/{index}{place}", first["msg"], plain(first["input"])) from error
+            except InvalidInput as error:
+                issue = error.errors[0]
+                raise invalid(f"/reports/{index}{issue.pointer}", issue.message, plain(issue.value)) from error
+            rows.append(self._row(report))
+        return np.array(rows)
 
-    def _length_issue(self, count: int) -> FieldIssue | None:
-        if 1 <= count <= self.layout.iterations:
-            return None
-        return FieldIssue("/reports", f"must be 1 to {self.layout.iterations}, the workload's iterations", count)
+    def _row(self, report: BaseModel) -> list[float]:
+        return [float(getattr(report, field)) for field in self.fields]
 
-    def _sample(self, name: str, line: int, reports: Sequence[BaseModel]) -> Sample:
-        table = np.array([[float(getattr(report, field)) for field in self.fields] for report in reports])
-        return tabular(name, line, table, {"seconds": self.layout.iteration_seconds * len(table)})
+    def of_run(self, run: str, reports: Sequence[Mapping[str, Any]], first: int = 0) -> Sample | None:  # noqa: ARG002
+        """One row per report."""
+        rows = [self._row(self.report.model_validate(report)) for report in reports]
+        return self.packed(run, 0, np.array(rows)) if rows else None
 
-    def _reports(self, data: bytes) -> list[dict[str, float]]:
+    def reports(self, data: bytes) -> list[dict[str, float]]:
+        """Every iteration of stored bytes."""
         return [dict(zip(self.fields, row, strict=True)) for row in self.unpacked(data).tolist()]
 
     def as_json(self, execution: Stored) -> Iterator[str]:
         """An execution as a line of JSON."""
-        yield json.dumps({"execution": execution.name, "reports": self._reports(execution.data)}) + "\n"
-
-
-def _issue(error: ValidationError | InvalidInput) -> FieldIssue:
-    if isinstance(error, InvalidInput):
-        return error.errors[0]
-    first = error.errors(include_url=False)[0]
-    return FieldIssue("".join(f"/{part}" for part in first["loc"]), first["msg"], first["input"])
+        yield json.dumps({"execution": execution.name, "reports": self.reports(execution.data)}) + "\n"
 
 
 # What decisions say where one numbered action is taken; a kind's own model adds ``kind`` and what is allocated.

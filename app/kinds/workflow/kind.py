@@ -10,8 +10,7 @@ from app.kinds.workflow.example import EXAMPLE
 from app.kinds.workflow.queue import Layout, QueueReport
 from app.kinds.workflow.report import QueueDecision
 from app.kinds.workflow.run_times import Predictor
-from app.kinds.workflow.sample_schemas import TraceExecution
-from app.kinds.workflow.samples import TraceSamples
+from app.kinds.workflow.samples import TraceExecution, TraceSamples
 from app.kinds.workflow.spec import WorkflowPatch, WorkflowSpec, changed
 
 

@@ -1,26 +1,104 @@
-"""Samples of kind `workflow`."""
+"""Samples of kind `workflow`: an execution is a trace of tasks, read from a batch log or a workflow document."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
-from app.kinds.contract.inputs import FieldIssue, InvalidInput, Refused, Sample, name_issue, printable
-from app.kinds.contract.samples import Export, Format, Stored
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, Field
+
+from app.kinds.contract.inputs import InvalidInput, Refused, Sample, name_issue
+from app.kinds.contract.samples import FILE, ExecutionBase, Export, Format, SampleCodec
+from app.kinds.records import refused
 from app.kinds.workflow.formats.reading import Reading, Source, misfits, refuse
 from app.kinds.workflow.formats.swf import read_swf
 from app.kinds.workflow.formats.wfformat import read_wfformat
-from app.kinds.workflow.formats.writing import write_swf, write_wfformat
+from app.kinds.workflow.formats.writing import critical_path, write_swf, write_wfformat
 from app.kinds.workflow.queue import Layout, from_reports
-from app.kinds.workflow.sample_schemas import SWF_EXAMPLE, SWF_SCHEMA, WFFORMAT_SCHEMA, TraceExecution, kept_summary
 from app.kinds.workflow.trace import Trace, compressed, packed, unpacked
 
-# Traces: a body is one trace, in Standard Workload Format or WfFormat, and becomes one execution.
+SWF, WFFORMAT = "application/x-swf", "application/vnd.wfformat+json"
+SWF_EXAMPLE = (
+    "; Computer: IBM SP2\n"
+    "; MaxProcs: 100\n"
+    "1 0 -1 97225 56 -1 -1 56 210000 -1 1 1 1 -1 -1 -1 -1 -1\n"
+    "2 327952 -1 9382 80 -1 -1 80 14400 -1 1 2 2 -1 -1 -1 -1 -1\n"
+)
 
 
-UNNAMED = "trace-"
+# A trace in numbers, as the API answers it.
+
+
+class Spread(BaseModel):
+    """The distribution of some values."""
+
+    smallest: float
+    median: float
+    mean: float
+    largest: float
+
+
+class TraceRead(BaseModel):
+    """Summary of a trace; times are in seconds."""
+
+    tasks: int
+    edges: int = Field(description="Number of parent-child pairs.")
+    users: int
+    workflows: int = Field(description="Number of workflows; 0: independent jobs.")
+    with_run_time: int = Field(description="Tasks with a known run time.")
+    with_estimate: int = Field(description="Tasks with an estimate by their user.")
+    with_memory: int = Field(description="Tasks with known memory.")
+    span_seconds: float = Field(description="From the first submission to the last.")
+    critical_path_seconds: float | None = Field(description="Longest path through the edges; null if there are none.")
+    processor_seconds: float = Field(description="Sum of run time × processors.")
+    run_time_seconds: Spread | None
+    processors: Spread | None
+    edge_bytes: float = Field(description="Bytes transferred along all edges.")
+
+
+class TraceExecution(ExecutionBase):
+    """A trace as it is stored."""
+
+    kind: Literal["workflow"]
+    trace: TraceRead | None = Field(default=None, description="Summary of the trace.")
+
+
+def summary(trace: Trace) -> TraceRead:
+    """Counts, spreads and sums of a trace."""
+    known = ~np.isnan(trace.runtime)
+    return TraceRead(
+        tasks=trace.tasks,
+        edges=len(trace.parents),
+        users=len(trace.users),
+        workflows=len(np.unique(trace.group[trace.group >= 0])),
+        with_run_time=int(known.sum()),
+        with_estimate=int((~np.isnan(trace.estimate)).sum()),
+        with_memory=int((~np.isnan(trace.memory)).sum()),
+        span_seconds=float(np.ptp(trace.submit)) if trace.tasks else 0.0,
+        critical_path_seconds=critical_path(trace) if len(trace.parents) else None,
+        processor_seconds=float((trace.runtime * trace.processors)[known].sum()),
+        run_time_seconds=_spread(trace.runtime[known]),
+        processors=_spread(trace.processors.astype(np.float64)),
+        edge_bytes=float(np.nansum(trace.data)),
+    )
+
+
+def _spread(values: NDArray[np.float64]) -> Spread | None:
+    if not len(values):
+        return None
+    return Spread(
+        smallest=float(values.min()),
+        median=float(np.median(values)),
+        mean=float(values.mean()),
+        largest=float(values.max()),
+    )
+
+
+# Reading and storing.
 
 
 class TraceReader:
@@ -44,36 +122,28 @@ class TraceReader:
             reading = self._reading(blocks)
             refuse(misfits(reading.trace, self._layout.nodes, reading.where))
         except InvalidInput as error:
-            raise _invalid(error.errors) from error
-        own = reading.name if self._titled else ""
-        sound = kept(self._name or own, reading.trace)
-        issue = name_issue(sound.execution)
+            raise refused(error.errors) from error
+        sample = stored(self._name or (reading.name if self._titled else ""), reading.trace)
+        issue = name_issue(sample.execution)
         if issue is not None:
-            raise _invalid([issue])
-        yield sound._replace(lacks=reading.lacks, warnings=reading.warnings, skipped=reading.skipped)
+            raise refused([issue])
+        yield sample._replace(lacks=reading.lacks, warnings=reading.warnings, skipped=reading.skipped)
 
 
-def kept(name: str, trace: Trace) -> Sample:
+def stored(name: str, trace: Trace) -> Sample:
     """A trace as it is stored, under a name; an empty one stands for a name by its content."""
     plain = packed(trace)
     digest = hashlib.sha256(plain).hexdigest()
-    return Sample(name or UNNAMED + digest[:12], 1, compressed(plain), trace.tasks, digest, kept_summary(trace))
+    return Sample(name or f"trace-{digest[:12]}", 1, compressed(plain), trace.tasks, digest, shown_in_lists(trace))
 
 
-def _invalid(issues: list[FieldIssue]) -> InvalidInput:
-    said = "; ".join(f"{issue.pointer or 'trace'}: {issue.message}" for issue in issues[:3])
-    more = "; and more" if len(issues) > 3 else ""
-    return InvalidInput(issues, printable(said) + more)
+def shown_in_lists(trace: Trace) -> dict[str, Any]:
+    """What lists show of a trace: fields of ``TraceExecution``, as JSON."""
+    return {"seconds": float(np.nansum(trace.runtime)), "trace": summary(trace).model_dump(mode="json")}
 
 
-# Samples of kind ``workflow``: an execution is a trace of tasks.
-
-
-SWF, WFFORMAT = "application/x-swf", "application/vnd.wfformat+json"
-
-
-class TraceSamples:
-    """Traces as compressed safetensors: ``app.kinds.workflow.trace``."""
+class TraceSamples(SampleCodec):
+    """Traces as compressed safetensors."""
 
     formats: ClassVar[Mapping[str, Format]] = {
         SWF: Format(
@@ -81,7 +151,7 @@ class TraceSamples:
             "trace",
             "short",
             named=True,
-            schema=SWF_SCHEMA,
+            schema={**FILE, "description": "Kind `workflow`: a batch log in Standard Workload Format."},
             example=SWF_EXAMPLE,
             skipping=lambda codec, name: TraceReader(partial(read_swf, skip_bad=True), codec.layout, name),
         ),
@@ -90,46 +160,34 @@ class TraceSamples:
             "trace",
             None,
             named=True,
-            schema=WFFORMAT_SCHEMA,
+            schema={**FILE, "description": "Kind `workflow`: a workflow in WfFormat 1.4 or 1.5."},
         ),
     }
     exports: ClassVar[Mapping[str, Export]] = {
-        SWF: Export(lambda _: "", lambda codec, execution: codec.as_swf(execution), single=True),
-        WFFORMAT: Export(lambda _: "", lambda codec, execution: codec.as_wfformat(execution), single=True),
+        SWF: Export(
+            lambda _: "",
+            lambda codec, execution: write_swf(
+                unpacked(execution.data), name=execution.name, machine=int(codec.layout.nodes.processors.sum())
+            ),
+            single=True,
+        ),
+        WFFORMAT: Export(
+            lambda _: "",
+            lambda _, execution: write_wfformat(unpacked(execution.data), name=execution.name),
+            single=True,
+        ),
     }
-    tells_reports: ClassVar[bool] = False
-
-    def __init__(self, layout: Layout) -> None:
-        self.layout = layout
+    execution: ClassVar[type[ExecutionBase]] = TraceExecution
 
     def unpacked(self, data: bytes) -> Trace:
-        """An execution's trace."""
+        """The trace of an execution."""
         return unpacked(data)
 
     def summary(self, data: bytes) -> Mapping[str, Any]:
-        """What its trace comes to."""
-        return kept_summary(unpacked(data))
-
-    def read(self, execution: Stored, *, reports: bool) -> TraceExecution:  # noqa: ARG002 - exports tell all tasks
-        """An execution as answered: what its trace comes to."""
-        return TraceExecution(
-            kind="workflow",
-            execution=execution.name,
-            source=execution.source,
-            iterations=execution.iterations,
-            created_at=execution.created_at,
-            **(execution.summary or {}),
-        )
+        """What lists show of stored bytes."""
+        return shown_in_lists(unpacked(data))
 
     def of_run(self, run: str, reports: Sequence[Mapping[str, Any]], first: int = 0) -> Sample | None:  # noqa: ARG002
         """The tasks that have ended in the run."""
         log = from_reports(self.layout, reports)
-        return None if log is None else kept(run, log.trace)
-
-    def as_swf(self, execution: Stored) -> Iterator[str]:
-        """A trace in Standard Workload Format."""
-        return write_swf(unpacked(execution.data), name=execution.name, machine=int(self.layout.nodes.processors.sum()))
-
-    def as_wfformat(self, execution: Stored) -> Iterator[str]:
-        """A trace in WfFormat."""
-        return write_wfformat(unpacked(execution.data), name=execution.name)
+        return None if log is None else stored(run, log.trace)

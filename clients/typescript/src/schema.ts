@@ -876,7 +876,7 @@ export interface components {
         };
         /**
          * AgentRead
-         * @description One trained agent.
+         * @description One trained agent: what it was trained on, and whether it serves decisions now.
          */
         AgentRead: {
             /** Workload */
@@ -1008,7 +1008,7 @@ export interface components {
         };
         /**
          * AuditRead
-         * @description One audit record.
+         * @description One audit record: who did what to which object, when, and from which address.
          */
         AuditRead: {
             /** Id */
@@ -1835,7 +1835,7 @@ export interface components {
         };
         /**
          * EvaluationRead
-         * @description One evaluation.
+         * @description One evaluation: the request, and a verdict for each agent.
          */
         EvaluationRead: {
             /** Id */
@@ -2271,7 +2271,7 @@ export interface components {
         };
         /**
          * Health
-         * @description The process responds.
+         * @description Answer of the liveness check: the process responds.
          */
         Health: {
             /**
@@ -2840,7 +2840,7 @@ export interface components {
         };
         /**
          * JobRead
-         * @description A job.
+         * @description A job: its type, state and progress, and its result or error once it has ended.
          */
         JobRead: {
             /** Id */
@@ -4260,7 +4260,7 @@ export interface components {
         };
         /**
          * RunPatch
-         * @description End a run.
+         * @description The state in which a run ends, and why.
          */
         RunPatch: {
             /**
@@ -4277,7 +4277,7 @@ export interface components {
         };
         /**
          * RunRead
-         * @description A run.
+         * @description A run: its outcome so far, its last decision, and detected drift.
          */
         RunRead: {
             /** Id */
@@ -4678,7 +4678,7 @@ export interface components {
         };
         /**
          * Spread
-         * @description Distribution of values.
+         * @description The distribution of some values.
          */
         Spread: {
             /** Smallest */
@@ -4835,7 +4835,7 @@ export interface components {
         };
         /**
          * TraceExecution
-         * @description A stored trace.
+         * @description A trace as it is stored.
          */
         TraceExecution: {
             /**
@@ -5336,7 +5336,7 @@ export interface components {
         };
         /**
          * WorkloadRead
-         * @description A registered workload.
+         * @description A registered workload: its spec, and the agents that serve it.
          */
         WorkloadRead: {
             /**
@@ -5391,7 +5391,7 @@ export interface components {
         };
         /**
          * ProblemField
-         * @description One invalid field.
+         * @description One invalid field: where it is, its value, and what would be accepted.
          */
         ProblemField: {
             /**
@@ -6807,12 +6807,12 @@ export interface operations {
                             node_class?: string;
                             /** @description Samples per step, over all GPUs. */
                             batch: number;
+                            /** @description Applications of jobs that shared its nodes; empty: none. */
+                            beside?: string[];
                             /** @description Duration of a step. */
                             seconds: number;
                             /** @description Part of the step spent computing gradients. */
                             computing?: number;
-                            /** @description Applications of jobs that shared its nodes; empty: none. */
-                            beside?: string[];
                         }[];
                         curves?: {
                             job: string;

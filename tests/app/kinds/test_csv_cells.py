@@ -8,7 +8,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.kinds.contract.samples import escaped, line, unescaped
+from app.kinds.columns import csv_writer, escaped, unescaped
 
 FORMULA = re.compile(r"(^|;)[=+\-@\t\r\n]")
 
@@ -25,5 +25,6 @@ def test_what_needs_no_escaping_is_written_and_read_as_it_is() -> None:
 
 
 def test_numbers_stay_numbers() -> None:
+    line = csv_writer()
     assert line([-1.5, -2, 1e-7, None, "-1.5"]) == "-1.5,-2,1e-07,,'-1.5\n"
     assert next(csv.reader([line(["=1,2"])])) == ["'=1,2"]

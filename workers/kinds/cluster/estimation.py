@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from app.kinds.cluster.arrivals import HOUR_SECONDS, HOURS, Arrivals, none
 from app.kinds.cluster.jobs import Floats, Integers
-from app.kinds.cluster.sample_columns import ASKED, BY_APPLICATION, DATA, DURATION, QUEUE, SAMPLES, TIME
+from app.kinds.cluster.samples import ASKED, BY_APPLICATION, DATA, DURATION, QUEUE, SAMPLES, TIME
 from app.kinds.cluster.throughput import LAYOUTS, NORMAL_90, Interference, Throughput, layout_nodes, unknown
 from workers.estimators.base import LEVEL, Estimator, Inputs, TooLittleData, distinct
 from workers.estimators.forecasting.back_test import counted, forecasters

@@ -27,7 +27,7 @@ from app.kinds.cluster.lengths import (
 )
 from app.kinds.cluster.model import ClusterModel
 from app.kinds.cluster.outlook import Beliefs
-from app.kinds.cluster.sample_columns import (
+from app.kinds.cluster.samples import (
     APPLICATION,
     BATCH,
     BESIDE,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
-from app.kinds.inference.sample_content import run_batches
+from app.kinds.inference.samples import run_batches
 from workers.estimators.base import TooLittleData
 from workers.inputs import LoggedRun
 from workers.kinds.inference.simulator.arrivals import Recorded

@@ -10,7 +10,7 @@ import numpy as np
 from app.charts.text import number
 from app.cli.remote.sample_import import Import, lasting, since
 from app.kinds.cluster.layout import Layout
-from app.kinds.cluster.sample_columns import APPLICATION, ASKED, DURATION, GPUS, Content, unpacked
+from app.kinds.cluster.samples import APPLICATION, ASKED, DURATION, GPUS, Content, unpacked
 from app.kinds.contract.inputs import Sample
 
 

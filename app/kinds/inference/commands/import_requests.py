@@ -11,7 +11,7 @@ from app.charts.text import number
 from app.cli.remote.sample_import import Import, lasting, since
 from app.kinds.contract.inputs import Sample
 from app.kinds.inference.layout import Layout
-from app.kinds.inference.sample_content import BATCH, SERVER, VARIANT, batches_of
+from app.kinds.inference.samples import BATCH, SERVER, VARIANT, batches_of
 
 
 def _words(sample: Sample, layout: Layout) -> Iterator[str]:

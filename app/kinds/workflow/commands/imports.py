@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from app.cli.imports import group
 from app.cli.options import SERVICE, Url
 
 Files = Annotated[list[Path], typer.Argument(exists=True, dir_okay=False, help="Files, plain or gzip.")]
@@ -20,15 +21,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print a JSON list, one entry
 
 def register(cli: typer.Typer) -> None:
     """Add the import of traces to the ``steward`` command."""
-    imports = typer.Typer(no_args_is_help=True)
-    cli.add_typer(imports, name="import")
-    imports.callback()(_imports)
+    imports = group(cli)
     imports.command()(swf)
     imports.command()(wfformat)
-
-
-def _imports() -> None:
-    """Read, check and upload logs."""
 
 
 def swf(

@@ -19,7 +19,7 @@ from app.kinds.cluster.experience import Measured, Shown
 from app.kinds.cluster.layout import ClusterState, Layout, begin, pack, unpack
 from app.kinds.cluster.model import ClusterModel
 from app.kinds.cluster.report import EncodedReport
-from app.kinds.cluster.sample_content import samples, steps
+from app.kinds.cluster.run_samples import samples, steps
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.cluster.throughput import Batches, Throughput, layout_nodes, step_seconds
 from app.kinds.contract.engine import Pending, Snapshot

@@ -22,11 +22,12 @@ from app.kinds.cluster.lengths import POINTS
 from app.kinds.cluster.lookahead import UNLIMITED
 from app.kinds.cluster.model import ClusterModel
 from app.kinds.cluster.report import EncodedSubmitted
-from app.kinds.cluster.samples import JSON, ClusterSamples
+from app.kinds.cluster.samples import ClusterSamples
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.contract.engine import Pending, Snapshot
 from app.kinds.contract.inputs import Sample
 from app.kinds.engine import Kept
+from app.kinds.records import JSON
 from tests.answers import all_answered
 from workers.inputs import Workload
 from workers.kinds.cluster.fit import Curve, classes, fit, fit_class

@@ -12,9 +12,9 @@ from app.kinds.cluster.example import SAMPLES
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.lookahead import Tolerance
 from app.kinds.cluster.model import ClusterModel
-from app.kinds.cluster.samples import JSON
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.cluster.strategies import grid, usual_seconds
+from app.kinds.records import JSON
 from tests.workers.kinds.cluster.estimation.test_fit import spec, workload
 from workers.evaluation.arena import Bare, play
 from workers.evaluation.report import page as drawing

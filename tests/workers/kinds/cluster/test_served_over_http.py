@@ -22,9 +22,9 @@ from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.model import ClusterModel
 from app.kinds.cluster.placement import place
 from app.kinds.cluster.policies import Network
-from app.kinds.cluster.samples import JSON
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.contract.engine import Snapshot
+from app.kinds.records import JSON
 from app.main import create_app
 from app.policies.artifact import save
 from app.policies.base import Arrays

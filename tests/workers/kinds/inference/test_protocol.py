@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from app.kinds.columns import MICRO
 from app.kinds.contract.policy import Choice, Policy, Situation
-from app.kinds.contract.samples import MICRO
 from app.kinds.inference.heuristics import BASELINES
-from app.kinds.inference.sample_content import Content, Requests
+from app.kinds.inference.samples import Content, Requests
 from app.policies.network import NetworkPolicy
 from tests.workers.evaluation.report.test_page import Seen
 from tests.workers.kinds.inference.systems import layout, service

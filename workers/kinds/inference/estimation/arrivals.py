@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import nnls
 from scipy.signal import lfilter
 
-from app.kinds.contract.samples import MICRO
+from app.kinds.columns import MICRO
 from app.kinds.inference.model import (
     CAME,
     DAY_SECONDS,
@@ -33,7 +33,7 @@ from app.kinds.inference.model import (
     corrected,
     usual_rate,
 )
-from app.kinds.inference.sample_content import Requests
+from app.kinds.inference.samples import Requests
 from workers.estimators.base import LEVEL, Floats
 
 # Logs of requests as counts by control interval.

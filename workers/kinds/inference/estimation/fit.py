@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kinds.columns import MICRO
 from app.kinds.contract.engine import Chain
-from app.kinds.contract.samples import MICRO
 from app.kinds.inference.drift import ARRIVALS_OF, SECONDS_OF
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import LASTING, ServiceModel
 from app.kinds.inference.model import Floats as ModelFloats
-from app.kinds.inference.sample_content import BATCH, CORES, SERVER, VARIANT, Content, Requests
-from app.kinds.inference.sample_content import SECONDS as CONTENT_SECONDS
+from app.kinds.inference.samples import BATCH, CORES, SERVER, VARIANT, Content, Requests
+from app.kinds.inference.samples import SECONDS as CONTENT_SECONDS
 from workers.estimators.base import LEVEL, Floats, Prediction, TooLittleData
 from workers.estimators.forecasting.back_test import SECONDS, counted, forecasters
 from workers.inputs import Drifts, Workload

@@ -15,8 +15,8 @@ from app.kinds.contract.policy import Policy, Situation
 from app.kinds.inference.heuristics import statics
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
-from app.kinds.inference.sample_content import VARIANT, Content
-from app.kinds.inference.sample_content import Requests as LoggedRequests
+from app.kinds.inference.samples import VARIANT, Content
+from app.kinds.inference.samples import Requests as LoggedRequests
 from workers.evaluation.arena import Player, play
 from workers.evaluation.problem import Axis, HeatMapAxes, Tunable
 from workers.evaluation.protocol import Chosen, KeptBack, choose, drawn

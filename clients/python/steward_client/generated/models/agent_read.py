@@ -19,7 +19,7 @@ T = TypeVar("T", bound="AgentRead")
 
 @_attrs_define
 class AgentRead:
-    """One trained agent."""
+    """One trained agent: what it was trained on, and whether it serves decisions now."""
 
     workload: str
     version: int

@@ -16,7 +16,7 @@ T = TypeVar("T", bound="AuditRead")
 
 @_attrs_define
 class AuditRead:
-    """One audit record."""
+    """One audit record: who did what to which object, when, and from which address."""
 
     id: str
     at: datetime.datetime

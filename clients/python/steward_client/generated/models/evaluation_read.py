@@ -17,7 +17,7 @@ T = TypeVar("T", bound="EvaluationRead")
 
 @_attrs_define
 class EvaluationRead:
-    """One evaluation."""
+    """One evaluation: the request, and a verdict for each agent."""
 
     id: str
     workload: str

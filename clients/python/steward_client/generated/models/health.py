@@ -13,7 +13,7 @@ T = TypeVar("T", bound="Health")
 
 @_attrs_define
 class Health:
-    """The process responds."""
+    """Answer of the liveness check: the process responds."""
 
     status: str | Unset = "ok"
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)

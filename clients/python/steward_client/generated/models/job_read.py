@@ -20,7 +20,7 @@ T = TypeVar("T", bound="JobRead")
 
 @_attrs_define
 class JobRead:
-    """A job."""
+    """A job: its type, state and progress, and its result or error once it has ended."""
 
     id: str
     type_: JobReadType

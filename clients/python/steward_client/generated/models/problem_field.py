@@ -13,7 +13,7 @@ T = TypeVar("T", bound="ProblemField")
 
 @_attrs_define
 class ProblemField:
-    """One invalid field."""
+    """One invalid field: where it is, its value, and what would be accepted."""
 
     pointer: str
     """ JSON pointer into the body, or `/query/<name>`. """

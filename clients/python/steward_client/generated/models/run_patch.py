@@ -13,7 +13,7 @@ T = TypeVar("T", bound="RunPatch")
 
 @_attrs_define
 class RunPatch:
-    """End a run."""
+    """The state in which a run ends, and why."""
 
     state: RunPatchState
     reason: None | str | Unset = UNSET

@@ -25,7 +25,7 @@ T = TypeVar("T", bound="RunRead")
 
 @_attrs_define
 class RunRead:
-    """A run."""
+    """A run: its outcome so far, its last decision, and detected drift."""
 
     id: str
     workload: str

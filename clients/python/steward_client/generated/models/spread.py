@@ -11,7 +11,7 @@ T = TypeVar("T", bound="Spread")
 
 @_attrs_define
 class Spread:
-    """Distribution of values."""
+    """The distribution of some values."""
 
     smallest: float
     median: float

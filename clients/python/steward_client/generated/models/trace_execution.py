@@ -24,7 +24,7 @@ T = TypeVar("T", bound="TraceExecution")
 
 @_attrs_define
 class TraceExecution:
-    """A stored trace."""
+    """A trace as it is stored."""
 
     execution: str
     """ The caller's identifier, or the run's. """

@@ -23,10 +23,10 @@ class UploadSamplesJsonBodyType0SamplesItemStepsItem:
     """ Number of nodes the GPUs are spread over; default: as few as they fill. """
     node_class: str | Unset = UNSET
     """ Node class of the spec; optional if there is only one. """
-    computing: float | Unset = UNSET
-    """ Part of the step spent computing gradients. """
     beside: list[str] | Unset = UNSET
     """ Applications of jobs that shared its nodes; empty: none. """
+    computing: float | Unset = UNSET
+    """ Part of the step spent computing gradients. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -42,11 +42,11 @@ class UploadSamplesJsonBodyType0SamplesItemStepsItem:
 
         node_class = self.node_class
 
-        computing = self.computing
-
         beside: list[str] | Unset = UNSET
         if not isinstance(self.beside, Unset):
             beside = self.beside
+
+        computing = self.computing
 
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
@@ -62,10 +62,10 @@ class UploadSamplesJsonBodyType0SamplesItemStepsItem:
             field_dict["nodes"] = nodes
         if node_class is not UNSET:
             field_dict["node_class"] = node_class
-        if computing is not UNSET:
-            field_dict["computing"] = computing
         if beside is not UNSET:
             field_dict["beside"] = beside
+        if computing is not UNSET:
+            field_dict["computing"] = computing
 
         return field_dict
 
@@ -84,9 +84,9 @@ class UploadSamplesJsonBodyType0SamplesItemStepsItem:
 
         node_class = d.pop("node_class", UNSET)
 
-        computing = d.pop("computing", UNSET)
-
         beside = cast(list[str], d.pop("beside", UNSET))
+
+        computing = d.pop("computing", UNSET)
 
         upload_samples_json_body_type_0_samples_item_steps_item = cls(
             application=application,
@@ -95,8 +95,8 @@ class UploadSamplesJsonBodyType0SamplesItemStepsItem:
             seconds=seconds,
             nodes=nodes,
             node_class=node_class,
-            computing=computing,
             beside=beside,
+            computing=computing,
         )
 
         upload_samples_json_body_type_0_samples_item_steps_item.additional_properties = d

@@ -22,7 +22,7 @@ T = TypeVar("T", bound="WorkloadRead")
 
 @_attrs_define
 class WorkloadRead:
-    """A registered workload."""
+    """A registered workload: its spec, and the agents that serve it."""
 
     id: str
     name: str

@@ -18,23 +18,25 @@ from numpy.testing import assert_allclose, assert_array_equal, assert_equal
 from app.kinds.cluster.example import SAMPLES
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.report import decode
-from app.kinds.cluster.sample_columns import (
+from app.kinds.cluster.run_samples import steps
+from app.kinds.cluster.samples import (
     BATCH,
     BESIDE,
     COMPUTING,
     ITERATION,
+    MOST_NAMES,
     NODES,
     QUEUE,
     TIME,
     VALUE,
+    ClusterSamples,
     Content,
     packed,
     unpacked,
 )
-from app.kinds.cluster.sample_content import MOST_NAMES, steps
-from app.kinds.cluster.samples import CSV, JSON, NDJSON, ClusterSamples
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.contract.inputs import InvalidInput, Refused, Sample
+from app.kinds.records import CSV, JSON, NDJSON
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 STEPS = "application,gpus,batch,seconds\nresnet,4,256,0.5\nbert,8,64,1.25\n"
@@ -159,7 +161,7 @@ class TestWhatIsRefused:
     @pytest.mark.parametrize(
         ("body", "pointer", "message"),
         [
-            (STEPS.replace("0.5", "-1"), "/lines/2/seconds", "at least 1e-06"),
+            (STEPS.replace("0.5", "-1"), "/lines/2/seconds", "greater than 0"),
             (STEPS.replace("resnet,4", "resnet,4.5"), "/lines/2/gpus", "whole number"),
             (STEPS.replace("bert,8,64", "bert,8,x"), "/lines/3/batch", "greater than 0"),
             (STEPS.replace("bert", ""), "/lines/3/application", "printable"),

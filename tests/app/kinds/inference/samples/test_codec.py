@@ -18,8 +18,8 @@ from numpy.testing import assert_array_equal, assert_equal
 
 from app.kinds.contract.inputs import InvalidInput, Refused, Sample
 from app.kinds.inference.layout import Layout
-from app.kinds.inference.sample_content import Content
-from app.kinds.inference.samples import CSV, JSON, NDJSON, InferenceSamples
+from app.kinds.inference.samples import Content, InferenceSamples
+from app.kinds.records import CSV, JSON, NDJSON
 from tests.app.kinds.inference.workloads import layout, single
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -134,7 +134,7 @@ class TestRefusing:
             ("time,user\n2023-13-01T00:00:00Z,web", "/lines/2/time", "must be seconds"),
             ("time,user\n1,web\n\n2,nobody", "/lines/4/user", "unknown user; known: web, mobile"),
             ("time\n1", "/lines/2/user", "unknown user"),
-            ("time,user,size\n1,web,-2", "/lines/2/size", "must be 0 to"),
+            ("time,user,size\n1,web,-2", "/lines/2/size", "must be at least 0, at most 1e+09"),
             ("time,user\n1,web,3", "/lines/2", "must have 2 cells"),
             ("variant,batch,server,seconds\ntiny,1,cpu,1", "/lines/2/variant", "unknown variant; known: small, large"),
             ("variant,batch,server,seconds\nsmall,9,cpu,1", "/lines/2/batch", "must be a whole number, 1 to 8"),

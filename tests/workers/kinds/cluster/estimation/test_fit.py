@@ -17,12 +17,13 @@ from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.model import PARAMETERS, ClusterModel, predict
 from app.kinds.cluster.outlook import Beliefs
 from app.kinds.cluster.placement import slowdowns
-from app.kinds.cluster.samples import JSON, ClusterSamples
+from app.kinds.cluster.samples import ClusterSamples
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.cluster.throughput import Place, seconds, slowdown
 from app.kinds.contract.engine import Snapshot
 from app.kinds.contract.inputs import IncompatibleModel, InvalidInput, Sample
 from app.kinds.forecasting.answer import Coming, read
+from app.kinds.records import JSON
 from tests.app.kinds.cluster.test_members import MEMBER
 from workers.estimators.base import TooLittleData
 from workers.inputs import Workload

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.kinds.contract.samples import MICRO
+from app.kinds.columns import MICRO
 from app.kinds.inference.model import CAME, DAY_SECONDS, TYPICAL, WEIGHT, bounds, usual_rate
-from app.kinds.inference.sample_content import Requests
+from app.kinds.inference.samples import Requests
 from tests.workers.kinds.inference.systems import layout, service, world
 from workers.estimators.base import Floats
 from workers.kinds.inference.estimation.arrivals import (

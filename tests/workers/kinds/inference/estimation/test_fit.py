@@ -11,7 +11,7 @@ import pytest
 from app.kinds.inference.kind import KIND
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
-from app.kinds.inference.sample_content import Content, Requests
+from app.kinds.inference.samples import Content, Requests
 from tests.app.kinds.inference.workloads import spec
 from workers.estimators.base import TooLittleData
 from workers.inputs import Drifts, Workload

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from app.kinds.contract.samples import MICRO
+from app.kinds.columns import MICRO
 from app.kinds.forecasting.answer import LEAST_SECONDS, Expected
 from app.kinds.inference.kind import KIND
-from app.kinds.inference.sample_content import Content, Requests
+from app.kinds.inference.samples import Content, Requests
 from tests.app.kinds.inference.workloads import spec
 from tests.workers.kinds.inference.estimation.test_fit import batches
 from workers.estimators.forecasting.back_test import FEWEST, SECONDS

@@ -126,7 +126,7 @@ def sync_detailed(
 
     Args:
         run (str): The run's id.
-        body (RunPatch): End a run.
+        body (RunPatch): The state in which a run ends, and why.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -164,7 +164,7 @@ def sync(
 
     Args:
         run (str): The run's id.
-        body (RunPatch): End a run.
+        body (RunPatch): The state in which a run ends, and why.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -197,7 +197,7 @@ async def asyncio_detailed(
 
     Args:
         run (str): The run's id.
-        body (RunPatch): End a run.
+        body (RunPatch): The state in which a run ends, and why.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -233,7 +233,7 @@ async def asyncio(
 
     Args:
         run (str): The run's id.
-        body (RunPatch): End a run.
+        body (RunPatch): The state in which a run ends, and why.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

@@ -1,0 +1,321 @@
+"""Columns of sample rows: how cells become numbers, what is accepted, and what the documentation says of them.
+
+Cells of CSV are text, values of JSON are of any type; where nothing stands there is None or an empty text.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.contract.inputs import LARGEST_NUMBER, MAXIMUM_NAME
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Values = NDArray[Any]
+Books = dict[str, dict[str, int]]
+"""Positions of the names that an execution brings with it, by what they name, in the order in which they came."""
+NOTHING = (None, "")
+MICRO = 1_000_000
+LATEST = 4e9  # seconds, in 2096; until then a float of seconds tells microseconds apart
+BETWEEN = ";"
+"""Between names in one cell of CSV."""
+
+
+class Column(NamedTuple):
+    """A column of a form.
+
+    Attributes:
+        name: as in headers and objects.
+        json: type of a value in JSON.
+        values: cells, [n], and the books of their execution as numbers, [n] or [n, most].
+        sound: which values are accepted, [n].
+        accepted: what is accepted, in words.
+        schema: of a value in JSON.
+        required: whether each row must have it.
+        empty: whether ``sound`` also judges where nothing stands; else that is accepted if it isn't ``required``.
+        ascending: whether no value of an execution may be less than the one before it.
+    """
+
+    name: str
+    json: Any
+    values: Callable[[Sequence[Any], Books], Values]
+    sound: Callable[[Values], Flags]
+    accepted: str
+    schema: Mapping[str, Any]
+    required: bool
+    empty: bool = False
+    ascending: bool = False
+
+
+def number(
+    name: str,
+    text: str = "",
+    *,
+    required: bool = False,
+    minimum: float = -LARGEST_NUMBER,
+    maximum: float = LARGEST_NUMBER,
+    above: bool = False,
+    whole: bool = False,
+    note: str = "",
+) -> Column:
+    """Finite numbers between bounds, of which the lower one is excluded if ``above``; NaN for what is no number.
+
+    The schema has the lower bound alone, for upper ones may depend on the workload.
+    """
+
+    def sound(values: Values) -> Flags:
+        within: Flags = (values > minimum if above else values >= minimum) & (values <= maximum)
+        return within & (values == np.rint(values)) if whole else within
+
+    accepted = f"must be {'greater than' if above else 'at least'} {minimum:g}, at most {maximum:g}"
+    if whole:
+        accepted = f"must be a whole number, {minimum:,.0f} to {maximum:,.0f}{note}"
+    elif minimum < 0:
+        accepted = f"must be a number, {minimum:g} to {maximum:g}"
+    bound = {"exclusiveMinimum" if above else "minimum": int(minimum)} if minimum >= 0 else {}
+    schema = {"type": "integer" if whole else "number", **bound, **_described(text)}
+    return Column(name, float, lambda cells, _: numbers(cells), sound, accepted, schema, required)
+
+
+def time(name: str, *, required: bool = False) -> Column:
+    """Moments in microseconds, in order: read from seconds, or from RFC 3339 in UTC; −1 for what is no time."""
+    text = "Seconds since 1970 or another origin, or RFC 3339 in UTC."
+    return Column(
+        name,
+        float | str,
+        lambda cells, _: times(cells),
+        lambda values: (values >= 0) & (values <= LATEST * MICRO),
+        f"must be seconds, 0 or more, at most {LATEST:g}, or a time as 2026-01-31T12:00:00Z",
+        {"type": ["number", "string"], **_described(text)},
+        required,
+        ascending=True,
+    )
+
+
+def choice(
+    name: str, what: str, names: Sequence[str], text: str = "", *, required: bool = False, default: int | None = None
+) -> Column:
+    """The names that a workload has of ``what``, as their positions; −1 for others, and where a name is needed.
+
+    What there is one of need not be named; where ``default`` is a position, nor need others.
+    """
+    known: dict[Any, int] = {one: position for position, one in enumerate(names)}
+    silent = 0 if len(known) == 1 else default
+    known |= {} if silent is None else dict.fromkeys(NOTHING, silent)
+    return Column(
+        name,
+        str,
+        lambda cells, _: np.array([known.get(cell, -1) for cell in cells], np.int64),
+        lambda values: values >= 0,
+        f"unknown {what}; known: {', '.join(names)}",
+        {"type": "string", **_described(text)},
+        required,
+        empty=True,
+    )
+
+
+_NAME = {"type": "string", "minLength": 1, "maxLength": MAXIMUM_NAME}
+
+
+def name(name: str, book: str, text: str = "", *, required: bool = False) -> Column:
+    """Names that an execution brings with it, as positions in a book; −1 for what is no name."""
+    return Column(
+        name,
+        str,
+        lambda cells, books: _positions(cells, books[book]),
+        lambda values: values >= 0,
+        f"must be 1 to {MAXIMUM_NAME} printable characters without {BETWEEN!r}",
+        {**_NAME, **_described(text)},
+        required,
+    )
+
+
+def names(name: str, book: str, most: int, text: str = "", *, required: bool = False) -> Column:
+    """At most so many such names, [n, most]; −1 where there are fewer of them, −2 for what can't be read."""
+
+    def values(cells: Sequence[Any], books: Books) -> Values:
+        found = np.full((len(cells), most), -1)
+        for row, cell in enumerate(cells):
+            if cell not in (*NOTHING, []):
+                each = cell.split(BETWEEN) if isinstance(cell, str) else cell
+                positions = _positions(each[:most], books[book])
+                found[row, : len(positions)] = np.where(positions < 0, -2, positions)
+                found[row, 0] = -2 if len(each) > most else found[row, 0]
+        return found
+
+    return Column(
+        name,
+        list[str],
+        values,
+        lambda values: ~(values == -2).any(axis=1),
+        f"must be at most {most} names of {book}; in CSV with {BETWEEN!r} between them",
+        {"type": "array", "items": _NAME, "maxItems": most, **_described(text)},
+        required,
+    )
+
+
+def _described(text: str) -> dict[str, str]:
+    return {"description": text} if text else {}
+
+
+def _positions(cells: Sequence[Any], book: dict[str, int]) -> NDArray[np.int64]:
+    """Positions in a book, to which new names are added, [n]; −1 for what is no name."""
+    for cell in cells:
+        if isinstance(cell, str) and cell not in book and is_name(cell):
+            book[cell] = len(book)
+    return np.array([-1 if cell is None else book.get(cell, -1) for cell in cells], np.int64)
+
+
+def is_name(text: str) -> bool:
+    """Whether a text can be a name that an execution brings with it."""
+    return 0 < len(text) <= MAXIMUM_NAME and text.isprintable() and BETWEEN not in text
+
+
+def numbers(cells: Sequence[Any]) -> Floats:
+    """Cells as numbers, NaN for what is none, [n]; Python's digit grouping (``1_000``) is none."""
+    try:
+        if not any(isinstance(cell, str) and "_" in cell for cell in cells):
+            return np.array(cells, np.float64)
+    except ValueError:
+        pass  # one at a time, to know which
+    return np.array([_number(cell) for cell in cells], np.float64)
+
+
+def _number(cell: Any) -> float:
+    try:
+        return float("nan") if cell is None or (isinstance(cell, str) and "_" in cell) else float(cell)
+    except ValueError:
+        return float("nan")
+
+
+_TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d{1,9})?)(?:Z|\+00:00)?", re.ASCII)
+
+
+def times(cells: Sequence[Any]) -> NDArray[np.int64]:
+    """Cells as microseconds, −1 for what is no time, [n]; all are seconds, or all are timestamps."""
+    if any(isinstance(cell, str) and ":" in cell for cell in cells[:1]):
+        matches = [_TIMESTAMP.fullmatch(cell) if isinstance(cell, str) else None for cell in cells]
+        texts = [match[1][:26] if match else "NaT" for match in matches]
+        try:
+            moments = np.array(texts, "datetime64[us]")
+        except ValueError:  # a month 13, for instance
+            moments = np.array([_moment(text) for text in texts], "datetime64[us]")
+        return np.where(np.isnat(moments), -1, moments.astype(np.int64))
+    seconds = numbers(cells)
+    return np.rint(np.where((seconds >= 0) & (seconds <= 2 * LATEST), seconds, -1 / MICRO) * MICRO).astype(np.int64)
+
+
+def _moment(text: str) -> np.datetime64:
+    try:
+        return np.datetime64(text, "us")
+    except ValueError:
+        return np.datetime64("NaT")
+
+
+# Forms: which columns make a row.
+
+
+class Form(NamedTuple):
+    """A form of rows.
+
+    Attributes:
+        name: of the list of such rows in JSON.
+        noun: one row, in words.
+        told_by: the required column that rows of no other form have.
+        columns: in order.
+        either: optional columns of which a row must have one.
+        most: rows of an execution.
+        rest: whether rows without a column that tells another form are of this one.
+    """
+
+    name: str
+    noun: str
+    told_by: str
+    columns: Sequence[Column]
+    either: Sequence[str] = ()
+    most: int = 1_000_000
+    rest: bool = False
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        return [column.name for column in self.columns]
+
+    @property
+    def required(self) -> list[str]:
+        """The names of the columns that each row must have."""
+        return [column.name for column in self.columns if column.required]
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The schema of a row in JSON."""
+        either = _described(f"Requires {' or '.join(f'`{one}`' for one in self.either)}." if self.either else "")
+        properties = {column.name: dict(column.schema) for column in self.columns}
+        return {"type": "object", "required": self.required, **either, "properties": properties}
+
+    def fits(self, header: Collection[str]) -> bool:
+        """Whether rows under a header can be of this form."""
+        return set(self.required) <= set(header) and (not self.either or bool(set(self.either) & set(header)))
+
+
+def words(forms: Sequence[Form]) -> str:
+    """What each row of some forms must have."""
+    each = []
+    for form in forms:
+        *others, last = [*form.required, *([" or ".join(form.either)] if form.either else [])]
+        each.append(f"{', '.join(others)}{' and ' if others else ''}{last} of {form.noun}")
+    return f"must say {'; or '.join(each)}"
+
+
+def all_columns(forms: Sequence[Form]) -> dict[str, Column]:
+    """The columns of some forms by name, in order, each once."""
+    columns = dict[str, Column]()
+    for form in forms:
+        columns |= {column.name: column for column in form.columns if column.name not in columns}
+    return columns
+
+
+def struct(name: str, columns: Iterable[Column], required: Collection[str] = ()) -> type[msgspec.Struct]:
+    """The type of an object in JSON that has these columns, some of them required."""
+    needed: list[Any] = [(column.name, column.json) for column in columns if column.name in required]
+    others = [(column.name, column.json | None, None) for column in columns if column.name not in required]
+    return msgspec.defstruct(name, needed + others, forbid_unknown_fields=True)
+
+
+# Cells of CSV that no spreadsheet takes for formulas, and that read back as what they were.
+#
+# A spreadsheet calculates a cell that begins with one of ``= + - @``, a tab or the end of a line, and some cut lines at
+# ``;`` instead of ``,``. Where text begins so, at its own beginning or behind a ``;``, an apostrophe is put before it,
+# and one more where apostrophes stand there already; reading takes one away. Numbers stay as they are.
+
+
+_PLAIN = re.compile(r"(^|;)('*[=+\-@\t\r\n])")
+_ESCAPED = re.compile(r"(^|;)'('*[=+\-@\t\r\n])")
+
+
+def escaped(text: str) -> str:
+    """Text as it is written to a cell."""
+    return _PLAIN.sub(r"\1'\2", text)
+
+
+def unescaped(cell: str) -> str:
+    """Undo ``escaped``; text that needs no escaping is taken as it is."""
+    return _ESCAPED.sub(r"\1\2", cell) if "'" in cell else cell
+
+
+class _Echo:
+    def write(self, text: str) -> str:
+        return text[:-2] + "\n"
+
+
+def csv_writer() -> Callable[[Iterable[object]], str]:
+    """A function that writes a line of cells, quoted where need be, with its end; text is escaped."""
+    write: Any = csv.writer(_Echo()).writerow  # ends lines by \r\n, so that it quotes both
+    return lambda cells: write([escaped(one) if isinstance(one, str) and not one.isalnum() else one for one in cells])

@@ -1,0 +1,579 @@
+"""Samples as rows: readers, exports, errors and schemas that follow from a kind's declaration of its columns.
+
+A kind's samples are of one of two shapes. In the first, an execution holds rows of several forms (``columns.Form``); a
+body of CSV or NDJSON is one execution, read as it comes, and accepted or refused as a whole (``RowCodec``). In the
+second, an execution is one report per iteration, a table of float64; a body holds many executions, each of which is
+accepted or refused by itself (``ReportCodec``).
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
+from typing import Any, ClassVar, NamedTuple
+
+import msgspec
+import numpy as np
+
+from app.kinds.columns import (
+    BETWEEN,
+    NOTHING,
+    Books,
+    Flags,
+    Floats,
+    Form,
+    Values,
+    all_columns,
+    csv_writer,
+    struct,
+    unescaped,
+    words,
+)
+from app.kinds.contract.inputs import (
+    LONGEST_WALKED,
+    MALFORMED,
+    MAXIMUM_NAME,
+    TWICE,
+    FieldIssue,
+    InvalidInput,
+    Refused,
+    Sample,
+    filled,
+    first_issue,
+    invalid,
+    more_names,
+    name_issue,
+    plain,
+    printable,
+    repeated_place,
+    tabular,
+)
+from app.kinds.contract.samples import FILE, Export, Format, SampleCodec, Stored
+
+JSON, NDJSON, CSV = "application/json", "application/x-ndjson", "text/csv"
+MOST_ISSUES = 20
+
+
+# Rows, many at a time, and the issues with them.
+
+
+class Rows(NamedTuple):
+    """Some rows of a body.
+
+    Attributes:
+        columns: cells or values by column, equally many; None or empty where nothing stands.
+        where: pointer to a row, by its place among these.
+    """
+
+    columns: Mapping[str, Sequence[Any]]
+    where: Callable[[int], str]
+
+    @property
+    def rows(self) -> int:
+        """The number of rows, n."""
+        return len(next(iter(self.columns.values()), ()))
+
+    def take(self, places: Sequence[int]) -> Rows:
+        """Some of the rows."""
+        columns = {name: [values[i] for i in places] for name, values in self.columns.items()}
+        return Rows(columns, lambda row: self.where(places[row]))
+
+    def given(self, name: str) -> Sequence[Any]:
+        """A column; nothing in each row where there is none of that name."""
+        return self.columns.get(name) or [None] * self.rows
+
+    def silent(self, name: str) -> Flags:
+        """Where nothing stands in a column, [n]."""
+        return np.array([value in NOTHING for value in self.given(name)], np.bool_)
+
+    def issues(self, field: str, wrong: Flags, message: str) -> list[FieldIssue]:
+        """An issue for each of the first rows whose ``field`` is ``wrong`` [n]."""
+        values = self.given(field)
+        return [
+            FieldIssue(f"{self.where(row)}/{field}", message, shown(values[row]))
+            for row in np.flatnonzero(wrong)[:MOST_ISSUES].tolist()
+        ]
+
+
+def shown(value: Any) -> Any:
+    """A value as an error repeats it."""
+    return printable(value[:80]) if isinstance(value, str) else plain(value)
+
+
+def refused(issues: Sequence[FieldIssue]) -> InvalidInput:
+    """The error of a body with these issues, of which it names the first ``MOST_ISSUES``, and three in its text."""
+    said = "; ".join(f"{issue.pointer or 'body'}: {issue.message}" for issue in issues[:3])
+    return InvalidInput(issues[:MOST_ISSUES], printable(said) + ("; and more" if len(issues) > 3 else ""))
+
+
+def refuse(issues: Sequence[FieldIssue]) -> None:
+    """Do nothing if there is no issue.
+
+    Raises:
+        InvalidInput: there is one.
+    """
+    if issues:
+        raise refused(issues)
+
+
+class Collector(ABC):
+    """Collects the rows of one execution; a kind's own one has rules across columns, and packs what was collected.
+
+    Attributes:
+        forms: by name.
+        books: names that the execution brought with it.
+        counts: rows so far, by form.
+    """
+
+    def __init__(self, forms: Sequence[Form]) -> None:
+        self.forms = {form.name: form for form in forms}
+        self.books: Books = defaultdict(dict)
+        self.counts = dict.fromkeys(self.forms, 0)
+        self._words = words(forms)
+        self._last = {column.name: 0 for column in all_columns(forms).values() if column.ascending}
+
+    @abstractmethod
+    def keep(self, form: str, values: dict[str, Values], rows: Rows) -> None:
+        """Add rows of a form, whose values are sound, to what was collected; ``InvalidInput``: they don't follow on."""
+
+    @abstractmethod
+    def packed(self) -> tuple[bytes, str, Mapping[str, Any]]:
+        """What was collected: as it is stored, its digest, and its summary."""
+
+    def rules(self, form: str, values: Mapping[str, Values], rows: Rows) -> list[FieldIssue]:  # noqa: ARG002
+        """What is wrong across the columns of rows of a form; by default nothing is."""
+        return []
+
+    @property
+    def count(self) -> int:
+        """The number of rows so far."""
+        return sum(self.counts.values())
+
+    def add(self, name: str, rows: Rows) -> None:
+        """Take rows of a form, or none of them.
+
+        Raises:
+            InvalidInput: some are wrong, or they are too many.
+        """
+        if not rows.rows:
+            return
+        form = self.forms[name]
+        values, issues = dict[str, Values](), list[FieldIssue]()
+        for column in form.columns:
+            found = values[column.name] = column.values(rows.given(column.name), self.books)
+            wrong = ~column.sound(found)
+            if wrong.any() and not column.required and not column.empty:
+                wrong &= ~rows.silent(column.name)
+            issues += rows.issues(column.name, wrong, column.accepted)
+            if column.ascending:
+                early = (found >= 0) & (found < np.concatenate([[self._last[column.name]], found[:-1]]))
+                issues += rows.issues(column.name, early, f"must not be less than the {column.name} before it")
+        refuse([*issues, *self.rules(name, values, rows)])
+        room = form.most - self.counts[name]
+        if rows.rows > room:
+            message = f"an execution holds at most {form.most:,} {name}: upload it in parts"
+            raise refused([FieldIssue(rows.where(room), message, None)])
+        self.keep(name, values, rows)
+        self.counts[name] += rows.rows
+        self._last |= {column.name: int(values[column.name][-1]) for column in form.columns if column.ascending}
+
+    def take(self, rows: Rows, form: str | None = None) -> None:
+        """Take rows, in order, of a form, or of whatever forms.
+
+        Raises:
+            InvalidInput: some are wrong.
+        """
+        for name, part in (self._by_form(rows) if form is None else {form: rows}).items():
+            self.add(name, part)
+
+    def sample(self, name: str | None) -> Sample:
+        """The execution under a name; without one it is named by its content.
+
+        Raises:
+            InvalidInput: it has no rows, or can't have that name.
+        """
+        if not self.count:
+            raise refused([FieldIssue("", f"holds nothing: each row {self._words}", None)])
+        issue = name_issue(name) if name else None
+        if issue is not None:
+            raise refused([issue])
+        data, digest, summary = self.packed()
+        return Sample(name or f"samples-{digest[:12]}", 1, data, self.count, digest, summary)
+
+    def _by_form(self, rows: Rows) -> dict[str, Rows]:
+        """Rows by form; which one a row is of is told by what stands in it.
+
+        Raises:
+            InvalidInput: a row is of several forms at once, or of none.
+        """
+        if not rows.rows:
+            return {}
+        possible = [form for form in self.forms.values() if form.told_by in rows.columns]
+        told = {form.name: ~rows.silent(form.told_by) for form in possible if not form.rest}
+        rest = ~np.any([*told.values()], axis=0)
+        own = told | {form.name: rest for form in possible if form.rest}
+        if len(possible) == 1:
+            own = {possible[0].name: np.ones(rows.rows, np.bool_)}
+        unclear = np.flatnonzero(np.sum([*own.values()], axis=0) != 1)[:MOST_ISSUES].tolist()
+        refuse([FieldIssue(rows.where(row), self._words, None) for row in unclear])
+        parts = dict[str, Rows]()
+        for name, which in own.items():
+            form = self.forms[name]
+            for column in [one for one in rows.columns if one not in form.names and which.any()]:
+                message = f"{self._words}; {column} does not belong to {form.noun}"
+                refuse(rows.issues(column, which & ~rows.silent(column), message))
+            if which.any():
+                parts[name] = rows if which.all() else rows.take(np.flatnonzero(which).tolist())
+        return parts
+
+
+# Bodies of one execution by lines: CSV with a header, and NDJSON with an object per line.
+
+
+class RowReader:
+    """Reads one execution by lines: ``rows`` reads a body, many rows at a time."""
+
+    def __init__(
+        self, rows: Callable[[Iterator[bytes]], Iterator[Rows]], collector: Collector, name: str | None
+    ) -> None:
+        self._rows, self._collector, self._name = rows, collector, name
+
+    def read(self, blocks: Iterator[bytes]) -> Iterator[Sample | Refused]:
+        """The execution.
+
+        Raises:
+            InvalidInput: with lines: what can't be read, or is not of this workload.
+        """
+        for rows in self._rows(blocks):
+            self._collector.take(rows)
+        yield self._collector.sample(self._name)
+
+
+def csv_rows(forms: Sequence[Form], blocks: Iterator[bytes]) -> Iterator[Rows]:
+    """Rows of CSV under a header, a block at a time."""
+    head, _, rest = next(blocks, b"").partition(b"\n")
+    names = _header(forms, head)
+    before = 1
+    for block in chain([rest], blocks) if rest else blocks:
+        lines = dict(filled(block, before))
+        rows = [_cells(line.decode("utf-8", "replace").replace("\r", "")) for line in lines.values()]
+        wrong = [(number, len(row)) for number, row in zip(lines, rows, strict=True) if len(row) != len(names)]
+        message = f"must have {len(names)} cells, as the header"
+        refuse([FieldIssue(f"/lines/{number}", message, count) for number, count in wrong])
+        if b"'" in block:
+            rows = [[*map(unescaped, row)] for row in rows]
+        cells = zip(*rows, strict=True) if rows else [()] * len(names)
+        yield Rows(dict(zip(names, cells, strict=True)), _line(lines))
+        before += block.count(b"\n") + 1
+
+
+def _header(forms: Sequence[Form], raw: bytes) -> list[str]:
+    columns = all_columns(forms)
+    text = raw.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace").rstrip("\r")
+    if not text.strip():
+        message = f"the body is empty; its first line must name columns of {', '.join(columns)}"
+        raise refused([FieldIssue("/lines/1", message, None)])
+    names = [name.strip() for name in _cells(text)]
+    accepted = f"unknown column; known: {', '.join(columns)}"
+    issues = [FieldIssue(f"/lines/1/{shown(name)}", accepted, None) for name in names if name not in columns]
+    twice = dict.fromkeys(name for name in names if name in columns and names.count(name) > 1)
+    issues += [FieldIssue(f"/lines/1/{name}", "column given twice", None) for name in twice]
+    if not any(form.fits(names) for form in forms):
+        issues.append(FieldIssue("/lines/1", f"rows {words(forms)}", shown(text)))
+    refuse(issues)
+    return names
+
+
+def object_rows(decoder: msgspec.json.Decoder[Any], names: Sequence[str], blocks: Iterator[bytes]) -> Iterator[Rows]:
+    """Rows of NDJSON, a block at a time; ``decoder`` reads a line to an object that has all ``names``."""
+    before = 0
+    for block in blocks:
+        lines = dict(filled(block, before))
+        rows = []
+        for number, line in lines.items():
+            try:
+                rows.append(decoder.decode(line))
+            except MALFORMED as error:
+                issue = first_issue(line, error)
+                raise refused([issue._replace(pointer=f"/lines/{number}{issue.pointer}")]) from error
+        columns = {name: [getattr(row, name) for row in rows] for name in names}
+        if more_names(block, _members(columns)):  # a line names a member twice: each is looked at
+            twice = [(number, repeated(line, 0)) for number, line in lines.items()]
+            refuse([issue._replace(pointer=f"/lines/{number}{issue.pointer}") for number, issue in twice if issue])
+        yield Rows(columns, _line(lines))
+        before += block.count(b"\n") + 1
+
+
+def _line(lines: Iterable[int]) -> Callable[[int], str]:
+    numbers = [*lines]
+    return lambda row: f"/lines/{numbers[row]}"
+
+
+def _cells(line: str) -> list[str]:
+    if '"' not in line:
+        return line.split(",")
+    try:
+        return next(csv.reader([line], strict=True))
+    except csv.Error:
+        return [line]  # of another width than the header, or a name that is not known
+
+
+def _members(columns: Mapping[str, Sequence[Any]]) -> int:
+    return sum(len(values) - values.count(None) for values in columns.values())
+
+
+# Bodies of executions in JSON: one per line, or all of them in ``{"samples": […]}``.
+
+
+One = Callable[[bytes | msgspec.Raw, int], Sample | Refused]
+"""Reads one execution out of its JSON, given its number."""
+
+
+class NdjsonReader:
+    """Reads one execution per line."""
+
+    def __init__(self, one: One) -> None:
+        self._one = one
+
+    def read(self, blocks: Iterator[bytes]) -> Iterator[Sample | Refused]:
+        """Executions in order; blank lines are skipped."""
+        before = 0
+        for block in blocks:
+            for number, line in filled(block, before):
+                yield self._one(line, number)
+            before += block.count(b"\n") + 1
+
+
+class _Samples(msgspec.Struct, forbid_unknown_fields=True):
+    samples: list[msgspec.Raw]
+
+
+_samples = msgspec.json.Decoder(_Samples)
+
+
+class JsonReader:
+    """Reads a whole body at once; its size is bounded by the caller."""
+
+    def __init__(self, one: One) -> None:
+        self._one = one
+
+    def read(self, blocks: Iterator[bytes]) -> Iterator[Sample | Refused]:
+        """Executions in order.
+
+        Raises:
+            InvalidInput: the body isn't JSON, or has no list ``samples``.
+        """
+        body = b"\n".join(blocks)
+        try:
+            samples = _samples.decode(body).samples
+        except MALFORMED as error:
+            raise refused([first_issue(body, error)]) from error
+        if body.count(b'"samples"') > 1 and repeated_place(body) == "/samples":
+            raise invalid("/samples", TWICE, None)
+        for number, raw in enumerate(samples, start=1):
+            yield self._one(raw, number)
+
+
+def malformed(data: bytes, number: int, error: Exception) -> Refused:
+    """The execution that a decoder refused with one of ``MALFORMED``, under its name where that can be read."""
+    try:
+        document = json.loads(data) if len(data) <= LONGEST_WALKED else None
+    except (ValueError, RecursionError):
+        document = None
+    name = document.get("execution") if isinstance(document, dict) else None
+    return Refused(name if isinstance(name, str) else "", number, first_issue(data, error))
+
+
+def repeated(data: bytes | msgspec.Raw, members: int) -> FieldIssue | None:
+    """The issue with an execution of whose objects so many members were read, if it names one of them twice."""
+    place = repeated_place(bytes(data), members)
+    return None if place is None else FieldIssue(place, TWICE, None)
+
+
+class RowCodec(SampleCodec):
+    """Samples of the first shape. Their formats and exports are made by ``row_formats`` and ``row_exports``."""
+
+    @abstractmethod
+    def rows(self, data: bytes) -> Iterator[dict[str, Any]]:
+        """The rows of stored bytes as objects, without what is not known."""
+
+
+def row_formats(
+    kind: str, forms: Sequence[Form], collector: Callable[[Any], Collector], example: str
+) -> dict[str, Format]:
+    """JSON, NDJSON and CSV of a kind.
+
+    Args:
+        kind: its name.
+        forms: as the documentation has them, without what depends on a workload.
+        collector: a new one for an execution, made of a layout.
+        example: of CSV.
+    """
+    fields: list[Any] = [("execution", str)]
+    for form in forms:
+        rows = list.__class_getitem__(struct(form.name, form.columns, form.required))
+        fields.append((form.name, rows, msgspec.field(default_factory=list)))
+    body = msgspec.json.Decoder(msgspec.defstruct("Execution", fields, forbid_unknown_fields=True))
+    columns = all_columns(forms)
+    line = msgspec.json.Decoder(struct("Line", columns.values()))
+    *others, last = [f"{form.noun} ({', '.join(f'`{one}`' for one in form.names)})" for form in forms]
+    each = f"{', '.join(others)} or {last}"
+    said = f"Kind `{kind}`: one execution; each line is {each}. CSV has the same columns"
+    joined = [f"`{name}`" for name, column in columns.items() if column.schema["type"] == "array"]
+    between = f", with `{BETWEEN}` between the names of {' and '.join(joined)}." if joined else "."
+    return {
+        JSON: Format(
+            lambda codec, _: JsonReader(lambda data, number: _row_sample(body, collector(codec.layout), data, number)),
+            "json",
+            "json",
+            schema=samples_schema({form.name: {"type": "array", "items": form.schema} for form in forms}),
+        ),
+        NDJSON: Format(
+            lambda codec, name: RowReader(partial(object_rows, line, [*columns]), collector(codec.layout), name),
+            "upload",
+            "json",
+            named=True,
+            schema={**FILE, "description": said + between},
+        ),
+        CSV: Format(
+            lambda codec, name: RowReader(partial(csv_rows, forms), collector(codec.layout), name),
+            "upload",
+            "short",
+            named=True,
+            example=example,
+        ),
+    }
+
+
+def _row_sample(
+    decoder: msgspec.json.Decoder[Any], collector: Collector, data: bytes | msgspec.Raw, number: int
+) -> Sample | Refused:
+    """An execution in JSON, or the first thing that is wrong with it."""
+    try:
+        body = decoder.decode(data)
+    except MALFORMED as error:
+        return malformed(bytes(data), number, error)
+    parts = dict[str, Rows]()
+    for name, form in collector.forms.items():
+        listed = getattr(body, name)
+        columns = {column: [getattr(row, column) for row in listed] for column in form.names}
+        parts[name] = Rows(columns, f"/{name}/{{}}".format)
+    members = 1 + sum(bool(rows.rows) + _members(rows.columns) for rows in parts.values())
+    issue = name_issue(body.execution) or repeated(data, members)
+    if issue is not None:
+        return Refused(body.execution, number, issue)
+    try:
+        for name, rows in parts.items():
+            collector.take(rows, name)
+        return collector.sample(body.execution)._replace(line=number)
+    except InvalidInput as error:
+        return Refused(body.execution, number, error.errors[0])
+
+
+def row_exports(forms: Sequence[Form]) -> dict[str, Export]:
+    """CSV and NDJSON of one execution of a ``RowCodec``."""
+    columns = all_columns(forms)
+    lists = [name for name, column in columns.items() if column.schema["type"] == "array"]
+
+    def lines(codec: Any, execution: Stored) -> Iterator[str]:
+        write = csv_writer()
+        for row in codec.rows(execution.data):
+            for name in lists:
+                row[name] = BETWEEN.join(row.get(name) or ())
+            yield write(map(row.get, columns))
+
+    def objects(codec: Any, execution: Stored) -> Iterator[str]:
+        return (json.dumps(row) + "\n" for row in codec.rows(execution.data))
+
+    return {
+        CSV: Export(lambda _: ",".join(columns) + "\n", lines, single=True),
+        NDJSON: Export(lambda _: "", objects, single=True),
+    }
+
+
+def samples_schema(fields: Mapping[str, Any], required: Sequence[str] = ()) -> dict[str, Any]:
+    """The schema of a body of JSON whose executions have these fields beside their names."""
+    name = {"type": "string", "minLength": 1, "maxLength": MAXIMUM_NAME}
+    sample = {"type": "object", "required": ["execution", *required], "properties": {"execution": name, **fields}}
+    samples = {"type": "array", "items": sample}
+    return {"type": "object", "required": ["samples"], "properties": {"samples": samples}}
+
+
+def by_name(names: Sequence[str], counts: Sequence[int]) -> dict[str, int]:
+    """Counts by position, of which the last may be missing, by name."""
+    return dict(zip(names, [*counts, *[0] * len(names)], strict=False))
+
+
+# Executions that are one report per iteration: a table of float64.
+
+
+class ReportCodec(SampleCodec, ABC):
+    """Executions as float64, little-endian, [n, C]: a row per report.
+
+    JSON has ``{"execution": …, "reports": […]}``, one per line of NDJSON, or all of them as ``samples`` of a document.
+    Each is accepted or refused by itself.
+
+    Attributes:
+        body: decodes an execution in JSON, with ``execution`` and ``reports``.
+    """
+
+    tells_reports: ClassVar[bool] = True
+    body: ClassVar[msgspec.json.Decoder[Any]]
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """The number of columns C."""
+
+    @abstractmethod
+    def table(self, reports: Sequence[Any]) -> Floats:
+        """Reports as ``body`` decodes them, [n, C]; ``InvalidInput``: the first thing that is wrong with them."""
+
+    @abstractmethod
+    def members(self, report: Any) -> int:
+        """How many members the objects of a report had, as far as is known."""
+
+    @abstractmethod
+    def seconds(self, table: Floats) -> float:
+        """The duration of an execution, [n, C]."""
+
+    def unpacked(self, data: bytes) -> Floats:
+        """An execution's table, [n, C]."""
+        return np.frombuffer(data, "<f8").reshape(-1, self.width)
+
+    def summary(self, data: bytes) -> Mapping[str, Any]:
+        """The duration of an execution."""
+        return {"seconds": self.seconds(self.unpacked(data))}
+
+    def packed(self, name: str, line: int, table: Floats) -> Sample:
+        """A table as an execution."""
+        return tabular(name, line, table, {"seconds": self.seconds(table)})
+
+    def sample(self, data: bytes | msgspec.Raw, number: int) -> Sample | Refused:
+        """One execution out of its JSON."""
+        try:
+            body = self.body.decode(data)
+        except MALFORMED as error:
+            return malformed(bytes(data), number, error)
+        issue = repeated(data, 2 + sum(map(self.members, body.reports))) or name_issue(body.execution)
+        if issue is not None:
+            return Refused(body.execution, number, issue)
+        try:
+            return self.packed(body.execution, number, self.table(body.reports))
+        except InvalidInput as error:
+            return Refused(body.execution, number, error.errors[0])
+
+
+def report_formats(report: Mapping[str, Any], ndjson: str = "", example: Any = None) -> dict[str, Format]:
+    """JSON and NDJSON of a ``ReportCodec``, documented by the schema of a report and the text of a line."""
+    schema = samples_schema({"reports": {"type": "array", "minItems": 1, "items": dict(report)}}, ["reports"])
+    lines = {**FILE, "description": ndjson} if ndjson else FILE
+    return {
+        JSON: Format(lambda codec, _: JsonReader(codec.sample), "json", "json", schema=schema, example=example),
+        NDJSON: Format(lambda codec, _: NdjsonReader(codec.sample), "upload", "json", schema=lines),
+    }
