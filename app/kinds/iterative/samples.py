@@ -64,9 +64,9 @@ class Checker:
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
-        spec, self._names = layout.spec, names_of(layout)
-        self.pointers = [ITERATION, *(f"/{part}/{name}" for part, names in self._names.items() for name in names)]
-        ends = 1 + np.cumsum([0, *map(len, self._names.values())])
+        spec, self.names = layout.spec, names_of(layout)
+        self.pointers = [ITERATION, *(f"/{part}/{name}" for part, names in self.names.items() for name in names)]
+        ends = 1 + np.cumsum([0, *map(len, self.names.values())])
         self._parts = {part: slice(*ends[i : i + 2].tolist()) for i, part in enumerate(PARTS)}
         self._minimum = np.array([r.minimum for r in spec.resources])
         self._step = np.array([r.step for r in spec.resources])
@@ -115,13 +115,14 @@ class Checker:
     def named(self, row: Floats) -> dict[str, dict[str, float]]:
         """The numbers of one row [C] by part and name."""
         values = row.tolist()
-        return {part: dict(zip(self._names[part], values[at], strict=True)) for part, at in self._parts.items()}
+        return {part: dict(zip(self.names[part], values[at], strict=True)) for part, at in self._parts.items()}
 
-    def table(self, reports: Iterable[Mapping[str, Mapping[str, float]]], first: int) -> Floats:
-        """Reports that have the names of the layout as rows, [n, C], counted from ``first`` on."""
+    def table(self, reports: Iterable[Sequence[Mapping[str, float]]], first: int) -> Floats:
+        """Reports, each as its ``PARTS`` with the names of the layout, as rows [n, C], counted from ``first`` on."""
+        places = [(at, name) for at, names in enumerate(self.names.values()) for name in names]
         rows = [
-            [float(iteration), *(float(report[part][name]) for part, names in self._names.items() for name in names)]
-            for iteration, report in enumerate(reports, start=first)
+            [iteration, *[parts[at][name] for at, name in places]]
+            for iteration, parts in enumerate(reports, start=first)
         ]
         return np.array(rows, dtype=np.float64).reshape(len(rows), self.columns)
 
@@ -374,14 +375,15 @@ class IterationSamples(ReportCodec):
             raise _at_report(0, iteration_issue(None, first))
         if len(reports) > most - first:
             raise InvalidInput([too_many_issue(most, first + len(reports) - 1)])
-        for index, report in enumerate(reports):
-            for part, names in names_of(self.layout).items():
-                issue = _names_issue(part, names, getattr(report, part))
-                if issue is not None:
-                    raise _at_report(index, issue)
-            if report.iteration not in (None, first + index):
+        known = {part: set(names) for part, names in self.checker.names.items()}
+        each = [(report.allocation, report.metrics, report.features) for report in reports]
+        for index, (parts, report) in enumerate(zip(each, reports, strict=True)):
+            for (part, names), given in zip(self.checker.names.items(), parts, strict=True):
+                if given.keys() != known[part]:
+                    raise _at_report(index, _names_issue(part, names, given))
+            if report.iteration is not None and report.iteration != first + index:
                 raise _at_report(index, iteration_issue(first + index, report.iteration))
-        data = self.checker.table(map(msgspec.structs.asdict, reports), first)
+        data = self.checker.table(each, first)
         fault = self.checker.fault(data)
         if fault is not None:
             raise _at_report(*fault)
@@ -389,7 +391,8 @@ class IterationSamples(ReportCodec):
 
     def of_run(self, run: str, reports: Sequence[Mapping[str, Any]], first: int = 0) -> Sample | None:
         """One row per report, numbered from ``first`` on."""
-        return self.packed(run, 0, self.checker.table(reports, first)) if reports else None
+        each = [[report.get(part, {}) for part in PARTS] for report in reports]
+        return self.packed(run, 0, self.checker.table(each, first)) if each else None
 
     def reports(self, data: bytes) -> list[dict[str, Any]]:
         """Every iteration of stored bytes."""
@@ -402,9 +405,7 @@ class IterationSamples(ReportCodec):
             yield f"{name},{','.join([repr(value).removesuffix('.0') for value in values])}\n"
 
 
-def _names_issue(part: str, names: Sequence[str], given: Mapping[str, float]) -> FieldIssue | None:
-    if len(given) == len(names) and all(name in given for name in names):
-        return None
+def _names_issue(part: str, names: Sequence[str], given: Mapping[str, float]) -> FieldIssue:
     for name, value in given.items():
         if name not in names:
             return FieldIssue(f"/{part}/{name}", f"unknown name; known: {', '.join(names) or 'none'}", plain(value))
