@@ -617,7 +617,7 @@ def _forecast(world: World) -> Sent:
         name = _largest(world, "inference")
         belief = inference_model(Layout(InferenceSpec.model_validate(inference())))
         ahead = tuple(range(1, 25))
-        errors = np.array([[-0.5, 0.5, 1.5]] * 24)
+        errors = np.array([[-0.5, 0.5, 1.5, 0.0]] * 24)
         series = Series(np.arange(1_000.0), DAY.timestamp(), 3600.0)
         made = [
             Forecaster(one["name"], ahead, (0,) * 24, ("last_value",), (Last(ahead),), errors, series)

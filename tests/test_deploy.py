@@ -66,6 +66,18 @@ def test_every_series_that_is_asked_for_is_there(exposed: set[str]) -> None:
     assert asked - OF_PROMETHEUS - exposed == set()
 
 
+WHOLE = ("steward_jobs", "steward_job_waiting_seconds", "steward_runs", "steward_runs_ended", "steward_workers")
+"""What each API process tells of the whole database: sums over processes would count it several times."""
+
+
+@pytest.mark.parametrize("query", [query for query in QUERIES if any(name in WHOLE for name, _ in selectors(query))])
+def test_what_every_process_tells_of_the_whole_database_is_not_summed_over_them(query: str) -> None:
+    for name in {name for name, _ in selectors(query)} & {*WHOLE}:
+        for before in re.split(rf"\b{name}\b", query)[:-1]:
+            inner = re.findall(r"\b(sum|avg|count|max|min)\b(?: by \([^)]*\))? ?\(", before)
+            assert inner[-1:] in (["max"], ["min"]), query
+
+
 def test_the_routes_that_are_asked_for_are_there(settings: Settings, database: Database) -> None:
     templates = {route.path for route in create_app(settings, database).router.routes if hasattr(route, "path")}
     patterns = {labels["route"] for query in QUERIES for _, labels in selectors(query) if "route" in labels}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,9 +14,10 @@ from tests.contracts import test_kind as kit
 
 def over(given: Kind, spec: dict[str, Any], reports: Sequence[Mapping[str, Any]]) -> Hindsight:
     """A run of those reports, looked back at."""
-    kind: Any = copy.copy(given)
-    kind.example = given.example._replace(spec={**given.example.spec, **spec}, reports=reports)
+    example = given.example._replace(spec={**given.example.spec, **spec}, reports=reports)
+    kind = dataclasses.replace(given, example=example)
     on = kit.compiled(kind)
+    assert kind.views is not None
     found: Hindsight = kind.views.hindsight(on, kit.TestViews().shown(kind, on, len(reports)))
     return found
 

@@ -26,7 +26,7 @@ from tests.app.kinds.inference.runs import model
 START = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 END = START + 30 * HOUR
-ERRORS = np.array([[-np.log(2), np.log(2), 1.5], [-np.log(4), np.log(4), 2.0]])
+ERRORS = np.array([[-np.log(2), np.log(2), 1.5, 0.0], [-np.log(4), np.log(4), 2.0, 0.0]])
 
 
 def publish(database: Database, *, forecasting: bool = True) -> None:

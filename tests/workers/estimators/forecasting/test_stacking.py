@@ -61,6 +61,6 @@ def test_what_is_kept_tells_counts_weighed() -> None:
     counts = unscaled(made.medians(series, origins), 2.0)
     np.testing.assert_allclose(counts[:, 0], 0.25 * last[:, 0] + 0.75 * before[:, 0])
     np.testing.assert_allclose(counts[:, 1], last[:, 1])
-    kept = Forecaster("x", (1, 6), (0, 0), ("stacked",), (made,), np.zeros((2, 3)), series)
+    kept = Forecaster("x", (1, 6), (0, 0), ("stacked",), (made,), np.zeros((2, 4)), series)
     (again,) = read(written([kept]))
     np.testing.assert_array_equal(again.families[0].medians(series, origins), made.medians(series, origins))
