@@ -191,22 +191,15 @@ def describe(spec: ThermostatSpec) -> Description:
     return Description(f"{powers} kW", f"{spec.iterations} × {spec.minutes:g} min", band)
 
 
-def summarise(decision: ThermostatDecision) -> str:
-    """The power that a decision sets."""
-    return f"{decision.power:g} kW"
-
-
 KIND = numbered_kind(
     name="thermostat",
     spec=ThermostatSpec,
     patch=ThermostatPatch,
-    report=ThermostatReport,
     decision=ThermostatDecision,
-    execution=ThermostatExecution,
     samples=ThermostatSamples,
     layout=Layout,
     domain_model=HeatLoss,
     describe=describe,
-    summarise=summarise,
+    summarise=lambda decision: f"{decision.power:g} kW",
     example=EXAMPLE,
 )

@@ -14,17 +14,18 @@ from app.kinds.contract.inputs import IncompatibleModel
 from app.kinds.contract.kind import Kind
 from app.kinds.engine import Engine
 from app.kinds.simulated.engine import NumberedServing
+from app.kinds.simulated.layout import ReportSamples
 
 
 def numbered_kind(
-    *, name: str, report: type[BaseModel], decision: type[BaseModel], domain_model: type[Any], **others: Any
+    *, name: str, decision: type[BaseModel], samples: type[ReportSamples], domain_model: type[Any], **others: Any
 ) -> Kind:
     """A kind that reads reports of numbers into the state of its ``layout``, a ``NumberedLayout``.
 
     Args:
         name: discriminator ``kind`` of its models.
-        report: has numbers only.
         decision: a ``NumberedDecision``.
+        samples: names the models of reports, which have numbers only, and of executions.
         domain_model: what ``msgspec`` reads from a model's JSON, as from that of a named tuple of numbers.
         others: the other fields of ``Kind``.
     """
@@ -35,5 +36,13 @@ def numbered_kind(
         except msgspec.MsgspecError as error:
             raise IncompatibleModel(f"no domain model of kind {name}: {error}") from error
 
-    engine = Engine(name, decision, NumberedServing(report))
-    return Kind(name=name, report=report, decision=decision, model=model, engine=engine, **others)
+    return Kind(
+        name=name,
+        report=samples.report,
+        decision=decision,
+        execution=samples.execution,
+        samples=samples,
+        model=model,
+        engine=Engine(name, decision, NumberedServing(samples.report)),
+        **others,
+    )
