@@ -14,6 +14,7 @@ import pytest
 
 from app import queue
 from app.agents import service as agents
+from app.agents.evidence import TRAINED_FOR, trained_for
 from app.agents.service import Trained
 from app.database.base import utc_now
 from app.database.engine import Database
@@ -86,7 +87,7 @@ def prepare(database: Database, spec: Spec = SPEC, executions: int = 12) -> None
         domain_models.publish(session, workload.id, 1, {"family": "planted"}, planted_table(spec).to_bytes())
         for rule in ("model_predictive", "hold"):
             artifact = save(HeuristicPolicy({"heuristic": rule}), Layout(spec))
-            report = {"algorithm": rule, "curve": [[0, -0.5], [100, -0.1]]}
+            report = {"algorithm": rule, "curve": [[0, -0.5], [100, -0.1]], TRAINED_FOR: trained_for(spec)}
             agents.publish(
                 session, workload.id, Trained(1, 1, rule, 0, report, artifact, rule != "hold", "good enough")
             )
@@ -321,8 +322,10 @@ def test_nothing_is_assessed_of_an_agent_that_was_trained_for_another_price(any_
     price(any_database, 1.3)
     with any_database.session() as session:
         workload = workloads.require(session, TENANT, "tiny")
-        anew = save(HeuristicPolicy({"heuristic": "model_predictive"}), Layout(read_spec(workload.spec)))
-        agents.publish(session, workload.id, Trained(2, 1, "anew", 0, {}, anew, False, "for the present price"))
+        spec = read_spec(workload.spec)
+        anew = save(HeuristicPolicy({"heuristic": "model_predictive"}), Layout(spec))
+        terms = {TRAINED_FOR: trained_for(spec)}
+        agents.publish(session, workload.id, Trained(2, 1, "anew", 0, terms, anew, False, "for the present price"))
     alone = do(any_database, ask(any_database, agents=[1, 2], level="L3"), settings=QUIET)
     told = "is outdated: retrain (the price of executors is 1.3, and it was trained for 1)"
     assert verdicts_of(any_database, alone) == {
