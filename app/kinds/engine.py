@@ -32,6 +32,7 @@ Encoded = TypeVar("Encoded")
 
 HOLD = "hold"
 """Policy of a decision that only keeps what the run has, because everything else failed."""
+NO_AGENT = "no agent is promoted,"
 LONGEST_NAMED = 1 << 15
 """Bytes of the longest body that is read again to name each field that is wrong."""
 NO_STATE = (
@@ -59,18 +60,23 @@ class Voice(msgspec.Struct, frozen=True):
         return f"{self.why} {name} answers" if self.why else ""
 
 
-def voice(snapshot: Snapshot, agent: str | None, heuristic: str) -> Voice:
+def voice(snapshot: Snapshot, agent: str | None, heuristic: str, *, explained: bool = False) -> Voice:
     """Who answers for a workload, where nothing fails.
 
     Args:
         agent: name of the agent's policy; None: no agent can answer.
         heuristic: name of the policy that answers without one.
+        explained: whether the heuristic's reasons say why no agent answers, unless a rule was named.
     """
     if agent is not None:
         return Voice("agent", agent)
     if snapshot.problem:
         return Voice("fallback", heuristic, "fallback", f"{snapshot.problem};")
-    return Voice("heuristic", heuristic)
+    if snapshot.rule or not explained:
+        return Voice("heuristic", heuristic)
+    if snapshot.model is None:
+        return Voice("heuristic", heuristic, "no_model", "no domain model yet,")
+    return Voice("heuristic", heuristic, "no_agent", NO_AGENT)
 
 
 class Compiled(Protocol):

@@ -363,7 +363,7 @@ class Compiled:
 
         Where nobody is expected to come the heuristic looks ahead: until those that are there have ended.
         """
-        if policy is None or not self.modelled:
+        if policy is None:
             name = AHEAD if self._closed(now) and not self.snapshot.rule else self.heuristic
             return name, self.layout.rules[name]
         return WEIGHED, self.layout.weighing(policy, self.coming(self._beliefs, now.timestamp()))

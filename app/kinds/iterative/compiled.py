@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.engine import Snapshot
 from app.kinds.contract.inputs import LARGEST_NUMBER, SMALLEST_NUMBER
-from app.kinds.engine import Voice, voice
+from app.kinds.engine import NO_AGENT, Voice, voice
 from app.kinds.iterative.heuristics import HEURISTICS, MODEL_PREDICTIVE, default_heuristic, own_terms
 from app.kinds.iterative.model import uninformed
 from app.kinds.iterative.observation import Preferences, preferences_of
@@ -26,7 +26,6 @@ from app.kinds.iterative.state import State, begin
 from app.policies.artifact import Artifact
 
 Array = NDArray[np.floating]
-NO_AGENT = "no agent is promoted,"
 
 
 class Compiled:
@@ -48,7 +47,8 @@ class Compiled:
         self.chosen = replace(HEURISTICS[snapshot.rule], everywhere=True) if snapshot.rule else None
         self.heuristic = (self.chosen or default_heuristic(self.projector)).name
         self.agent: Artifact | None = snapshot.artifact
-        self.voice = self._voice()
+        name = None if self.agent is None else self.agent.policy.name
+        self.voice = voice(snapshot, name, self.heuristic, explained=True)
         self.preface = lru_cache(maxsize=16)(self._preface)
         self._levels = [(r.name, {_value(r, i): i for i in range(r.levels)}) for r in self.layout.spec.resources]
         self._lowest = [feature.minimum for feature in self.layout.spec.features]
@@ -60,15 +60,6 @@ class Compiled:
         self.fresh = lru_cache(maxsize=128)(self._fresh)
         self._usual = lru_cache(maxsize=128)(lambda batch: preferences_of(self.projector, self.fresh(batch)))
         self.delta = lru_cache(maxsize=4096)(self._delta)
-
-    def _voice(self) -> Voice:
-        snapshot = self.snapshot
-        found = voice(snapshot, None if self.agent is None else self.agent.policy.name, self.heuristic)
-        if found.source != "heuristic" or snapshot.rule:
-            return found
-        if snapshot.model is None:
-            return Voice("heuristic", self.heuristic, "no_model", "no domain model yet,")
-        return Voice("heuristic", self.heuristic, "no_agent", NO_AGENT)
 
     def _preface(self, voice: Voice, name: str) -> str:
         """Why the heuristic called ``name`` answers, with what speaks for it; empty where nothing is to be said."""

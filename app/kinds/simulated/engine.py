@@ -57,15 +57,8 @@ class Compiled:
         self.rule: Policy = known[snapshot.rule] if snapshot.rule else self.layout.baselines[0]
         self.heuristic = self.rule.name
         self.agent: Policy | None = None if snapshot.artifact is None else snapshot.artifact.policy
-        self.voice = self._voice()
-
-    def _voice(self) -> Voice:
-        found = voice(self.snapshot, None if self.agent is None else self.agent.name, self.heuristic)
-        if found.source != "heuristic" or self.snapshot.rule:
-            return found
-        if self.snapshot.model is None:
-            return Voice("heuristic", self.heuristic, "no_model", "no domain model yet,")
-        return Voice("heuristic", self.heuristic, "no_agent", "no agent is promoted,")
+        name = None if self.agent is None else self.agent.name
+        self.voice = voice(snapshot, name, self.heuristic, explained=True)
 
 
 class Batch(NamedTuple):
