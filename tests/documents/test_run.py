@@ -138,7 +138,7 @@ def test_readme_and_tour_work_as_they_are_written_one_after_the_other_and_again(
     assert re.findall(r"^duplicate: (\d+)$", told, re.MULTILINE) == ["0", "12"]
     assert len(re.findall(r"^predicted:\n  iteration_seconds:\n    mean: 1[345]\.", told, re.MULTILINE)) == 2
     assert re.findall(r"^agent (\d): ", told, re.MULTILINE) == ["1", "2"]
-    assert len(re.findall(r"^  chances:\n    iteration_seconds: (1|0\.9[5-9]).*\n  valid", told, re.MULTILINE)) >= 2
+    assert len(re.findall(r"^  chances:\n    iteration_seconds: (1|0\.9[5-9])", told, re.MULTILINE)) >= 2
     assert len(re.findall(r"^done in [\d,]+ s$", told, re.MULTILINE)) == 2
 
 
