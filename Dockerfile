@@ -3,7 +3,7 @@ FROM python:3.11-slim
 RUN groupadd --system steward && useradd --system --gid steward --create-home steward \
     && mkdir /data && chown steward:steward /data
 WORKDIR /srv/steward
-COPY pyproject.toml constraints.txt README.md LICENSE NOTICE ./
+COPY pyproject.toml constraints.txt README.md LICENSE NOTICE openapi.json ./
 COPY app app
 COPY workers workers
 COPY migrations migrations

@@ -79,6 +79,18 @@ NOUNS: Sequence[ModuleType] = (
 DESCRIPTION = """Allocation as a service: register a workload, upload samples of past executions, fit a domain model,
 train an agent, and get the next resource step for each reported iteration."""
 
+TAGS = [
+    {"name": "workloads", "x-cli": "workload", "description": "Manage workloads."},
+    {"name": "samples", "x-cli": "samples", "description": "Manage samples: executions that models are fitted to."},
+    {"name": "exogenous", "x-cli": "series", "description": "Manage exogenous series, such as arrivals or prices."},
+    {"name": "models", "x-cli": "model", "description": "Manage domain models, fitted to a workload's samples."},
+    {"name": "agents", "x-cli": "agent", "description": "Manage agents."},
+    {"name": "evaluations", "x-cli": "evaluate", "description": "Manage evaluations."},
+    {"name": "jobs", "x-cli": "job", "description": "Manage jobs: fits, trainings and evaluations."},
+    {"name": "runs", "x-cli": "run", "description": "Manage runs."},
+]
+"""What operations are about, and the noun that the command line has for it."""
+
 
 class Application(FastAPI):
     """The framework's application behind the gateway, which a server may call by itself."""
@@ -135,7 +147,12 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
     """The schema, with problem documents and the plain routes in it."""
     if app.openapi_schema is None:
         schema = get_openapi(
-            title=app.title, version=app.version, description=app.description, routes=app.routes, servers=SERVERS
+            title=app.title,
+            version=app.version,
+            description=app.description,
+            routes=app.routes,
+            tags=TAGS,
+            servers=SERVERS,
         )
         components = schema.setdefault("components", {}).setdefault("schemas", {})
         problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Header, Query, Request, Response, status
 
 from app.agents import service
 from app.agents.schemas import AgentRead, PromotionListed, PromotionRead, PromotionRequest, ShadowRead, TrainRequest
+from app.http.commands import command
 from app.http.dependencies import FromDatabase, Tenant, Version, WorkloadName, problems
 from app.http.idempotency import IdempotentPost
 from app.http.pagination import Page, Paging, page
@@ -23,6 +24,7 @@ OCTETS = "application/octet-stream"
     "",
     status_code=status.HTTP_202_ACCEPTED,
     operation_id="train_agent",
+    openapi_extra={"x-cli": {"agent create": {}, "train": {}}},
     summary="Train an agent",
     response_model=JobRead,
     responses=problems(404, 409, 413, 415, _409="There are no samples or no domain model to train on yet."),
@@ -42,7 +44,25 @@ def train(
     )
 
 
-@router.get("", operation_id="list_agents", summary="List agents", responses=problems(404))
+@router.get(
+    "",
+    operation_id="list_agents",
+    openapi_extra=command(
+        "agent list",
+        columns=[
+            "version",
+            "algorithm",
+            "seed",
+            "model: model_version",
+            "status",
+            "verdicts: standing",
+            "champion until: champion_until",
+            "age: created_at",
+        ],
+    ),
+    summary="List agents",
+    responses=problems(404),
+)
 def listed(
     workload: WorkloadName, request: Request, database: FromDatabase, tenant: Tenant, paging: Paging
 ) -> Page[AgentRead]:
@@ -50,7 +70,13 @@ def listed(
     return page(request, service.listed(database, tenant, workload, paging), lambda agent: agent)
 
 
-@router.get("/promotions", operation_id="list_promotions", summary="List promotions", responses=problems(404))
+@router.get(
+    "/promotions",
+    operation_id="list_promotions",
+    openapi_extra=command("agent promotions", columns=["champion", "role", "age: created_at", "by: made_by", "reason"]),
+    summary="List promotions",
+    responses=problems(404),
+)
 def promotions(
     workload: WorkloadName, request: Request, database: FromDatabase, tenant: Tenant, paging: Paging
 ) -> Page[PromotionListed]:
@@ -59,7 +85,13 @@ def promotions(
     return page(request, found, service.read_promotion)
 
 
-@router.get("/{version}", operation_id="read_agent", summary="Read an agent", responses=problems(404))
+@router.get(
+    "/{version}",
+    operation_id="read_agent",
+    openapi_extra=command("agent show"),
+    summary="Read an agent",
+    responses=problems(404),
+)
 def read(workload: WorkloadName, version: Version, database: FromDatabase, tenant: Tenant) -> AgentRead:
     """Get one version of the workload's agent, with its report."""
     return service.get(database, tenant, workload, version)
@@ -69,6 +101,7 @@ def read(workload: WorkloadName, version: Version, database: FromDatabase, tenan
     "/{version}",
     status_code=status.HTTP_204_NO_CONTENT,
     operation_id="delete_agent",
+    openapi_extra=command("agent delete"),
     summary="Delete an agent",
     responses=problems(404, 409, _409="It serves decisions, or something active depends on it; the cause is named."),
 )
@@ -80,6 +113,7 @@ def delete(workload: WorkloadName, version: Version, database: FromDatabase, ten
 @router.post(
     "/{version}/promote",
     operation_id="promote_agent",
+    openapi_extra=command("agent promote", options=["reason", "require", "role"]),
     summary="Promote an agent",
     responses=problems(404, 409, 413, 415, _409="Required evidence is missing."),
 )
@@ -97,6 +131,7 @@ def promote(
 @router.post(
     "/{version}/rollback",
     operation_id="rollback_agent",
+    openapi_extra=command("agent rollback", options=["reason", "role"]),
     summary="Roll back an agent",
     responses=problems(404, 409, 413, 415, _409="That version isn't the champion."),
 )
@@ -112,7 +147,11 @@ def rollback(
 
 
 @router.get(
-    "/{version}/shadow", operation_id="read_shadow", summary="Read a shadow's decisions", responses=problems(404)
+    "/{version}/shadow",
+    operation_id="read_shadow",
+    openapi_extra=command("agent shadow"),
+    summary="Read a shadow's decisions",
+    responses=problems(404),
 )
 def shadow(workload: WorkloadName, version: Version, database: FromDatabase, tenant: Tenant) -> ShadowRead:
     """Get what this version would have decided in the runs it shadowed, and the regret under the domain model."""
@@ -122,6 +161,7 @@ def shadow(workload: WorkloadName, version: Version, database: FromDatabase, ten
 @router.get(
     "/{version}/policy",
     operation_id="download_policy",
+    openapi_extra=command("agent policy", file="policy.safetensors"),
     summary="Download the policy",
     response_class=Response,
     responses={

@@ -160,7 +160,7 @@ class PromotionRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    reason: Annotated[str, Field(max_length=500)] = ""
+    reason: str = Field(default="", max_length=500, description="Reason to record.")
     require: Requirements = []
     role: Slug = Field(default=DEFAULT_ROLE, description="Role of the policy, if the workload has several.")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.cli.nouns.commands import ROWS
+from app.cli.nouns import ROWS
 from app.cli.options import ABSENT, AsJson, DataDir
 
 if TYPE_CHECKING:
@@ -26,16 +26,11 @@ def register(cli: typer.Typer) -> None:
     """Add the commands about keys to the ``steward`` command."""
     key = typer.Typer(help="Manage API keys.", no_args_is_help=True)
     cli.add_typer(key, name="key")
-    key.callback()(_keys)
     key.command()(create)
     key.command("list")(listed)
     key.command()(show)
     key.command()(delete)
     cli.command()(audit)
-
-
-def _keys() -> None:
-    """Manage API keys: create, list, show and delete them."""
 
 
 def _moment(text: str | None) -> datetime | None:

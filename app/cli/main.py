@@ -12,19 +12,7 @@ import typer
 from app.cli.commands import Commands
 from app.cli.options import STATUSES
 
-GROUPS = (
-    "serve",
-    "launch",
-    "database",
-    "demo",
-    "evaluate",
-    "forecast",
-    "agents",
-    "keys",
-    "doctor",
-    "samples",
-    "plain_nouns",
-)
+GROUPS = ("serve", "verbs", "database", "demo", "keys", "doctor")
 
 cli = typer.Typer(
     name="steward",

@@ -14,6 +14,7 @@ from starlette.concurrency import run_in_threadpool
 
 from app.decisions import service
 from app.decisions.service import StateDecisions
+from app.http.commands import command
 from app.http.dependencies import components, problems, union_schema
 from app.http.exchange import Answer, Exchange, HotRoute
 from app.http.query import check_query, query_values
@@ -87,6 +88,7 @@ openapi_paths: dict[str, Any] = {
         "get": {
             "tags": ["decisions"],
             "operationId": "get_decision",
+            **command("workload decide", arguments=["workload"], fields=True),
             "summary": "Get a decision",
             "description": "Get the decision for a run's last (or n-th) reported iteration, or for a state given in "
             "full, if the workload's kind supports it. Nothing is written. Either `run` or `workload` is required.",

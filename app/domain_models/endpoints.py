@@ -6,6 +6,7 @@ from fastapi import APIRouter, Request, Response, status
 
 from app.domain_models import service
 from app.domain_models.service import FitRequest, ModelRead
+from app.http.commands import command
 from app.http.dependencies import FromDatabase, Tenant, Version, WorkloadName, components, problems, references
 from app.http.idempotency import IdempotentPost
 from app.http.pagination import Page, Paging, page
@@ -20,6 +21,7 @@ router = APIRouter(prefix="/workloads/{workload}/models", tags=["models"])
     "",
     status_code=status.HTTP_202_ACCEPTED,
     operation_id="fit_model",
+    openapi_extra=command("model create", options=["seed"], result="/workloads/{workload}/models/{model}"),
     summary="Fit a domain model",
     response_model=JobRead,
     responses=problems(404, 409, 413, 415, _409="There are no samples to learn from yet."),
@@ -38,7 +40,13 @@ def fit(
     )
 
 
-@router.get("", operation_id="list_models", summary="List domain models", responses=problems(404))
+@router.get(
+    "",
+    operation_id="list_models",
+    openapi_extra=command("model list", columns=["version", "spec: spec_version", "age: created_at"]),
+    summary="List domain models",
+    responses=problems(404),
+)
 def listed(
     workload: WorkloadName, request: Request, database: FromDatabase, tenant: Tenant, paging: Paging
 ) -> Page[ModelRead]:
@@ -47,7 +55,13 @@ def listed(
     return page(request, found, lambda model: service.read(model, name))
 
 
-@router.get("/{version}", operation_id="read_model", summary="Read a domain model", responses=problems(404))
+@router.get(
+    "/{version}",
+    operation_id="read_model",
+    openapi_extra=command("model show"),
+    summary="Read a domain model",
+    responses=problems(404),
+)
 def read(workload: WorkloadName, version: Version, database: FromDatabase, tenant: Tenant) -> ModelRead:
     """Get one version of the workload's domain model, with its report."""
     return service.get(database, tenant, workload, version)
@@ -57,6 +71,7 @@ def read(workload: WorkloadName, version: Version, database: FromDatabase, tenan
     "/{version}",
     status_code=status.HTTP_204_NO_CONTENT,
     operation_id="delete_model",
+    openapi_extra=command("model delete"),
     summary="Delete a domain model",
     responses=problems(404, 409, _409="Decisions, agents or jobs use it; they are named."),
 )
@@ -68,6 +83,7 @@ def delete(workload: WorkloadName, version: Version, database: FromDatabase, ten
 @router.get(
     "/{version}/forecast",
     operation_id="forecast",
+    openapi_extra=command("forecast"),
     summary="Get a forecast",
     responses=problems(404, 409, _409="The model was fitted by another version of the service."),
 )
@@ -96,7 +112,8 @@ openapi_schemas = components(list(ANSWERS.values()))
             # what one kind requires another refuses: it can be required by all of them alone
             one._replace(required=all(one.name in names for names in ALWAYS)).documented()
             for one in PARAMETERS.values()
-        ]
+        ],
+        **command("model predict", fields=True),
     },
     response_model=None,
     responses={

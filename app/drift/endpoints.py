@@ -6,18 +6,31 @@ from fastapi import APIRouter
 
 from app.drift import service
 from app.drift.steps import DriftRead, DriftResponse
+from app.http.commands import command
 from app.http.dependencies import FromDatabase, Tenant, WorkloadName, problems
 
 router = APIRouter(prefix="/workloads/{workload}/drift", tags=["drift"])
 
 
-@router.get("", operation_id="read_drift", summary="Read the drift response", responses=problems(404))
+@router.get(
+    "",
+    operation_id="read_drift",
+    openapi_extra=command("workload drift"),
+    summary="Read the drift response",
+    responses=problems(404),
+)
 def read(workload: WorkloadName, database: FromDatabase, tenant: Tenant) -> DriftRead:
     """Get how the workload responds to drift, and its latest adaptations, step by step."""
     return service.read(database, tenant, workload)
 
 
-@router.put("", operation_id="respond_to_drift", summary="Set the drift response", responses=problems(404, 413, 415))
+@router.put(
+    "",
+    operation_id="respond_to_drift",
+    openapi_extra=command("workload respond"),
+    summary="Set the drift response",
+    responses=problems(404, 413, 415),
+)
 def respond(workload: WorkloadName, database: FromDatabase, tenant: Tenant, response: DriftResponse) -> DriftRead:
     """Set how to respond to drift from now on. Drift is detected in any case, and recorded with the run."""
     return service.respond(database, tenant, workload, response)

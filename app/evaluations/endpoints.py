@@ -9,6 +9,7 @@ from fastapi.responses import HTMLResponse
 
 from app.evaluations import service
 from app.evaluations.schemas import EvaluationRead, EvaluationReport, EvaluationRequest
+from app.http.commands import command
 from app.http.dependencies import SLUG, FromDatabase, Tenant, problems
 from app.http.idempotency import IdempotentPost
 from app.http.limits import inline, policy
@@ -26,6 +27,7 @@ EvaluationId = Annotated[
     "",
     status_code=status.HTTP_202_ACCEPTED,
     operation_id="evaluate_agents",
+    openapi_extra=command("evaluate create", arguments=["workload"]),
     summary="Evaluate agents",
     response_model=JobRead,
     responses=problems(404, 409, 413, 415, _409="There is no agent to evaluate yet, or no champion."),
@@ -37,7 +39,24 @@ def evaluate(body: EvaluationRequest, database: FromDatabase, tenant: Tenant, on
     )
 
 
-@router.get("", operation_id="list_evaluations", summary="List evaluations", responses=problems(404))
+@router.get(
+    "",
+    operation_id="list_evaluations",
+    openapi_extra=command(
+        "evaluate list",
+        columns=[
+            "id",
+            "workload",
+            "model: model_version",
+            "agents: verdicts.agent",
+            "class: verdicts.level",
+            "judge: verdicts.judge",
+            "age: created_at",
+        ],
+    ),
+    summary="List evaluations",
+    responses=problems(404),
+)
 def listed(
     request: Request,
     database: FromDatabase,
@@ -50,7 +69,13 @@ def listed(
     return page(request, found, lambda evaluation: service.read(evaluation, names[evaluation.workload_id]))
 
 
-@router.get("/{id}", operation_id="read_evaluation", summary="Read an evaluation", responses=problems(404))
+@router.get(
+    "/{id}",
+    operation_id="read_evaluation",
+    openapi_extra=command("evaluate show"),
+    summary="Read an evaluation",
+    responses=problems(404),
+)
 def read(evaluation: EvaluationId, database: FromDatabase, tenant: Tenant) -> EvaluationReport:
     """Get one evaluation with all its figures."""
     return service.get(database, tenant, evaluation)
@@ -60,6 +85,7 @@ def read(evaluation: EvaluationId, database: FromDatabase, tenant: Tenant) -> Ev
     "/{id}",
     status_code=status.HTTP_204_NO_CONTENT,
     operation_id="delete_evaluation",
+    openapi_extra=command("evaluate delete"),
     summary="Delete an evaluation",
     responses=problems(404),
 )
@@ -71,6 +97,7 @@ def delete(evaluation: EvaluationId, database: FromDatabase, tenant: Tenant) -> 
 @router.get(
     "/{id}/report",
     operation_id="read_evaluation_report",
+    openapi_extra=command("evaluate report", file="report.html"),
     summary="Read an evaluation's report",
     response_class=HTMLResponse,
     responses={

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Path, Query, Request, status
 from app.exogenous import service
 from app.exogenous.repository import Period
 from app.exogenous.service import ExogenousIssue, ExogenousRead, SeriesRead, Time
+from app.http.commands import command
 from app.http.dependencies import SLUG, FromDatabase, Tenant, WorkloadName, problems
 from app.http.pagination import Page, Paging, page
 
@@ -24,6 +25,7 @@ Before = Annotated[Time | None, Query(description="Delete only rows for times be
 @router.put(
     "/{series}",
     operation_id="put_exogenous",
+    openapi_extra=command("series create"),
     summary="Store an issue of a series",
     responses=problems(404, 409, 413, 415, _409="The workload would exceed its maximum number of rows."),
 )
@@ -34,7 +36,13 @@ def put(
     return service.put(database, tenant, workload, series, issue)
 
 
-@router.get("", operation_id="list_exogenous", summary="List series", responses=problems(404))
+@router.get(
+    "",
+    operation_id="list_exogenous",
+    openapi_extra=command("series list", columns=["series", "rows", "since", "until", "issued: issued_at"]),
+    summary="List series",
+    responses=problems(404),
+)
 def listed(
     workload: WorkloadName, request: Request, database: FromDatabase, tenant: Tenant, paging: Paging
 ) -> Page[SeriesRead]:
@@ -43,7 +51,13 @@ def listed(
     return page(request, found, lambda series: service.read(series, name))
 
 
-@router.get("/{series}", operation_id="read_exogenous", summary="Read a series", responses=problems(404))
+@router.get(
+    "/{series}",
+    operation_id="read_exogenous",
+    openapi_extra=command("series show", columns=["time", "mean", "low", "high", "issued: issued_at"]),
+    summary="Read a series",
+    responses=problems(404),
+)
 def read(
     workload: WorkloadName,
     series: SeriesName,
@@ -64,6 +78,7 @@ def read(
     "/{series}",
     status_code=status.HTTP_204_NO_CONTENT,
     operation_id="delete_exogenous",
+    openapi_extra=command("series delete"),
     summary="Delete a series",
     responses=problems(404),
 )

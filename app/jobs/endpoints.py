@@ -17,6 +17,7 @@ from app.database.engine import Database
 from app.database.tables import JobEvent
 from app.errors import FieldError, Invalid
 from app.http.caller import Caller
+from app.http.commands import command
 from app.http.dependencies import FromCaller, FromDatabase, FromSettings, Tenant, problems
 from app.http.pagination import Page, Paging, page
 from app.http.streams import Streamed, look
@@ -30,7 +31,15 @@ JobId = Annotated[str, Path(alias="id", max_length=64, description="The job's id
 KEEP_ALIVE_SECONDS = 15.0
 
 
-@router.get("/jobs", operation_id="list_jobs", summary="List jobs", responses=problems(404))
+@router.get(
+    "/jobs",
+    operation_id="list_jobs",
+    openapi_extra=command(
+        "job list", columns=["id", "type", "workload", "state", "priority", "done: progress", "age: created_at"]
+    ),
+    summary="List jobs",
+    responses=problems(404),
+)
 def list_jobs(
     request: Request,
     paging: Paging,
@@ -44,7 +53,13 @@ def list_jobs(
     return page(request, found, lambda job: service.read(job, names[job.workload_id]))
 
 
-@router.get("/jobs/{id}", operation_id="read_job", summary="Read a job", responses=problems(404))
+@router.get(
+    "/jobs/{id}",
+    operation_id="read_job",
+    openapi_extra={"x-cli": {"job show": {}, "job watch": {"help": "Follow a job until it ends.", "result": ""}}},
+    summary="Read a job",
+    responses=problems(404),
+)
 def read_job(job: JobId, database: FromDatabase, tenant: Tenant) -> JobRead:
     """Get a job with its state, progress and result."""
     return service.get(database, tenant, job)
@@ -54,6 +69,7 @@ def read_job(job: JobId, database: FromDatabase, tenant: Tenant) -> JobRead:
     "/jobs/{id}",
     status_code=status.HTTP_204_NO_CONTENT,
     operation_id="delete_job",
+    openapi_extra=command("job delete"),
     summary="Delete a job",
     responses=problems(404, 409, _409="It has not ended, or something active depends on it; the cause is named."),
 )
@@ -62,7 +78,13 @@ def delete_job(job: JobId, database: FromDatabase, tenant: Tenant) -> None:
     service.delete(database, tenant, job)
 
 
-@router.post("/jobs/{id}/cancel", operation_id="cancel_job", summary="Cancel a job", responses=problems(404, 409))
+@router.post(
+    "/jobs/{id}/cancel",
+    operation_id="cancel_job",
+    openapi_extra=command("job cancel"),
+    summary="Cancel a job",
+    responses=problems(404, 409),
+)
 def cancel_job(job: JobId, database: FromDatabase, tenant: Tenant) -> JobRead:
     """Cancel a job: at once if it waits; one that runs stops at its next chunk, or is ended after 4 s.
 

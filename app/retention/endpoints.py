@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
+from app.http.commands import command
 from app.http.dependencies import FromDatabase, FromSettings, Tenant, WorkloadName, problems
 from app.retention import service
 from app.retention.schemas import Retention, RetentionRead
@@ -11,13 +12,25 @@ from app.retention.schemas import Retention, RetentionRead
 router = APIRouter(prefix="/workloads/{workload}/retention", tags=["retention"])
 
 
-@router.get("", operation_id="read_retention", summary="Read retention periods", responses=problems(404))
+@router.get(
+    "",
+    operation_id="read_retention",
+    openapi_extra=command("workload retention"),
+    summary="Read retention periods",
+    responses=problems(404),
+)
 def read(workload: WorkloadName, database: FromDatabase, settings: FromSettings, tenant: Tenant) -> RetentionRead:
     """Get how long the workload's data is kept."""
     return service.read(database, settings, tenant, workload)
 
 
-@router.put("", operation_id="put_retention", summary="Set retention periods", responses=problems(404, 413, 415))
+@router.put(
+    "",
+    operation_id="put_retention",
+    openapi_extra=command("workload retain"),
+    summary="Set retention periods",
+    responses=problems(404, 413, 415),
+)
 def put(
     workload: WorkloadName, database: FromDatabase, settings: FromSettings, tenant: Tenant, retention: Retention
 ) -> RetentionRead:

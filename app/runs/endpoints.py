@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request, Response, status
 
 from app.database.base import utc_now
+from app.http.commands import command
 from app.http.dependencies import (
     SLUG,
     FromCaller,
@@ -45,7 +46,7 @@ router = APIRouter(prefix="/runs", tags=["runs"])
     operation_id="start_run",
     summary="Start a run",
     response_model=RunStarted,
-    openapi_extra=any_of(STARTS),
+    openapi_extra=any_of(STARTS) | command("run create", arguments=["workload"]),
     responses=problems(404, 413, 415),
 )
 def start(
@@ -65,7 +66,13 @@ def start(
     )
 
 
-@router.get("", operation_id="list_runs", summary="List runs", responses=problems(404))
+@router.get(
+    "",
+    operation_id="list_runs",
+    openapi_extra=command("run list", columns=["id", "workload", "outcome", "iterations", "agent", "age: created_at"]),
+    summary="List runs",
+    responses=problems(404),
+)
 def listed(
     request: Request,
     database: FromDatabase,
@@ -81,13 +88,21 @@ def listed(
     return page(request, found, service.read_listed)
 
 
-@router.get("/{run}", operation_id="read_run", summary="Read a run", responses=problems(404))
+@router.get(
+    "/{run}", operation_id="read_run", openapi_extra=command("run show"), summary="Read a run", responses=problems(404)
+)
 def read(run: RunId, database: FromDatabase, tenant: Tenant, rule: FromStaleness) -> RunRead:
     """Get a run with its last decision."""
     return service.get(database, tenant, run, rule)
 
 
-@router.patch("/{run}", operation_id="end_run", summary="End a run", responses=problems(404, 409, 413, 415))
+@router.patch(
+    "/{run}",
+    operation_id="end_run",
+    openapi_extra=command("run finish", options=["state", "reason"], fixed={"state": "finished"}),
+    summary="End a run",
+    responses=problems(404, 409, 413, 415),
+)
 def end(
     request: Request, run: RunId, patch: RunPatch, database: FromDatabase, tenant: Tenant, rule: FromStaleness
 ) -> RunRead:
@@ -103,6 +118,7 @@ def end(
     "/{run}",
     status_code=status.HTTP_204_NO_CONTENT,
     operation_id="delete_run",
+    openapi_extra=command("run delete"),
     summary="Delete a run",
     responses=problems(404, 409, _409="It is active, or something active depends on it; the cause is named."),
 )
@@ -114,6 +130,10 @@ def delete(run: RunId, database: FromDatabase, tenant: Tenant) -> None:
 @router.get(
     "/{run}/iterations",
     operation_id="list_iterations",
+    openapi_extra=command(
+        "run iterations",
+        columns=["iteration", "by: decision.source", "age: reported_at", "reason: decision.reason.text"],
+    ),
     summary="List iterations",
     response_model=Page[IterationRead],
     responses=problems(404),
@@ -155,6 +175,7 @@ openapi_paths: dict[str, Any] = {
         "put": {
             "tags": ["runs"],
             "operationId": "report_iteration",
+            **command("run report"),
             "summary": "Report an iteration and get the next step",
             "description": "Report an iteration, as defined by the workload's kind: what it used and measured, or the "
             "queue, in full or as changes. The next step is returned once both are on disk. Repeating the same report "

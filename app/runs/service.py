@@ -96,7 +96,7 @@ class RunPatch(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    state: Literal["finished", "failed", "cancelled"]
+    state: Literal["finished", "failed", "cancelled"] = Field(description="Final state.")
     reason: str | None = Field(
         default=None,
         max_length=LONGEST_REASON,

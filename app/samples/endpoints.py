@@ -15,6 +15,7 @@ from fastapi import APIRouter, FastAPI, Header, Query, Request, Response, status
 from fastapi.responses import StreamingResponse
 
 from app.errors import FieldError, TooLarge, TooManyRequests, UnsupportedMedia
+from app.http.commands import command
 from app.http.dependencies import FromDatabase, FromSettings, Tenant, UtcTime, WorkloadName, problems
 from app.http.idempotency import IdempotentUpload, Once
 from app.http.pagination import Page, Paging, page, streamed
@@ -63,7 +64,7 @@ Execution = Annotated[
     operation_id="upload_samples",
     response_model=UploadRead,
     summary="Upload samples",
-    openapi_extra={"requestBody": _BODY},
+    openapi_extra={"requestBody": _BODY} | command("samples create"),
     responses=problems(
         400,
         404,
@@ -185,6 +186,20 @@ def _check_length(request: Request, given: service.Upload) -> None:
 @router.get(
     "",
     operation_id="list_samples",
+    openapi_extra={
+        "x-cli": {
+            "samples list": {
+                "help": "List executions, oldest first.",
+                "columns": ["execution", "source", "iterations", "lasted: seconds", "age: created_at"],
+            },
+            "samples show": {
+                "help": "Show an execution with every report.",
+                "arguments": ["execution"],
+                "fixed": {"reports": True},
+            },
+            "samples export": {},
+        }
+    },
     summary="List or export samples",
     responses={
         200: {
@@ -221,6 +236,7 @@ def listed(
     "",
     status_code=status.HTTP_204_NO_CONTENT,
     operation_id="delete_samples",
+    openapi_extra=command("samples delete"),
     summary="Delete samples",
     responses=problems(404, 409, _409="A job that may read the samples has not ended; it is named."),
 )

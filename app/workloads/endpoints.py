@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response, status
 
+from app.http.commands import command
 from app.http.dependencies import FromDatabase, JsonObject, Tenant, WorkloadName, any_of, components, one_of, problems
 from app.http.idempotency import IdempotentPost
 from app.http.pagination import Page, Paging, page
@@ -27,7 +28,7 @@ BODY = one_of({name: kind.spec for name, kind in KINDS.items()}, examples=EXAMPL
     status_code=status.HTTP_201_CREATED,
     operation_id="register_workload",
     summary="Register a workload",
-    openapi_extra=BODY,
+    openapi_extra=BODY | command("workload create", document=True),
     response_model=WorkloadRead,
     responses={
         200: {"model": WorkloadRead, "description": "The same spec is already registered."},
@@ -40,13 +41,27 @@ def register(body: JsonObject, database: FromDatabase, tenant: Tenant, once: Ide
     return once.run(lambda record: service.register(database, tenant, spec, record))
 
 
-@router.get("", operation_id="list_workloads", summary="List workloads", responses=problems())
+@router.get(
+    "",
+    operation_id="list_workloads",
+    openapi_extra=command(
+        "workload list", columns=["name", "kind", "spec: spec_version", "champion", "age: created_at", "problem"]
+    ),
+    summary="List workloads",
+    responses=problems(),
+)
 def listed(request: Request, database: FromDatabase, tenant: Tenant, paging: Paging) -> Page[WorkloadListed]:
     """List workloads by name, page by page."""
     return page(request, service.listed(database, tenant, paging), service.read_listed)
 
 
-@router.get("/{workload}", operation_id="read_workload", summary="Read a workload", responses=problems(404))
+@router.get(
+    "/{workload}",
+    operation_id="read_workload",
+    openapi_extra=command("workload show"),
+    summary="Read a workload",
+    responses=problems(404),
+)
 def read(workload: WorkloadName, database: FromDatabase, tenant: Tenant) -> WorkloadRead:
     """Get a workload with its current spec."""
     return service.get(database, tenant, workload)
@@ -56,7 +71,7 @@ def read(workload: WorkloadName, database: FromDatabase, tenant: Tenant) -> Work
     "/{workload}",
     operation_id="change_workload",
     summary="Update a workload",
-    openapi_extra=any_of([kind.patch for kind in KINDS.values()]),
+    openapi_extra=any_of([kind.patch for kind in KINDS.values()]) | command("workload change"),
     responses=problems(404, 413, 415),
 )
 def change(workload: WorkloadName, patch: JsonObject, database: FromDatabase, tenant: Tenant) -> WorkloadRead:
@@ -71,6 +86,7 @@ def change(workload: WorkloadName, patch: JsonObject, database: FromDatabase, te
     "/{workload}",
     status_code=status.HTTP_204_NO_CONTENT,
     operation_id="delete_workload",
+    openapi_extra=command("workload delete"),
     summary="Delete a workload",
     responses=problems(
         404,

@@ -86,6 +86,7 @@ def test_the_image_holds_what_its_commands_need() -> None:
     copied = {line.split()[1] for line in lines if line.startswith("COPY") and len(line.split()) == 3}
     assert {"app", "workers", "migrations"} <= copied
     assert any("--constraint constraints.txt" in line for line in lines)
+    assert any(line.startswith("COPY") and "openapi.json" in line for line in lines)  # app/openapi.json is a link to it
 
 
 @pytest.fixture

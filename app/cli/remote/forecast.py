@@ -13,7 +13,7 @@ from rich.text import Text
 from app.charts.text import number, percent
 from app.cli.child import draw_forecast
 from app.cli.failures import RefusedError, UnreachableError, exit_status
-from app.cli.nouns.contract import NEWEST
+from app.cli.operations import NEWEST
 from app.cli.options import DONE, REFUSED
 from app.cli.remote.request import meant
 from app.cli.remote.service import Json, Service

@@ -1,4 +1,4 @@
-"""Commands on nouns, performed through the API."""
+"""Commands that are calls of the API: the call, and its response as a table, a tree, JSON or a file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from app.charts.text import UNITS, moment, number, percent
-from app.cli.nouns.contract import Action, Column
+from app.cli.operations import Column, Operation
 from app.cli.remote import train as bar
 from app.cli.remote.evaluate import words
 from app.cli.remote.request import content_of, path_of
@@ -33,38 +33,37 @@ from app.database.backup_sqlite import written as whole
 # Lists as tables of a line a row: what is too long is cut, never wrapped; and what is typed again is not cut.
 
 
+STATES = ("state", "outcome")
+"""Members that are never cut, as they are searched for; the first column is not either, as it is typed again."""
+
+
 def table(columns: Sequence[Column], items: Iterable[Json], now: datetime | None = None) -> Table:
     """A row for each item; columns that are empty throughout are left out, but for those that name it."""
-    rows = [[cell(column, item, now or datetime.now(UTC)) for column in columns] for item in items]
-    kept = [index for index, column in enumerate(columns) if column.whole or any(row[index] for row in rows)]
+    rows = [[cell(column.member, item, now or datetime.now(UTC)) for column in columns] for item in items]
+    whole = [not index or column.member in STATES for index, column in enumerate(columns)]
+    kept = [index for index in range(len(columns)) if whole[index] or any(row[index] for row in rows)]
     made = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for index in kept:
         longest = max([len(columns[index].head), *(len(row[index]) for row in rows)])
-        made.add_column(columns[index].head, no_wrap=columns[index].whole, overflow="ellipsis")
-        made.columns[-1].min_width = longest if columns[index].whole else None
+        made.add_column(columns[index].head, no_wrap=whole[index], overflow="ellipsis")
+        made.columns[-1].min_width = longest if whole[index] else None
     for row in rows:
         made.add_row(*(Text(row[index], no_wrap=True, overflow="ellipsis") for index in kept))
     return made
 
 
-def cell(column: Column, item: Json, now: datetime) -> str:
-    """A value as it is written."""
-    value = _member(item, column.member.split("."))
+def cell(member: str, item: Json, now: datetime) -> str:
+    """A member of an item as it is written, which follows from its name: times as ages, shares in percent."""
+    value = _member(item, member.split("."))
     if value is None or value == []:
         return ""
-    match column.form:
-        case "age":
-            return lasting((now - datetime.fromisoformat(value)).total_seconds())
-        case "moment":
-            return moment(datetime.fromisoformat(value))
-        case "lasting":
-            return lasting(value)
-        case "share":
-            return percent(value, 0)
-        case "flag":
-            return "yes" if value else ""
-        case _:
-            return plain(value)
+    if member == "at" or member.endswith("_at"):
+        return lasting((now - datetime.fromisoformat(value)).total_seconds())
+    if member.endswith("_until"):
+        return moment(datetime.fromisoformat(value))
+    if member == "seconds":
+        return lasting(value)
+    return percent(value, 0) if member == "progress" else plain(value)
 
 
 def plain(value: Any) -> str:
@@ -176,8 +175,8 @@ def upload(
             with progress(notes, file.name) as bar:
                 path = f"/workloads/{quote(workload, safe='')}/samples"
                 answer = service.call("POST", path, params=query, content=_pieces(file, bar), headers=headers)
-            said: Any = json.dumps(answer) if as_json else Text("\n".join(tree(answer)))
-            output.print(said, soft_wrap=True, markup=False, highlight=False)
+            text: Any = json.dumps(answer) if as_json else Text("\n".join(tree(answer)))
+            output.print(text, soft_wrap=True, markup=False, highlight=False)
 
 
 def export(url: str, workload: str, out: Path | None, format_: str | None, execution: str | None) -> None:
@@ -236,7 +235,7 @@ def _packed(file: Path) -> bool:
         return handle.read(len(GZIP_MAGIC)) == GZIP_MAGIC
 
 
-# An action done: the call, and its answer told.
+# Calls of operations, and their responses printed.
 
 
 PAGE = 500
@@ -245,50 +244,53 @@ PIPED_COLUMNS = 10_000
 WATCH_SECONDS = 1.0
 
 
-def perform(action: Action, said: Json, output: Console | None = None, notes: Console | None = None) -> None:
-    """Do it. What is answered goes to `output`, all else to `notes`.
+def perform(operation: Operation, values: Json, output: Console | None = None, notes: Console | None = None) -> None:
+    """Call an operation and print its response to `output`, all else to `notes`.
+
+    Args:
+        operation: what is called.
+        values: arguments and options of the command line, by name.
+        output: standard output, if None.
+        notes: standard error, if None.
 
     Raises:
         RefusedError, UnreachableError: see there.
-        typer.BadParameter: what is to be sent can't be read.
+        typer.BadParameter: a file or a member of the request can't be read.
     """
-    output, notes = output or _standard_output(), notes or Console(stderr=True)
-    content = content_of(action, said)
-    with Service(said["url"]) as service:
-        path = path_of(service, action, said)
-        if action.columns:
-            _watched(said, output, lambda: _listed(service, action, path, content, said))
-        elif action.suffix:
-            written(said["out"], service.stream(path, **content))
-            _done(said, {"file": str(said["out"])}, f"{action.verb}: {said['out']}", output, notes)
-        elif action.told:
-            service.send(action.method, path, **content)
-            named = {name: said[name] for name in action.arguments}
-            _done(said, named, action.told.format(**said), output, notes)
-        elif action.result is not None:
-            answer = service.call(action.method, path, **content)
-            _tell(_result(service, action, answer, said, notes), said, output)
+    if output is None:
+        output = Console()
+        if not output.is_terminal and "COLUMNS" not in os.environ:  # in a pipe nothing is cut: `grep` would not find it
+            output.width = PIPED_COLUMNS
+    notes = notes or Console(stderr=True)
+    content = content_of(operation, values)
+    with Service(values["url"]) as service:
+        path, method = path_of(service, operation, values), operation.method
+        if operation.columns:
+            _watched(values, output, lambda: _listed(service, operation, path, content, values))
+        elif operation.file:
+            written(values["out"], service.stream(path, **content))
+            _done(values, {"file": str(values["out"])}, f"{operation.line.split()[-1]}: {values['out']}", output, notes)
+        elif method == "DELETE":
+            service.send(method, path, **content)
+            named = {name: values[name] for name in operation.parameters}
+            _done(values, named, operation.deleted(values), output, notes)
+        elif operation.result is not None:
+            answer = _result(service, operation, service.call(method, path, **content), values, notes)
+            for part in _shown(answer, values):
+                _print(output, part)
         else:
-            _watched(said, output, lambda: _shown(service.call(action.method, path, **content), said))
+            _watched(values, output, lambda: _shown(service.call(method, path, **content), values))
 
 
-def _standard_output() -> Console:
-    """As wide as the terminal or `COLUMNS`. In a pipe nothing is cut: `grep` would not find it."""
-    output = Console()
-    if not output.is_terminal and "COLUMNS" not in os.environ:
-        output.width = PIPED_COLUMNS
-    return output
-
-
-def _listed(service: Service, action: Action, path: str, content: Json, said: Json) -> Iterator[Any]:
-    """What is to be printed of a list: lines of JSON as they come, or a table."""
-    items = _items(service, path, content, None if said["all"] else said["limit"])
-    if said["as_json"]:
+def _listed(service: Service, operation: Operation, path: str, content: Json, values: Json) -> Iterator[Any]:
+    """A list as it is printed: lines of JSON as they come, or a table."""
+    items = _items(service, path, content, None if values["all"] else values["limit"])
+    if values["as_json"]:
         yield from (json.dumps(item) for item in items)
         return
     rows = list(items)
-    yield table(action.columns, rows) if rows else Text("none")
-    if not said["all"] and len(rows) == said["limit"]:
+    yield table(operation.columns, rows) if rows else Text("none")
+    if not values["all"] and len(rows) == values["limit"]:
         yield Text(f"the first {len(rows):,}; --all has all")
 
 
@@ -306,25 +308,20 @@ def _items(service: Service, path: str, content: Json, most: int | None) -> Iter
     return islice(pages(), most)
 
 
-def _shown(answer: Json, said: Json) -> Iterator[Any]:
-    said["ended"] = answer.get("finished_at") is not None
-    if said["as_json"]:
+def _shown(answer: Json, values: Json) -> Iterator[Any]:
+    values["ended"] = answer.get("finished_at") is not None
+    if values["as_json"]:
         yield json.dumps(answer)
     else:
         yield Text("\n".join(tree(answer)))
 
 
-def _done(said: Json, document: Json, words: str, output: Console, notes: Console) -> None:
-    """Say what was done where nothing is answered."""
-    if said["as_json"]:
+def _done(values: Json, document: Json, words: str, output: Console, notes: Console) -> None:
+    """Print what was done where the response is empty."""
+    if values["as_json"]:
         _print(output, json.dumps(document))
     else:
         notes.print(Text(words), soft_wrap=True)
-
-
-def _tell(answer: Json, said: Json, output: Console) -> None:
-    for part in _shown(answer, said):
-        _print(output, part)
 
 
 def _print(output: Console, part: Any) -> None:
@@ -332,17 +329,17 @@ def _print(output: Console, part: Any) -> None:
     output.print(part, soft_wrap=isinstance(part, str | Text), markup=False, highlight=False)
 
 
-def _watched(said: Json, output: Console, parts: Callable[[], Iterator[Any]]) -> None:
+def _watched(values: Json, output: Console, parts: Callable[[], Iterator[Any]]) -> None:
     """Print once; or, to be watched, anew when it has changed: in place on a terminal, below elsewhere."""
-    if not said.get("watch"):
+    if not values.get("watch"):
         for part in parts():
             _print(output, part)
         return
-    if output.is_terminal and not said["as_json"]:
+    if output.is_terminal and not values["as_json"]:
         with Live(console=output, auto_refresh=False) as live:
             while True:
                 live.update(Group(*parts()), refresh=True)
-                if said.get("ended"):
+                if values.get("ended"):
                     return
                 time.sleep(WATCH_SECONDS)
     before: list[str] = []
@@ -350,7 +347,7 @@ def _watched(said: Json, output: Console, parts: Callable[[], Iterator[Any]]) ->
         found = [*_rendered(output, parts())]
         for line in found if found != before else ():
             _print(output, Text(line))
-        if said.get("ended"):
+        if values.get("ended"):
             return
         before = found
         time.sleep(WATCH_SECONDS)
@@ -363,15 +360,15 @@ def _rendered(output: Console, parts: Iterator[Any]) -> Iterator[str]:
         yield capture.get().removesuffix("\n")
 
 
-def _result(service: Service, action: Action, job: Json, said: Json, notes: Console) -> Json:
-    """What came of a job; it is cancelled where who asked for it waits no longer."""
-    if not said.get("wait", True):
+def _result(service: Service, operation: Operation, job: Json, values: Json, notes: Console) -> Json:
+    """The job, followed to its end, or its result; interrupting cancels the job that this command started."""
+    if not values.get("wait", True):
         return job
     try:
         ended = bar.follow(notes, job["type"], service.follow(job["id"]), words)
     except KeyboardInterrupt:
-        if action.result:
+        if operation.result:
             with suppress(RefusedError):  # it has ended meanwhile
                 service.call("POST", f"/jobs/{job['id']}/cancel")
         raise
-    return service.call("GET", action.result.format(**said, **ended["result"])) if action.result else ended
+    return service.call("GET", operation.result.format(**values, **ended["result"])) if operation.result else ended

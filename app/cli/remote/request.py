@@ -1,4 +1,4 @@
-"""What an action sends: its path, with the newest and the champion found out, and its body or query."""
+"""The request of an operation: its path, with the newest and the champion looked up, and its body or query."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from urllib.parse import quote
 
 import typer
 
-from app.cli.nouns.contract import CHAMPION, KEYS, NAMED, NEWEST, Action
+from app.cli.operations import CHAMPION, KEYS, NAMED, NEWEST, Operation
 from app.cli.remote.service import Json, RefusedError, Service
 
 QUERIES = ("GET", "DELETE")
 
 
-def path_of(service: Service, action: Action, said: Json) -> str:
-    """The action's path, with its arguments in it.
+def path_of(service: Service, operation: Operation, values: Json) -> str:
+    """The operation's path, with its arguments in it.
 
     Raises:
         RefusedError: there is none yet, or no champion.
     """
     path = ""
-    for part in action.path.split("/")[1:]:
+    for part in operation.path.split("/")[1:]:
         name = part[1:-1] if part.startswith("{") else ""
-        value = meant(service, path, name, str(said[name])) if name in KEYS else str(said.get(name, ""))
+        value = meant(service, path, name, str(values[name])) if name in KEYS else str(values.get(name, ""))
         path += "/" + (quote(value, safe="") if name else part)
         if name:
-            said[name] = value
+            values[name] = value
     return path
 
 
@@ -63,22 +63,25 @@ def _none(collection: str) -> Json:
     return {"title": f"No {noun}", "detail": f"there is none yet; `steward {command}` makes one", "status": 404}
 
 
-def content_of(action: Action, said: Json) -> dict[str, Any]:
+def content_of(operation: Operation, values: Json) -> dict[str, Any]:
     """Arguments of the HTTP call: a JSON body, or a query.
 
     Raises:
         typer.BadParameter: a file or a member can't be read; it is named.
     """
-    content: Json = dict(action.fixed)
-    for file in (said.get("document"), said.get("file")):
+    content: Json = dict(operation.fixed)
+    for file in (values.get("document"), values.get("file")):
         content |= {} if file is None else _document(file)
-    content |= {name: said[name] for name in action.given}
-    content |= {option.name: said[option.name] for option in action.options if said[option.name] not in (None, [])}
-    for field in said.get("fields") or ():
+    content |= {name: values[name] for name in operation.arguments}
+    content |= {
+        option.name: values[option.name] for option in operation.options if values[option.name] not in (None, [])
+    }
+    for field in values.get("fields") or ():
         _put(content, field)
-    if action.method in QUERIES:
-        return {"params": _query(content)}
-    return {} if action.method == "POST" and action.path.endswith("/cancel") else {"json": content}
+    if operation.method in QUERIES:
+        # members as the API's queries have them: {"allocation": {"gpus": 4}} is allocation=gpus:4
+        return {"params": {name: _texts(value) for name, value in content.items()}}
+    return {"json": content} if operation.body else {}
 
 
 def _document(file: Path) -> Json:
@@ -108,11 +111,6 @@ def _put(content: Json, field: str) -> None:
         content[last] = json.loads(value)
     except ValueError:
         content[last] = value
-
-
-def _query(content: Json) -> Json:
-    """Members as the API's queries have them: ``{"allocation": {"gpus": 4}}`` is ``allocation=gpus:4``."""
-    return {name: _texts(value) for name, value in content.items()}
 
 
 def _texts(value: Any) -> str | Sequence[str]:

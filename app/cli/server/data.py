@@ -25,7 +25,7 @@ from rich.console import Console
 
 from app import startup
 from app.audit.service import AuditRead
-from app.cli.nouns.contract import Column
+from app.cli.operations import Column
 from app.cli.remote.perform import table
 from app.cli.remote.train import progress
 from app.database import backup_postgresql, backup_sqlite
@@ -336,7 +336,7 @@ def go(data: Path | None) -> int:
 
 
 AUDIT_COLUMNS = (
-    Column("age", "at", "age", whole=True),
+    Column("age", "at"),
     Column("tenant", "tenant"),
     Column("by", "actor"),
     Column("action", "action"),

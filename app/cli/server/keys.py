@@ -6,17 +6,11 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from app.cli.nouns.contract import Column
+from app.cli.operations import Column
 from app.cli.remote.perform import table
 from app.keys.service import KeyRead
 
-COLUMNS = (
-    Column("id", "id", whole=True),
-    Column("tenant", "tenant"),
-    Column("scopes", "scopes"),
-    Column("state", "state"),
-    Column("name", "name"),
-)
+COLUMNS = [Column(name, name) for name in ("id", "tenant", "scopes", "state", "name")]
 
 
 def show(keys: Sequence[KeyRead]) -> None:

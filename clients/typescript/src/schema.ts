@@ -3640,6 +3640,7 @@ export interface components {
         PromotionRequest: {
             /**
              * Reason
+             * @description Reason to record.
              * @default
              */
             reason?: string;
@@ -4265,6 +4266,7 @@ export interface components {
         RunPatch: {
             /**
              * State
+             * @description Final state.
              * @enum {string}
              */
             state: "finished" | "failed" | "cancelled";

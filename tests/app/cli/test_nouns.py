@@ -23,9 +23,8 @@ from typer.testing import CliRunner, Result
 
 from app import queue
 from app.cli.main import cli
-from app.cli.nouns import catalogue
-from app.cli.nouns.commands import names_of
-from app.cli.nouns.contract import KEYS, Action, Noun
+from app.cli.nouns import names_of
+from app.cli.operations import KEYS, Operation, document, operations
 from app.cli.remote import perform
 from app.cli.remote.service import Service
 from app.database.engine import Database
@@ -40,8 +39,7 @@ ROOT = Path(__file__).parents[3]
 SAMPLES = "execution,iteration,allocation.gpus,metric.iteration_seconds,feature.batch\none,0,1,9.5,8\none,1,1,9.25,8\n"
 OTHERS = ("feature.batch=8", "metric.iteration_seconds=3")
 LONG = "a-workload-whose-name-is-as-long-as-names-may-be-and-no-letter-"[:62] + "z"
-NOUNS = [noun for noun in vars(catalogue).values() if isinstance(noun, Noun)]
-LISTS = [(noun, action) for noun in NOUNS for action in noun.actions if action.columns]
+LISTS = [operation for operation in operations().values() if operation.columns]
 
 
 COMMAND = get_command(cli)
@@ -112,25 +110,24 @@ def _fill(client: TestClient, database: Database) -> None:
         assert client.put(f"/runs/{run['id']}/iterations/0", json=report).is_success
 
 
-def words(noun: Noun, action: Action, workload: str) -> list[str]:
+def words(operation: Operation, workload: str) -> list[str]:
     """A command with what its path needs."""
     known = {"workload": workload, "version": "newest", "id": "newest", "run": "newest", "series": "price"}
-    return [noun.name, action.verb, *(known[name] for name in action.arguments)]
+    return [*operation.line.split(), *(known[name] for name in operation.parameters)]
 
 
 @pytest.mark.parametrize("workload", ["resnet18", LONG])
-@pytest.mark.parametrize(("noun", "action"), LISTS, ids=lambda value: getattr(value, "name", None) or value.verb)
-def test_every_list_fits_80_columns_and_names_what_can_be_typed_again(
-    noun: Noun, action: Action, workload: str
-) -> None:
-    command = words(noun, action, workload)
+@pytest.mark.parametrize("operation", LISTS, ids=lambda operation: operation.line)
+def test_every_list_fits_80_columns_and_names_what_can_be_typed_again(operation: Operation, workload: str) -> None:
+    command = words(operation, workload)
     head, *rows = done(*command).splitlines()
     assert rows or head == "none"
     assert max(len(line) for line in (head, *rows)) <= 80
     if rows:
         listed = documents(*command)
         assert len(rows) == len(listed)
-        key, *states = [column.member for column in action.columns if column.whole]
+        key, *others = [column.member for column in operation.columns]
+        states = [member for member in others if member in perform.STATES]
         assert all(row.startswith(f"{item[key]} ") for row, item in zip(rows, listed, strict=True))
         assert all(f" {item[state]} " in row for row, item in zip(rows, listed, strict=True) for state in states)
 
@@ -151,8 +148,8 @@ def test_an_unknown_name_is_told_without_its_value() -> None:
 
 
 def test_nouns_have_the_same_verbs() -> None:
-    for noun in NOUNS:
-        told = done(noun.name, "--help")
+    for tag in document()["tags"]:
+        told = done(tag["x-cli"], "--help")
         assert [verb for verb in ("list", "show", "create", "delete") if f"\n  {verb} " not in told] == []
 
 
@@ -337,7 +334,7 @@ def test_what_is_watched_is_told_again_when_it_has_changed(monkeypatch: pytest.M
 
 
 def test_every_place_of_a_path_is_a_key_or_a_number() -> None:
-    named = {name for noun in NOUNS for action in noun.actions for name in action.arguments}
+    named = {name for operation in operations().values() for name in operation.parameters}
     assert named - KEYS.keys() == {"iteration"}
 
 

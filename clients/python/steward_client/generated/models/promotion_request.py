@@ -16,6 +16,7 @@ class PromotionRequest:
     """Reason for changing the champion."""
 
     reason: str | Unset = ""
+    """ Reason to record. """
     require: list[PromotionRequestRequireItem] | Unset = UNSET
     """ Evidence required for a promotion: `shadow`, runs it shadowed without a loss under the domain model;
     `off_policy`, an evaluation that scored it on logged runs without a loss. """

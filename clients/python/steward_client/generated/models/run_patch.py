@@ -16,6 +16,7 @@ class RunPatch:
     """The state in which a run ends, and why."""
 
     state: RunPatchState
+    """ Final state. """
     reason: None | str | Unset = UNSET
     """ Why it ends, for example an exception or an exit status; kept with the outcome. """
 

@@ -1,0 +1,171 @@
+"""Commands of the API's operations: nouns, verbs, arguments, options, help and completion follow from the document."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from inspect import Parameter, Signature
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import quote, urljoin
+
+import typer
+
+from app.cli.operations import CHAMPION, KEYS, NAMED, NEWEST, Json, Operation, Option, document, operations
+from app.cli.options import SERVICE, STATUSES, AsJson, Url
+
+# Completion by what the service has: it must answer at once, and is silent where it does not.
+
+
+TYPES = {"integer": int, "number": float, "boolean": bool, "array": list[str]}
+SECONDS = 0.5
+MOST = 100
+
+
+def names_of(collection: str, argument: str, fixed: Sequence[str] = ()) -> Callable[..., list[str]]:
+    """Completes an argument by the members of a list, whose path may have arguments before it in braces."""
+
+    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
+        from http.client import HTTPException
+
+        before = {name: quote(str(value), safe="") for name, value in ctx.params.items() if value is not None}
+        try:
+            items = _items(ctx.params.get("url"), collection.format(**before))
+        except (OSError, ValueError, LookupError, HTTPException):
+            items = []
+        found = [*fixed, *(str(item.get(KEYS[argument], "")) for item in items)]
+        return [name for name in found if name.startswith(incomplete)]
+
+    return complete
+
+
+def _items(url: str | None, path: str) -> list[Json]:
+    """The list's first items.
+
+    Raises:
+        OSError, HTTPException: the service doesn't answer in time, or refuses.
+        ValueError: the response is no list.
+    """
+    from urllib.request import ProxyHandler, Request, build_opener
+
+    base = url or os.environ.get("STEWARD_URL") or SERVICE
+    if not base.startswith(("http://", "https://")):
+        raise ValueError(base)
+    key = os.environ.get("STEWARD_API_KEY", "").strip()
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    request = Request(urljoin(base, f"{path}?limit={MOST}"), headers=headers)  # noqa: S310 # HTTP, as checked above
+    with build_opener(ProxyHandler({})).open(request, timeout=SECONDS) as answer:
+        items: list[Json] = json.load(answer)["items"]
+    return items
+
+
+workloads = names_of("/workloads", "workload")
+executions = names_of("/workloads/{workload}/samples", "execution")
+COMPLETIONS = {"workload": workloads, "execution": executions}
+
+
+# Commands of operations: arguments of the path, then of the body; then options, in one order everywhere.
+
+
+Workload = Annotated[str, typer.Argument(help="Name of the workload.", autocompletion=workloads)]
+Fields = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[MEMBER=VALUE]...", help="Request fields, nested with dots: allocation.gpus=4"),
+]
+Body = Annotated[Path, typer.Argument(metavar="FILE", help="JSON file; - for standard input.")]
+File = Annotated[Path | None, typer.Option("--file", "-f", help="JSON file with further fields; - for standard input.")]
+Limit = Annotated[int, typer.Option(min=1, help="Maximum number of rows.")]
+All = Annotated[bool, typer.Option("--all", help="Show all rows.")]
+Watch = Annotated[bool, typer.Option("--watch", help="Print again on each change, until it ends or Ctrl-C.")]
+Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the job to end.")]
+Out = Annotated[Path, typer.Option(help="File to write.")]
+ROWS = 50
+
+
+def group(noun: str, *, without: Sequence[str] = (), more: str = "", cls: Any = None) -> typer.Typer:
+    """A group with a command for each operation of a noun.
+
+    Args:
+        noun: first word of the command lines.
+        without: verbs that the caller adds itself.
+        more: what its help says beside the tag's description.
+        cls: class of the group.
+    """
+    (tag,) = (tag for tag in document()["tags"] if tag["x-cli"] == noun)
+    text = f"{tag['description'].rstrip('.')}; {more}" if more else tag["description"]
+    made = typer.Typer(name=noun, help=text, no_args_is_help=True, cls=cls)
+    for line, operation in operations().items():
+        first, _, verb = line.partition(" ")
+        if first == noun and verb not in without:
+            made.command(verb, help=operation.help, short_help=operation.summary, epilog=STATUSES)(_command(operation))
+    return made
+
+
+def _command(operation: Operation) -> Callable[..., None]:
+    def run(**values: Any) -> None:
+        from app.cli.remote.perform import perform
+
+        perform(operation, values)
+
+    run.__name__ = operation.line.replace(" ", "_")
+    parameters = sorted(_parameters(operation), key=lambda one: one.default is not Parameter.empty)
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return run
+
+
+def _parameters(operation: Operation) -> Iterator[Parameter]:
+    """Arguments of the path, then of the body; then options."""
+    get, last = operation.method == "GET", operation.parameters[-1:]
+    newest = get and not (operation.fields or operation.arguments or set(last) & set(NAMED))
+    for name in operation.parameters:
+        yield _parameter(
+            name, Annotated[str, place(operation, name)], NEWEST if newest and name in last else Parameter.empty
+        )
+    for name in operation.arguments:
+        argument = typer.Argument(help=operation.places[name], autocompletion=COMPLETIONS[name])
+        yield _parameter(name, Annotated[str, argument])
+    for option in operation.options:
+        yield _parameter(option.name, _option(operation, option), None)
+    further: tuple[tuple[str, Any, Any, Any], ...] = (
+        ("document", Body, Parameter.empty, operation.document),
+        ("fields", Fields, None, operation.fields),
+        ("file", File, None, operation.body and not operation.document),
+        ("limit", Limit, ROWS, operation.columns),
+        ("all", All, False, operation.columns),
+        ("watch", Watch, False, get and not operation.file and operation.result is None),
+        ("wait", Wait, True, operation.result),
+        ("out", Out, Path(operation.file), operation.file),
+        ("as_json", AsJson, False, True),
+        ("url", Url, SERVICE, True),
+    )
+    for name, annotation, default, wanted in further:
+        if wanted:
+            yield _parameter(name, annotation, default)
+
+
+def _parameter(name: str, annotation: Any, default: Any = Parameter.empty) -> Parameter:
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def place(operation: Operation, name: str) -> Any:
+    """The argument of a path's parameter, completed by what the service has."""
+    collection = operation.collection(name)
+    fixed: tuple[str, ...] = () if name in (*NAMED, "iteration") else (NEWEST,)
+    suffix = ", or newest" if fixed else ""
+    if collection.endswith("/agents"):
+        fixed, suffix = (NEWEST, CHAMPION), ", newest or champion"
+    completion = None if name == "iteration" else names_of(collection, name, fixed)
+    return typer.Argument(help=f"{operation.places[name].rstrip('.')}{suffix}.", autocompletion=completion)
+
+
+def _option(operation: Operation, option: Option) -> Any:
+    schema = next((one for one in option.schema.get("anyOf", ()) if one.get("type") != "null"), option.schema)
+    kind: Any = TYPES.get(schema["type"], str)
+    if "enum" in schema:
+        kind = Literal.__getitem__(tuple(schema["enum"]))
+    text = option.schema["description"]
+    text += " Repeatable." if schema["type"] == "array" else ""
+    text += f" [default: {operation.fixed[option.name]}]" if option.name in operation.fixed else ""
+    name = f"--{option.name.replace('_', '-')}"
+    return Annotated[kind | None, typer.Option(name, help=text, autocompletion=COMPLETIONS.get(option.name))]

@@ -1,1 +1,0 @@
-"""The service's nouns on the command line: what each has, said once; the commands follow from that."""

@@ -1,0 +1,149 @@
+"""Operations of the API that have a command line, read from the OpenAPI document, which the package carries.
+
+An operation's extension ``x-cli`` names the command lines that call it (`app.http.commands`); all else is what the
+document says of its path, query and body. Nothing here knows a kind.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+Json = dict[str, Any]
+KEYS = {"workload": "name", "version": "version", "id": "id", "run": "id", "series": "series", "execution": "execution"}
+"""The member that names an item of a list, by the path parameter that takes it."""
+NAMED = ("workload", "series")
+"""Path parameters that are always names: there is no newest."""
+NEWEST, CHAMPION = "newest", "champion"
+PAGING = ("limit", "cursor")
+DOCUMENT = Path(__file__).parents[1] / "openapi.json"
+
+
+class Column(NamedTuple):
+    """A column of a list: its head, and the member of an item that it shows, with dots where that lies deeper."""
+
+    head: str
+    member: str
+
+
+class Option(NamedTuple):
+    """An option that is a member of the query or body: what is not given is not sent."""
+
+    name: str
+    schema: Json
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A command that is one call.
+
+    Attributes:
+        line: noun and verb, such as ``job list``.
+        method: of HTTP.
+        path: with parameters in braces.
+        parameters: these, in order.
+        help: what it does.
+        summary: the same in a line.
+        places: descriptions of the path's parameters and of ``arguments``, by name, in order.
+        columns: of a list; empty where the response is one thing.
+        arguments: members of the query or body that are positional.
+        options: further members.
+        fields: whether members of query or body are given as ``member=value …``.
+        body: whether there is a body.
+        document: whether the first argument is a file with the body.
+        fixed: members that are sent unless an option says otherwise.
+        result: path of what a job results in, with members of its result in braces; empty: the job; None: no job.
+        file: default name of the file that the response is written to; empty: the response is JSON.
+    """
+
+    line: str
+    method: str
+    path: str
+    parameters: Sequence[str]
+    help: str
+    summary: str
+    places: Mapping[str, str]
+    columns: Sequence[Column]
+    arguments: Sequence[str]
+    options: Sequence[Option]
+    fields: bool
+    body: bool
+    document: bool
+    fixed: Mapping[str, Any]
+    result: str | None
+    file: str
+
+    def collection(self, parameter: str) -> str:
+        """The path of the list that ``parameter`` names an item of."""
+        return self.path.partition(f"/{{{parameter}}}")[0]
+
+    def deleted(self, values: Json) -> str:
+        """What is printed when a deletion is done, such as ``model 2 of vision is deleted``."""
+        *outer, last = self.parameters
+        of = f" of {values[outer[0]]}" if outer else ""
+        if not self.path.endswith("}"):
+            return f"{self.path.rpartition('/')[2]} of {values[last]} are deleted"
+        noun = self.collection(last).rpartition("/")[2].removesuffix("s") if last in ("id", "version") else last
+        return f"{noun} {values[last]}{of} is deleted"
+
+
+@cache
+def document() -> Json:
+    """The OpenAPI document of this version, without the marks of code in its texts."""
+    found: Json = json.loads(DOCUMENT.read_text(encoding="utf-8").replace("`", ""))
+    return found
+
+
+@cache
+def operations() -> dict[str, Operation]:
+    """Operations by command line, in the document's order."""
+    return {
+        line: _operation(line, settings, method.upper(), path, entry)
+        for path, methods in document()["paths"].items()
+        for method, entry in methods.items()
+        for line, settings in entry.get("x-cli", {}).items()
+    }
+
+
+def _operation(line: str, settings: Json, method: str, path: str, entry: Json) -> Operation:
+    path_parameters = re.findall(r"{(\w+)}", path)
+    parameters = {one["name"]: one for one in entry.get("parameters", ())}
+    query = {name: one for name, one in parameters.items() if one["in"] == "query" and name not in PAGING}
+    media = entry.get("requestBody", {}).get("content", {}).get("application/json", {})
+    body = _members(media.get("schema", {}))
+    arguments, fixed = settings.get("arguments", ()), settings.get("fixed", {})
+    fields = settings.get("fields", bool(media))
+    offered = settings.get("options", () if fields else [name for name in query if name not in (*arguments, *fixed)])
+    return Operation(
+        line=line,
+        method=method,
+        path=path,
+        parameters=path_parameters,
+        help=settings.get("help") or entry["description"],
+        summary=settings.get("help") or f"{entry['summary']}.",
+        places={name: (parameters.get(name) or body[name])["description"] for name in (*path_parameters, *arguments)},
+        columns=[Column(one.partition(": ")[0], one.rpartition(": ")[2]) for one in settings.get("columns", ())],
+        arguments=arguments,
+        options=[Option(name, body[name] if media else {**query[name], **query[name]["schema"]}) for name in offered],
+        fields=fields,
+        body=bool(media),
+        document=settings.get("document", False),
+        fixed=fixed,
+        result=settings.get("result"),
+        file=settings.get("file", ""),
+    )
+
+
+def _members(schema: Json) -> Json:
+    """Properties of a body; of one that is of several kinds, those of all together."""
+    if "$ref" in schema:
+        schema = document()["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    found: Json = {}
+    for one in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
+        found = _members(one) | found
+    return found | schema.get("properties", {})
