@@ -43,6 +43,7 @@ from tests.workers.kinds.workflow.simulator.logs import lublin
 from workers.inputs import Conditions
 from workers.kinds.inference.simulator.kernels import NOW
 from workers.kinds.inference.simulator.world import InferenceWorld
+from workers.kinds.iterative.estimation.grid import Executions
 from workers.kinds.workflow.simulator.batches import picked, scheduled
 from workers.kinds.workflow.simulator.request import parse_arguments
 
@@ -69,6 +70,8 @@ def steward(settings: Settings, database: Database) -> Over:
     return Over(settings, database)
 
 
+FITTED = 3
+
 # --- runs -----------------------------------------------------------------------------------------------------------
 
 
@@ -88,7 +91,8 @@ class Both:
     name = "both"
 
     def __init__(self, steward: Over, profile: Profile) -> None:
-        model = fitted_model(profile)
+        few = replace(profile, executions=Executions(profile.executions.items[:FITTED]))  # any model will do, soon
+        model = fitted_model(few)
         self.engine, self.served, self.compared = Engine(profile, model=model), Published(steward, profile, model), 0
 
     def begin(self, features: Floats, upcoming: Floats) -> Advice:
@@ -211,7 +215,7 @@ def test_workflows(strategy: str, steward: Over, shared_data: Path, monkeypatch:
 # --- requests -------------------------------------------------------------------------------------------------------
 
 
-SECONDS = 20.0
+SECONDS = 10.0
 
 
 class Chosen(NamedTuple):
@@ -295,7 +299,7 @@ def test_requests(part: str, slower: float, steward: Over, shared_data: Path, mo
     case = inference_servers.case(part)
     own, requests = simulated(case, slower)
     theirs = dispatched(steward, case, slower, requests)
-    assert len(own) > 100
+    assert len(own) > 50
     assert {"on"} <= {one.what for one in own}
     for ours, answered in zip(own, theirs, strict=True):
         assert (ours.server, ours.what) == (answered.server, answered.what), (ours, answered)

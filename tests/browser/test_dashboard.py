@@ -58,7 +58,7 @@ def pages(site: Site) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_every_page_is_whole_fits_and_is_accessible(browser: Browser, site: Site, theme: str) -> None:
     with opened(browser, site, theme) as page:
         for path in pages(site):

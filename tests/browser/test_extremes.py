@@ -45,7 +45,7 @@ def _queue(site: Site) -> str:
     return run
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_hostile_names_are_names(browser: Browser, hostile: str, site: Site, theme: str) -> None:
     with opened(browser, site, theme, width=320) as page:
         asked = list[str]()

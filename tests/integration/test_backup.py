@@ -99,6 +99,7 @@ def prepared(server: StewardServer) -> None:
     assert answer.status_code == 201, answer.text
 
 
+@pytest.mark.slow
 def test_sqlite_is_backed_up_under_load_and_restored(embedded: StewardServer, tmp_path: Path) -> None:
     prepared(embedded)
     file, other = tmp_path / "backup.db", tmp_path / "other"
@@ -122,6 +123,7 @@ def test_sqlite_is_backed_up_under_load_and_restored(embedded: StewardServer, tm
     check_restored(f"sqlite:///{other / 'steward.db'}", other, before, after)
 
 
+@pytest.mark.slow
 @pytest.mark.servers
 def test_postgresql_is_backed_up_under_load_and_restored(
     steward_factory: StartSteward, postgres: PostgresServer, postgres_url: str, tmp_path: Path

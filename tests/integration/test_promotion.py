@@ -39,6 +39,7 @@ def seconds_until(server: StewardServer, expected: int | None) -> float:
     return time.monotonic() - begun
 
 
+@pytest.mark.slow
 def test_every_process_obeys_a_promotion_within_a_second(
     steward_factory: Callable[..., StewardServer], tmp_path: Path
 ) -> None:

@@ -31,6 +31,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StewardServer]:
     found.stop()
 
 
+@pytest.mark.slow
 def test_everything_is_under_one_folder_and_stops_cleanly(steward_factory: StartSteward, tmp_path: Path) -> None:
     server = steward_factory(tmp_path / "here")
     processes = family(server)
@@ -59,6 +60,7 @@ def test_a_file_without_a_message_harms_no_worker(server: StewardServer, call: C
     assert worker_main(server).pid == first.pid
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_is_started_again(server: StewardServer) -> None:
     first = family(server)
     first[0].kill()
@@ -66,6 +68,7 @@ def test_a_worker_that_dies_is_started_again(server: StewardServer) -> None:
     assert worker_main(server, other_than=first[0].pid).is_running()
 
 
+@pytest.mark.slow
 def test_without_redis_it_serves_and_has_said_so_in_a_line(steward_factory: StartSteward) -> None:
     away = f"redis://:secret@127.0.0.1:{free_port()}/0"
     server = steward_factory(None, "--workers", "0", wait="alive", broker_url=away)
@@ -78,6 +81,7 @@ def test_without_redis_it_serves_and_has_said_so_in_a_line(steward_factory: Star
     assert not server.ready()
 
 
+@pytest.mark.slow
 def test_without_workers_a_stop_answers_what_is_under_way_takes_no_more_and_tells_of_it(
     steward_factory: StartSteward,
 ) -> None:
@@ -112,6 +116,7 @@ def test_an_open_address_is_refused(host: str, tmp_path: Path) -> None:
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_it_too(steward_factory: StartSteward) -> None:
     server = steward_factory()
     processes = family(server)
@@ -128,6 +133,7 @@ def test_help_is_instant() -> None:
     assert loaded & heavy == set()
 
 
+@pytest.mark.slow
 def test_a_second_service_on_a_folder_is_refused_until_the_first_was_killed_which_leaves_no_orphan(
     steward_factory: StartSteward, tmp_path: Path
 ) -> None:

@@ -212,6 +212,7 @@ def test_a_name_that_is_used_again_has_two_runs_and_the_address_of_each_comes_fi
     assert sorted(shown) == sorted(one["id"] for one in runs(client))
 
 
+@pytest.mark.slow
 def test_a_bar_of_very_many_steps_is_counted_in_blocks(
     serve: Serve, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -380,6 +380,7 @@ def test_what_does_not_go_together_is_told_before_anything_starts(
     assert runs(client) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["auto", "duty"])
 def test_a_killed_launcher_leaves_nothing_behind(serve: Serve, folder: Path, method: str) -> None:
     options = ["--workload", "busy", "--url", serve().url, "--option", f"cpu_method={method}"]
@@ -429,6 +430,7 @@ def test_a_command_that_goes_on_while_it_is_learned_from_is_governed_from_there(
     assert sum(sample["iterations"] for sample in samples) == profiled + begun - first
 
 
+@pytest.mark.slow
 def test_a_bare_command_is_learned_from_and_then_governed(
     working: str, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -457,6 +459,7 @@ def test_a_bare_command_is_learned_from_and_then_governed(
     assert "learned before: agent 1 of workload 'my-script'" in capfd.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_service_that_is_lost_while_it_is_measured_ends_no_command(
     serve: Serve,
     client: TestClient,

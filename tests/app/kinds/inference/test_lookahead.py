@@ -106,7 +106,7 @@ def test_many_runs_at_once_are_decided_as_start_by_start(shape: str, switching: 
     legal = seen(layout, state).mask
     projector = Projector(layout, seconds_of(layout))
     chosen = Lookahead().start(projector, state, legal)
-    for run in range(0, RUNS, 4):
+    for run in range(0, RUNS, 12):
         starts = [a for a in range(1, 1 + layout.dispatches) if legal[run, a]]
         values = [worth(layout, state, run, np.unravel_index(a - 1, layout.shape)) for a in starts]  # type: ignore[arg-type]
         assert chosen[run] == (starts[int(np.argmax(values))] if starts else WAIT)

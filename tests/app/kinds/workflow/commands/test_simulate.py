@@ -33,6 +33,7 @@ def test_misuse_is_told_before_anything_runs() -> None:
     assert result.exit_code == 2
 
 
+@pytest.mark.slow
 def test_a_log_from_outside(tmp_path: Path) -> None:
     log = tmp_path / "log.swf"
     log.write_text("; MaxProcs: 4\n1 0 -1 100 4 -1 -1 4 200 -1 1 1 1 -1 1 -1 -1 -1\n")
