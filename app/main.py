@@ -29,7 +29,7 @@ from app.dashboard import endpoints as dashboard
 from app.dashboard.rendering import error_page
 from app.database.engine import Database
 from app.decisions import endpoints as decisions
-from app.decisions.service import CompiledWorkloads
+from app.decisions.service import CompiledWorkloads, StateDecisions
 from app.domain_models import endpoints as domain_models
 from app.drift import endpoints as drift
 from app.drift.detector import DriftMeter
@@ -40,7 +40,7 @@ from app.http.caller import Quotas
 from app.http.dependencies import Problem
 from app.http.dependencies import problems as documented
 from app.http.gateway import Gateway
-from app.http.health import LogMeter, RequestMeter, ServiceCollector, observer
+from app.http.health import LogMeter, ReadinessChecks, RequestMeter, ServiceCollector, observer
 from app.http.problems import SERVERS, document_keys, only_unions
 from app.http.query import known_query, storable
 from app.jobs import endpoints as jobs
@@ -53,6 +53,7 @@ from app.retention import endpoints as retention
 from app.runs import endpoints as runs
 from app.runs.deciding import StartedRuns
 from app.runs.outcomes import Staleness
+from app.runs.reporter import Reporter
 from app.samples import endpoints as samples
 from app.settings import Settings, get_settings
 from app.workloads import endpoints as workloads
@@ -210,6 +211,10 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
     service = ServiceCollector(database, settings, lambda: app.state.staleness)
     app.state.registry = _registry(service, app.state.log_meter)
     app.state.drift_meter = DriftMeter()
+    app.state.readiness, app.state.state_decisions = ReadinessChecks(database, settings), StateDecisions()
+    app.state.reporter = Reporter(
+        database, app.state.compiled_workloads, app.state.drift_meter, started=app.state.started_runs
+    )
     hot_routes = [route for noun in NOUNS for route in getattr(noun, "hot_routes", [])]
     app.router.routes += [*hot_routes, *nouns().routes]
     problems.install(app)

@@ -6,14 +6,13 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
+import anyio.to_thread
 from fastapi import APIRouter, FastAPI
-from starlette.concurrency import run_in_threadpool
 
 from app.decisions import service
-from app.decisions.service import StateDecisions
 from app.http.commands import command
 from app.http.dependencies import components, problems, union_schema
 from app.http.exchange import Answer, Exchange, HotRoute
@@ -52,7 +51,8 @@ async def _of_state(request: Exchange, values: Query) -> bytes:
     known, lists = _known_parameters(compiled.snapshot.spec.kind)
     if known:
         check_query(values, known, lists)
-    return await request.local.get(StateDecisions).decide(compiled, values)
+    decision: bytes = await state.state_decisions.decide(compiled, values)
+    return decision
 
 
 @cache
@@ -66,8 +66,8 @@ def _known_parameters(kind: str) -> tuple[frozenset[str], frozenset[str]]:
 async def _of_run(request: Exchange, values: Query) -> bytes:
     check_query(values, OF_RUN, ())
     iteration = whole_number(values["iteration"], "iteration") if "iteration" in values else None
-    database = request.app.state.database
-    return await run_in_threadpool(service.of_run, database, request.caller.tenant, values["run"][0], iteration)
+    read = partial(service.of_run, request.app.state.database, request.caller.tenant, values["run"][0], iteration)
+    return await anyio.to_thread.run_sync(read, abandon_on_cancel=True)  # its time may be over while a thread waits
 
 
 router = APIRouter(tags=["decisions"], lifespan=lifespan)

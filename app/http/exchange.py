@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -30,36 +30,8 @@ LINED = (JSON, MEDIA_TYPE.encode())
 """Media types that end with a line feed, for those who read them on a terminal."""
 BODILESS = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
 
-WHOLE = "steward.response.whole"
-"""Under which a scope's extensions hold the `Server`, where one serves it."""
 UNKNOWN = "unknown"
 REQUEST_ID = b"x-request-id"
-
-
-Made = TypeVar("Made")
-
-
-class LoopLocal:
-    """One object of each sort for the running event loop, made when it is first asked for."""
-
-    def __init__(self) -> None:
-        self._made: dict[Callable[..., Any], tuple[asyncio.AbstractEventLoop, Any]] = {}
-
-    def get(self, make: Callable[..., Made], *arguments: object) -> Made:
-        """The loop's ``make``, made of the arguments."""
-        loop, found = asyncio.get_running_loop(), self._made.get(make)
-        if found is None or found[0] is not loop:
-            found = self._made[make] = (loop, make(*arguments))
-        result: Made = found[1]
-        return result
-
-
-class Server(Protocol):
-    """Takes head and body of an answer at once, which ASGI has in two messages."""
-
-    def answered(self, scope: Scope, status: int, headers: Headers, body: bytes) -> bool:
-        """Answer the request of ``scope``; False: not now, and nothing is done."""
-        ...
 
 
 NOT_DONE = "not done within {:g} s; ask again, a POST under the same Idempotency-Key, and nothing is done twice"
@@ -74,16 +46,17 @@ class Exchange:
 
     Attributes:
         app: the application, with its ``state``.
-        local: what lives on the event loop that serves it.
         scope: the request's ASGI scope.
+        limits: of its body and its time.
         caller: who calls, once it is known.
         started: when it came, in monotonic seconds.
+        deadline: cancels the request when its time is over.
         path: its path parameters, on a hot route.
         route: the template of its path, once it is known.
         status: of its answer; 0 before it has begun.
-        reply: what tells that its time is over, while it does.
         trace: the span that it is, once that is known; `traceparent` is the header that it begins from.
         request_id: what its caller calls it, where requests are told of.
+        work: the framework's task for it, on an ordinary route.
         decision: the JSON that a hot route has answered with.
     """
 
@@ -91,26 +64,23 @@ class Exchange:
     path: Mapping[str, str] = MappingProxyType({})
     route = UNKNOWN
     status = 0
-    reply: asyncio.Task[None] | None = None
     trace: Trace | None = None
+    work: asyncio.Future[None] | None = None
     traceparent = request_id = decision = b""
     _size = _values = 0
     _refusal: StewardError | None = None
-    _silent = _committing = False
+    _refused = _committing = False
     _end = b""
 
-    def __init__(self, app: Any, local: LoopLocal, scope: Scope, receive: Receive, send: Send, limits: Limits) -> None:
-        self.app, self.local, self.scope, self.limits = app, local, scope, limits
-        self.started = time.monotonic()
-        self._receive, self._send, self._task = receive, send, asyncio.current_task()
+    def __init__(self, app: Any, scope: Scope, receive: Receive, send: Send, limits: Limits) -> None:
+        self.app, self.scope, self.limits = app, scope, limits
+        self.started, self.deadline = time.monotonic(), asyncio.timeout(limits.seconds + GRACE_SECONDS)
+        self._receive, self._send = receive, send
 
     def commit(self) -> None:
-        """What it asks for is being committed: it gets as long again, so that no answer says that it wasn't done."""
+        """Give it as long again, for what it asks for is being committed: no answer may say that it wasn't done."""
         self._committing = True
-
-    def is_overdue(self, now: float) -> bool:
-        """Whether its time is over."""
-        return now > self.started + self.limits.seconds * (2 if self._committing else 1) + GRACE_SECONDS
+        self.deadline.reschedule((self.deadline.when() or 0.0) + self.limits.seconds)
 
     async def receive(self) -> Message:
         """The next piece of the body for the framework; its bytes are counted and, of JSON, its values.
@@ -142,16 +112,13 @@ class Exchange:
             ClientDisconnect: the client went away in the middle.
             Invalid: it holds characters that a database can't keep.
         """
-        message = await self._receive()
-        self._count(message)
-        body: bytes = message.get("body", b"")
-        if message.get("more_body"):
-            pieces = [body]
-            while message.get("more_body"):
-                message = await self._receive()
-                self._count(message)
-                pieces.append(message.get("body", b""))
-            body = b"".join(pieces)
+        pieces, more = list[bytes](), True
+        while more:
+            message = await self._receive()
+            self._count(message)
+            pieces.append(message.get("body", b""))
+            more = message.get("more_body", False)
+        body = b"".join(pieces)
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
         await check_body(body, check_json)
@@ -159,52 +126,45 @@ class Exchange:
 
     async def answer(self, status: int, body: bytes, headers: Headers = ()) -> None:
         """Answer with JSON that is encoded already."""
-        if self._silent:
-            return
         self.status, self.decision = status, body
         pairs = [(b"content-type", JSON), (b"content-length", b"%d" % (len(body) + 1)), NO_GUESSING, *headers]
         if self.request_id:
             pairs.append((REQUEST_ID, self.request_id))
-        shown = b"" if self.scope["method"] == "HEAD" else body + b"\n"
-        server: Server | None = self.scope.get("extensions", {}).get(WHOLE)
-        if server is None or not server.answered(self.scope, status, pairs, shown):
-            await self._send({"type": "http.response.start", "status": status, "headers": pairs})
-            await self._send({"type": "http.response.body", "body": shown})
+        await self._send({"type": "http.response.start", "status": status, "headers": pairs})
+        await self._send(
+            {"type": "http.response.body", "body": b"" if self.scope["method"] == "HEAD" else body + b"\n"}
+        )
 
     async def send(self, message: Message) -> None:
-        """Send a piece of the application's answer, unless the request was answered otherwise."""
+        """Send a piece of the application's answer, unless the request was answered otherwise.
+
+        An answer that has begun in time, which may be a stream, may take as long as it likes.
+        """
+        if self._refused or self.deadline.expired():
+            return
+        if not self.status:
+            self.deadline.reschedule(None)
         if self._refusal is not None and not self.status:  # whatever the application made of it
             await self.refuse(self._refusal)
-        elif not self._silent:
+        else:
             await self._write(message)
 
     async def refuse(self, error: Exception) -> None:
-        """Answer with an error's document instead of anything that the application may still send."""
-        self._silent = True
+        """Answer with an error's document instead of anything that the application may still send.
+
+        Raises:
+            Exception: the error, where an answer has begun.
+        """
+        if self.status:
+            raise error
+        self._refused = True
+        if self.deadline.expired():
+            error = Timeout((UNKNOWN_END if self._committing else NOT_DONE).format(self.limits.seconds))
         scope = {**self.scope, "app": self.app}
         response = respond(Request(scope), error)
         if response.status_code == HTTPStatus.INTERNAL_SERVER_ERROR:
             logger.error("%s %s", scope["method"], scope["path"], exc_info=error)
         await response(scope, self._receive, self._write)
-
-    async def fail(self, failure: BaseException) -> None:
-        """Answer what an endpoint or the application raised; what isn't about this request goes on."""
-        if self.reply is not None:
-            if isinstance(failure, asyncio.CancelledError) and self._task is not None and self._task.uncancel() > 0:
-                raise failure
-        elif self.status or not isinstance(failure, Exception):
-            raise failure
-        else:
-            await self.refuse(failure)
-
-    def expire(self) -> None:
-        """Its time is over: answer so, and cancel it; an answer that has begun (a stream) is let go on."""
-        if self.status or self._silent or self._task is None:
-            return
-        error = Timeout((UNKNOWN_END if self._committing else NOT_DONE).format(self.limits.seconds))
-        self._silent = True
-        self.reply = asyncio.get_running_loop().create_task(self.refuse(error))
-        self._task.cancel()
 
     async def _write(self, message: Message) -> None:
         """Send on: JSON with a line feed at its end, and to HEAD the headers alone."""

@@ -12,14 +12,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app.database.engine import commit_deadline
 from app.http import limits
 from app.http.caller import Guard, current_caller
-from app.http.exchange import UNKNOWN, Exchange, HotRoute, LoopLocal
+from app.http.exchange import UNKNOWN, Exchange, HotRoute
 from app.http.health import Observer, RequestMeter
 from app.http.limits import METHODS
 from app.http.query import check_address
 from app.settings import Settings
 from app.telemetry.logs import began, working
 
-LONGEST_PERIOD = 1.0
 COUNTED = frozenset({*METHODS, "HEAD", "OPTIONS"})
 """Methods that are counted by name."""
 
@@ -48,11 +47,9 @@ class Gateway:
         observer: Observer | None = None,
     ) -> None:
         self.app, self.inner, self.guard, self.meter, self.observer = app, inner, guard, meter, observer
-        self.local = LoopLocal()
         self.hot = [(route.method, route.path_regex.match, route) for route in routes]
         self.json, self.upload = limits.of_json(settings), limits.of_upload(settings)
         self.short = limits.of_hot(settings)
-        self.shortest = min(self.json.seconds, self.upload.seconds)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request by its hot route or by the inner application, within its limits of size and time."""
@@ -60,30 +57,29 @@ class Gateway:
             await self.inner(scope, receive, send)
             return
         limit = self.upload if limits.is_upload(scope) else self.json
-        exchange = Exchange(self.app, self.local, scope, receive, send, limit)
+        exchange = Exchange(self.app, scope, receive, send, limit)
         if self.observer is not None:
             self.observer.begin(exchange)
-        deadlines = self.local.get(Deadlines, self.shortest)
-        deadlines.watch(exchange)
         try:
-            route = self._route(exchange)
-            if route is not None:
-                exchange.limits = self.short
-            template = None if route is None else route.path
-            caller = self.guard.recognised(scope, template) or await self.guard.admit(scope, template)
-            exchange.caller = scope["caller"] = caller
-            limits.check_headers(scope, exchange.limits)  # what is refused until here is refused on every route, unread
-            if route is None:
-                await self._hand_on(exchange)
-            else:
+            async with exchange.deadline:
+                route = self._route(exchange)
+                if route is not None:
+                    exchange.limits = self.short
+                template = None if route is None else route.path
+                caller = self.guard.recognised(scope, template) or await self.guard.admit(scope, template)
+                exchange.caller = scope["caller"] = caller
+                limits.check_headers(scope, exchange.limits)  # what is refused until here is refused unread
+                if route is None:
+                    await self._hand_on(exchange)
+                    return
                 check_address(exchange.path, scope["query_string"])
-                await exchange.answer(*await route.endpoint(exchange))
-        except (Exception, asyncio.CancelledError) as failure:  # noqa: BLE001 - answered, or raised on
-            await exchange.fail(failure)
+                answer = await route.endpoint(exchange)
+            await exchange.answer(*answer)
+        except Exception as failure:  # noqa: BLE001 - answered, or raised on
+            await exchange.refuse(failure)
         finally:
-            if exchange.reply is not None:
-                await exchange.reply
-            deadlines.forget(exchange)
+            if exchange.work is not None and not exchange.work.done():  # answered for it meanwhile: threads end late
+                await asyncio.wait([exchange.work])
             self._count(exchange)
 
     def _route(self, exchange: Exchange) -> HotRoute | None:
@@ -106,8 +102,12 @@ class Gateway:
         try:
             exchange.trace = exchange.trace or began(_traceparent(scope))
             with working(exchange.trace):
-                await self.inner(scope, exchange.receive, exchange.send)
+                # A task of its own: the framework waits for its threads, even where its time is over.
+                exchange.work = asyncio.ensure_future(self.inner(scope, exchange.receive, exchange.send))
+            await asyncio.shield(exchange.work)
         finally:
+            if exchange.work is not None:
+                exchange.work.cancel()
             current_caller.reset(named)
             commit_deadline.reset(token)
             exchange.route = getattr(scope.get("route"), "path", UNKNOWN)
@@ -125,38 +125,3 @@ class Gateway:
 
 def _traceparent(scope: Scope) -> str:
     return next((value.decode("latin-1") for name, value in scope["headers"] if name == b"traceparent"), "")
-
-
-class Deadlines:
-    """The open exchanges of one event loop, which end when their time is over.
-
-    They are looked through now and then, which costs less than a timer each.
-
-    Args:
-        shortest: the shortest time that any of them has, in seconds.
-    """
-
-    def __init__(self, shortest: float) -> None:
-        self._period = min(LONGEST_PERIOD, shortest / 2)
-        self._open: set[Exchange] = set()
-        self._looking = False
-
-    def watch(self, exchange: Exchange) -> None:
-        """Expire an exchange once it is overdue, unless ``forget`` comes first."""
-        self._open.add(exchange)
-        if not self._looking:
-            self._looking = True
-            asyncio.get_running_loop().call_later(self._period, self._look)
-
-    def forget(self, exchange: Exchange) -> None:
-        """Stop watching an exchange, which has been answered."""
-        self._open.discard(exchange)
-
-    def _look(self) -> None:
-        now = time.monotonic()
-        for exchange in [exchange for exchange in self._open if exchange.is_overdue(now)]:
-            self._open.discard(exchange)
-            exchange.expire()
-        self._looking = bool(self._open)
-        if self._looking:
-            asyncio.get_running_loop().call_later(self._period, self._look)

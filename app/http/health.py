@@ -28,8 +28,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from app import queue
 from app.database import leases
 from app.database.engine import Database
-from app.http.dependencies import FromDatabase, FromSettings, Tenant
-from app.http.exchange import Exchange, LoopLocal
+from app.http.dependencies import Tenant
+from app.http.exchange import Exchange
 from app.jobs import repository as jobs
 from app.kinds.contract.run_outcome import LIVE, RunOutcome
 from app.runs import outcomes
@@ -161,12 +161,10 @@ class ReadinessChecks:
     summary="Check readiness",
     responses={503: {"model": Readiness, "description": "A check failed."}},
 )
-async def readiness(
-    request: Request, database: FromDatabase, settings: FromSettings, exclude: Excluded
-) -> JSONResponse:
+async def readiness(request: Request, exclude: Excluded) -> JSONResponse:
     """Check the database, the broker and the workers, with results at most 250 ms old; 503 if a check fails."""
-    local: LoopLocal = request.app.gateway.local
-    found = await local.get(ReadinessChecks, database, settings)(exclude)
+    checks: ReadinessChecks = request.app.state.readiness
+    found = await checks(exclude)
     return JSONResponse(found.model_dump(), 200 if found.ready else 503)
 
 

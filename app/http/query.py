@@ -9,9 +9,8 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote_plus
 
 from fastapi import Request
-from fastapi._compat import ModelField
 from fastapi.concurrency import run_in_threadpool
-from fastapi.dependencies.models import Dependant
+from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from starlette.types import Scope
 
@@ -155,8 +154,24 @@ def check_query(values: Values, known: Collection[str], lists: Collection[str] =
 
 
 Names = frozenset[str]
-_declared: dict[Callable[..., Any], tuple[Names, Names]] = {}
+_known: dict[Callable[..., Any], tuple[Names, Names]] = {}
 """Of each endpoint: its query parameters, and those of them that are lists."""
+
+
+def _declared(route: APIRoute) -> tuple[Names, Names]:
+    """The query parameters of a route by its entry in the schema, and those of them that are lists.
+
+    The entry is made for this alone, without the models of its answers, which take a second for some routes.
+    """
+    plain = APIRoute(route.path, route.endpoint, response_model=None, openapi_extra=route.openapi_extra)
+    (operations,) = get_openapi(title="", version="", routes=[plain])["paths"].values()
+    parameters = [one for one in operations["get"].get("parameters", ()) if one["in"] == "query"]
+    lists = frozenset(one["name"] for one in parameters if _is_list(one["schema"]))
+    return frozenset(one["name"] for one in parameters), lists
+
+
+def _is_list(schema: Mapping[str, Any]) -> bool:
+    return schema.get("type") == "array" or any(map(_is_list, schema.get("anyOf", ())))
 
 
 async def known_query(request: Request) -> None:
@@ -169,21 +184,6 @@ async def known_query(request: Request) -> None:
     """
     route = request.scope.get("route")
     if request.scope["query_string"] and isinstance(route, APIRoute):
-        if route.endpoint not in _declared:
-            parameters = list(_parameters(route.dependant))
-            more = (route.openapi_extra or {}).get("parameters", ())
-            lists = [p.alias for p in parameters if _is_list(p.field_info.annotation)]
-            lists += [p["name"] for p in more if p["schema"]["type"] == "array"]
-            names = [*(p.alias for p in parameters), *(p["name"] for p in more)]
-            _declared[route.endpoint] = frozenset(names), frozenset(lists)
-        check_query(query_values(request.scope), *_declared[route.endpoint])
-
-
-def _parameters(dependant: Dependant) -> Iterator[ModelField]:
-    yield from dependant.query_params
-    for dependency in dependant.dependencies:
-        yield from _parameters(dependency)
-
-
-def _is_list(annotation: Any) -> bool:
-    return getattr(annotation, "__origin__", annotation) is list
+        if route.endpoint not in _known:
+            _known[route.endpoint] = _declared(route)
+        check_query(query_values(request.scope), *_known[route.endpoint])

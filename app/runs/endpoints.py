@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response, status
 
-from app.database.base import utc_now
 from app.http.commands import command
 from app.http.dependencies import (
     SLUG,
@@ -150,13 +149,9 @@ async def put_iteration(request: Exchange) -> Answer:
         check_query(query_values(request.scope), ())
     iteration = number_at("/path/iteration", request.path["iteration"])
     body = await request.body()
-    reporter = request.local.get(_reporter, request.app.state)
+    reporter: Reporter = request.app.state.reporter
     tenant, run = request.caller.tenant, request.path["run"]
     return Answer(*await reporter.report(tenant, run, iteration, body, request.commit))
-
-
-def _reporter(state: Any) -> Reporter:
-    return Reporter(state.database, state.compiled_workloads, state.drift_meter, utc_now, state.started_runs)
 
 
 hot_routes = [HotRoute("/runs/{run}/iterations/{iteration}", put_iteration, "PUT")]

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -41,7 +40,6 @@ from app.runs.waiting import Aside, Waiting
 T = TypeVar("T")
 
 ATTEMPTS = 4
-SWITCH_SECONDS = 0.0002
 REST_SECONDS = 1.0  # without reports, after which the connection is given back
 CREATED, REPEATED = 201, 200
 
@@ -83,7 +81,6 @@ class Reporter:
         self._usual = self._returning = 0
         self._lately: deque[set[str]] = deque(maxlen=2)  # runs of the last batches
         self._gathering = Gathering(lambda: len(self._pending), self._flush, LARGEST_BATCH, lambda: self._usual)
-        sys.setswitchinterval(SWITCH_SECONDS)  # the writer's thread must not wait long for the event loop's
         self._resting: asyncio.TimerHandle | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="report-writer")
         self._thread.submit(int)  # starts it: where there can't be one, this fails, and no report waits for it

@@ -47,7 +47,10 @@ APART = r"/events$|^/readyz$"
 """A stream, and what answers 503 as long as there is no worker."""
 
 
-@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgresql", marks=[pytest.mark.servers, pytest.mark.slow])])
+POSTGRESQL = pytest.param("postgresql", marks=[pytest.mark.servers, pytest.mark.slow])
+
+
+@pytest.fixture(scope="module", params=["sqlite", POSTGRESQL])
 def app(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FastAPI]:
     """An application with a workload, a model and a champion, on SQLite and on PostgreSQL."""
     settings = Settings(data_dir=tmp_path_factory.mktemp("contract"))

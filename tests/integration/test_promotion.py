@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
+import pytest
+
 from app.database.engine import Database
 from tests.app.domain_models.published import publish_agent, publish_model
 from tests.batched import SPEC as EXAMPLE
