@@ -1,4 +1,4 @@
-"""Types of fields that the specs and reports of all kinds use, and their twins in ``msgspec``."""
+"""Types of fields that the specs and reports of all kinds use: Pydantic reads ``Field``, ``msgspec`` reads ``Meta``."""
 
 from typing import Annotated, Any
 
@@ -10,16 +10,15 @@ from app.kinds.contract.inputs import LARGEST_NUMBER, LATEST_MOMENT
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,62}$", examples=["gpus"])]
 Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$", examples=["resnet18"])]
-Finite = Annotated[float, Field(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER, allow_inf_nan=False)]
-Positive = Annotated[float, Field(gt=0, le=LARGEST_NUMBER, allow_inf_nan=False)]
-NonNegative = Annotated[float, Field(ge=0, le=LARGEST_NUMBER, allow_inf_nan=False)]
-Moment = Annotated[float, Field(ge=0, le=LATEST_MOMENT, allow_inf_nan=False)]
+Finite = Annotated[
+    float,
+    Field(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER, allow_inf_nan=False),
+    Meta(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER),
+]
+Positive = Annotated[float, Field(gt=0, le=LARGEST_NUMBER, allow_inf_nan=False), Meta(gt=0, le=LARGEST_NUMBER)]
+NonNegative = Annotated[float, Field(ge=0, le=LARGEST_NUMBER, allow_inf_nan=False), Meta(ge=0, le=LARGEST_NUMBER)]
+Moment = Annotated[float, Meta(ge=0, le=LATEST_MOMENT)]
 Probability = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
-
-Number = Annotated[float, Meta(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)]
-PositiveNumber = Annotated[float, Meta(gt=0, le=LARGEST_NUMBER)]
-Amount = Annotated[float, Meta(ge=0, le=LARGEST_NUMBER)]
-Time = Annotated[float, Meta(ge=0, le=LATEST_MOMENT)]
 
 
 class Counted:

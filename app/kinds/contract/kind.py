@@ -22,6 +22,7 @@ from app.kinds.contract.samples import ExecutionBase, SampleCodec
 from app.kinds.contract.views import Views
 from app.kinds.engine import Engine
 from app.kinds.forecasting.answer import Forecaster
+from app.kinds.reports import Part
 from app.policies import artifact
 from app.policies.artifact import Artifact
 
@@ -232,13 +233,12 @@ def same_layout(made: Artifact, layout: Any) -> None:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Kind:
-    """What a kind gives to the service. Models are Pydantic's; the functions read and write the kind's own types.
+    """What a kind gives to the service. Models are Pydantic's, reports structs; functions take the kind's own types.
 
     Attributes:
         name: discriminator ``kind`` of ``spec``, ``report``, ``decision`` and ``execution``.
         spec: body of ``POST /workloads``: it has ``name`` and ``kind``. At most one kind's ``kind`` has a default.
         patch: body of ``PATCH /workloads/{workload}``.
-        report: body of ``PUT /runs/{run}/iterations/{n}``.
         decision: what that answers, a ``DecisionBase``.
         execution: what a listing of samples tells of one.
         samples: codec of executions, made of a layout.
@@ -271,7 +271,6 @@ class Kind:
     name: str
     spec: type[Any]
     patch: type[BaseModel]
-    report: type[BaseModel]
     decision: type[BaseModel]
     execution: type[ExecutionBase]
     samples: type[SampleCodec]
@@ -296,6 +295,11 @@ class Kind:
     training: TrainingOptions = OPTIONS
     simulated: bool = True
     views: Views | None = None
+
+    @property
+    def report(self) -> type[Part]:
+        """Body of ``PUT /runs/{run}/iterations/{n}``."""
+        return self.engine.serving.report
 
 
 # What users count of a policy's episodes, in units of their own: runs late, and by how much; hours, money, changes.

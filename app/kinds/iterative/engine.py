@@ -21,7 +21,7 @@ from app.kinds.iterative.decide import Batch
 from app.kinds.iterative.heuristics import HEURISTICS, WITHOUT_MODEL
 from app.kinds.iterative.policies import check
 from app.kinds.iterative.query import GivenState
-from app.kinds.iterative.report import Decision, EncodedReport, IterationRunStart
+from app.kinds.iterative.report import Decision, IterationReport, IterationRunStart
 from app.kinds.iterative.report import decode as decode_report
 from app.kinds.iterative.state import RunState, State, advance, aligned, unpack
 from app.policies.artifact import Artifact, Memory
@@ -45,6 +45,7 @@ class Read(msgspec.Struct, frozen=True):
 class IterativeServing(Serving):
     """Advances each run by its report, and decides all at once; a run's state is a ``RunState``."""
 
+    report = IterationReport
     silent: ClassVar[Mapping[str, Any]] = {"allocation": None, "agrees": False, "gain": None}
 
     def compile(self, snapshot: Snapshot) -> Compiled:
@@ -55,7 +56,7 @@ class IterativeServing(Serving):
         """All heuristics; without a domain model those that need none."""
         return tuple(HEURISTICS if compiled.projector.table.informed else WITHOUT_MODEL)
 
-    def decode(self, body: bytes) -> EncodedReport:
+    def decode(self, body: bytes) -> IterationReport:
         """What one iteration used and measured."""
         return decode_report(body)
 
@@ -75,12 +76,12 @@ class IterativeServing(Serving):
         )
         return decide.begin(compiled, state)
 
-    def takes_long(self, compiled: Compiled, state: RunState, report: EncodedReport) -> bool:
+    def takes_long(self, compiled: Compiled, state: RunState, report: IterationReport) -> bool:
         """Whether many iterations are announced, by this report or before."""
         announced = report.upcoming if isinstance(report.upcoming, list) else state.upcoming
         return len(announced) > FEW_ANNOUNCED
 
-    def read(self, compiled: Compiled, state: RunState, iteration: int, report: EncodedReport) -> Read:
+    def read(self, compiled: Compiled, state: RunState, iteration: int, report: IterationReport) -> Read:
         """The report in the layout's order; any state takes it, up to the workload's last iteration.
 
         Raises:
