@@ -33,7 +33,15 @@ _NAMES = {
     "array": "a list",
     "object": "an object",
 }
-"""What error messages call the types that ``msgspec`` names."""
+_BOUNDS = {
+    ">=": "greater than or equal to",
+    "<=": "less than or equal to",
+    ">": "greater than",
+    "<": "less than",
+}
+_LENGTHS = {"<=": "at most", ">=": "at least"}
+_UNITS = {"str": "characters", "array": "items", "object": "members"}
+"""What error messages call the types and bounds that ``msgspec`` names."""
 
 
 class Part(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
@@ -155,7 +163,7 @@ def _wrong_members(value: Any, expected: Any, path: _Path) -> Iterator[_Wrong]:
     if isinstance(value, dict) and _is_struct(expected):
         fields = {field.name: field for field in structs.fields(expected)}
         for name in [name for name in value if name not in fields]:
-            yield (*path, name), f"unknown field; known: {', '.join(fields)}", value[name]
+            yield (*path, name), f"extra field; known: {', '.join(fields)}", value[name]
         for name in [name for name, field in fields.items() if field.required and name not in value]:
             yield (*path, name), "is required", None
         members = ((name, value[name], field.type) for name, field in fields.items() if name in value)
@@ -210,11 +218,13 @@ def _message(value: Any, expected: Any, error: msgspec.ValidationError) -> str:
     if not message.startswith("Expected "):
         return message  # a struct's own
     accepted = message.removeprefix("Expected ").partition(", got ")[0]
-    return "must be " + re.sub(r"`([^`]+)`", _type_names, accepted)
-
-
-def _type_names(found: re.Match[str]) -> str:
-    return " or ".join(_NAMES.get(name, name) for name in found[1].split(" | "))
+    length = re.fullmatch(r"`(\w+)` of length (<=|>=) (\d+)", accepted)
+    if length:
+        return f"must be {_NAMES[length[1]]} of {_LENGTHS[length[2]]} {length[3]} {_UNITS[length[1]]}"
+    for symbol, words in _BOUNDS.items():
+        accepted = accepted.replace(f" {symbol} ", f" {words} ")
+    named = re.sub(r"`([^`]+)`", lambda found: " or ".join(_NAMES.get(n, n) for n in found[1].split(" | ")), accepted)
+    return f"must be {named.removesuffix('.0')}"
 
 
 def _pointer(path: _Path) -> str:

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from app.kinds.contract.engine import Pending
 from app.kinds.contract.inputs import InvalidInput
@@ -223,7 +222,7 @@ def test_an_announcement_that_does_not_fit_is_refused(
 def test_more_than_can_be_announced_at_once_is_refused() -> None:
     long = planted_spec(features=[{"name": "batch", "minimum": 32, "maximum": 512}], iterations=5_000)
     on = compiled(long, None)
-    with pytest.raises(ValidationError, match=f"at most {MOST_UPCOMING} items"):
+    with pytest.raises(InvalidInput, match=f"at most {MOST_UPCOMING} items"):
         reported(on, engine_run(on, {}), 0, upcoming=told(*[64.0] * (MOST_UPCOMING + 1)))
 
 
