@@ -15,7 +15,6 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 import msgspec
@@ -23,7 +22,7 @@ from pydantic import BaseModel
 
 from app.kinds.contract.engine import Answered, Pending, Query, Residuals, Shadow, Snapshot
 from app.kinds.contract.inputs import invalid, timestamp
-from app.kinds.reports import Part, decoded
+from app.kinds.fields import Part, decoded
 from app.policies import artifact
 from app.policies.artifact import Artifact, Memories, Memory
 from app.policies.base import IncompatibleArtifact
@@ -193,17 +192,13 @@ class Serving(ABC):
     def compare(self, compiled: Any, batch: Any, row: int, done: Any, other: Choices) -> dict[str, Any]:
         """A shadow's choice for a run, compared with what was ``done``: the fields that ``silent`` has."""
 
-    @cached_property
-    def _reports(self) -> msgspec.json.Decoder[Any]:
-        return msgspec.json.Decoder(self.report)
-
     def decode(self, body: bytes) -> Any:
         """A report.
 
         Raises:
             InvalidInput: it is none; every wrong field is named.
         """
-        return decoded(body, self._reports)
+        return decoded(body, self.report)
 
     def rules(self, compiled: Any) -> Sequence[str]:
         """Names of the rules that a run of this workload may be decided by; ``Snapshot.rule`` is one of them."""
@@ -251,7 +246,7 @@ class Engine:
     """Decides for workloads of one kind; what states, reports and compiled workloads are is up to ``serving``."""
 
     def __init__(self, kind: str, decision: type[BaseModel], serving: Serving) -> None:
-        self.serving, self._kind = serving, kind
+        self.serving, self._kind, self.report = serving, kind, serving.report
         self._shadowed = "shadow" in decision.model_fields
         self.compile, self.rules, self.decode = serving.compile, serving.rules, serving.decode
 

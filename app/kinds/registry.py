@@ -10,7 +10,7 @@ from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter
 
 from app.kinds.contract.inputs import BrokenRow, stored
 from app.kinds.contract.kind import Kind
-from app.kinds.reports import OneOf, converted
+from app.kinds.fields import OneOf, converted
 from app.policies.artifact import Artifact, kind_of
 from app.policies.base import IncompatibleArtifact
 
@@ -87,7 +87,8 @@ if TYPE_CHECKING:
     AnyExecution = Any
 else:
     AnySpec = _union([kind.spec for kind in KINDS.values()])
-    AnyReport = Annotated[Any, OneOf({name: kind.report for name, kind in KINDS.items()}), BeforeValidator(_named)]
+    _REPORTS = OneOf({name: kind.engine.report for name, kind in KINDS.items()})
+    AnyReport = Annotated[Any, _REPORTS, BeforeValidator(_named)]
     AnyDecision = _union([kind.decision for kind in KINDS.values()])
     AnyExecution = _union([kind.execution for kind in KINDS.values()])
 _SPEC: TypeAdapter[Any] = TypeAdapter(AnySpec)
@@ -120,7 +121,7 @@ def read_decision(row: Mapping[str, Any]) -> Any:
 def read_report(row: Mapping[str, Any]) -> Any:
     """A report of whatever kind, as a run keeps it; raises what ``read_spec`` does."""
     kind = str(row.get("kind", DEFAULT))
-    report = KINDS[kind].report
+    report = KINDS[kind].engine.report
     with stored(f"a report of kind {kind}"):
         return converted({"kind": kind, **row}, report)
 

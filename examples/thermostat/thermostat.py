@@ -16,8 +16,7 @@ from app.kinds.contract.engine import Reason
 from app.kinds.contract.inputs import invalid
 from app.kinds.contract.kind import Description, Example
 from app.kinds.contract.policy import Choice, Situation, View
-from app.kinds.fields import Finite, NonNegative, Positive, Slug, Strict
-from app.kinds.reports import Part
+from app.kinds.fields import Finite, NonNegative, Part, Positive, Slug, Strict
 from app.kinds.simulated import Constant, NumberedDecision, NumberedLayout, ReportSamples, numbered_kind
 
 Floats = NDArray[np.float64]

@@ -10,8 +10,7 @@ from pydantic import BaseModel, Field
 from app.kinds.cluster.spec import MOST_NODES
 from app.kinds.contract.engine import DecisionBase
 from app.kinds.contract.kind import RunStart
-from app.kinds.fields import Finite, Moment, NonNegative, Positive
-from app.kinds.reports import Part
+from app.kinds.fields import Finite, Moment, NonNegative, Part, Positive
 
 MOST_BESIDE = 4
 """Applications of jobs that share the nodes of a step."""

@@ -22,7 +22,6 @@ from app.kinds.contract.samples import ExecutionBase, SampleCodec
 from app.kinds.contract.views import Views
 from app.kinds.engine import Engine
 from app.kinds.forecasting.answer import Forecaster
-from app.kinds.reports import Part
 from app.policies import artifact
 from app.policies.artifact import Artifact
 
@@ -242,7 +241,7 @@ class Kind:
         decision: what that answers, a ``DecisionBase``.
         execution: what a listing of samples tells of one.
         samples: codec of executions, made of a layout.
-        engine: takes reports and decides.
+        engine: takes reports, bodies of ``PUT /runs/{run}/iterations/{n}``, and decides.
         layout: spaces, names and scales, derived once from a spec; it has the ``spec``.
         model: a domain model from its bytes; raises ``IncompatibleModel`` where they are of another version, or none.
         describe: a spec in a few words.
@@ -295,11 +294,6 @@ class Kind:
     training: TrainingOptions = OPTIONS
     simulated: bool = True
     views: Views | None = None
-
-    @property
-    def report(self) -> type[Part]:
-        """Body of ``PUT /runs/{run}/iterations/{n}``."""
-        return self.engine.serving.report
 
 
 # What users count of a policy's episodes, in units of their own: runs late, and by how much; hours, money, changes.

@@ -12,11 +12,11 @@ import numpy as np
 from msgspec import Meta
 
 from app.kinds.columns import LATEST
+from app.kinds.fields import Part
 from app.kinds.inference.dynamics import BATCHES, CONTROL, NONE, NOTHING_LOADED, PARTS, State, Transitions, part_of
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.queue import Batch, Fleet, RunState, Server, Waiting
 from app.kinds.inference.samples import LARGEST
-from app.kinds.reports import Part
 
 # A run while events and decisions change it. Who serves and who carries a policy keep the same book.
 
@@ -112,13 +112,11 @@ class Ledger:
             self._answered = [value * known for value in self._answered]
             self._quality = [value * known for value in self._quality]
             self.now = now
-            self._pass_parts(part_of(now, spec.control_seconds))
-
-    def _pass_parts(self, part: int) -> None:
-        new = min(part - self._part, PARTS + 1)
-        if new > 0:
-            self._arrived = [[*counts[new:], *_NEVER[:new]] for counts in self._arrived]
-            self._part = part
+            part = part_of(now, spec.control_seconds)
+            new = min(part - self._part, PARTS + 1)
+            if new > 0:
+                self._arrived = [[*counts[new:], *_NEVER[:new]] for counts in self._arrived]
+                self._part = part
 
     def arrive(self, user: int, at: float, name: str | None) -> None:
         """A request came, at ``at``, which is not after ``now``; without a name it is given a number."""

@@ -9,12 +9,10 @@ from msgspec import UNSET, Meta, UnsetType
 from pydantic import BaseModel, Field
 
 from app.kinds.contract.engine import DecisionBase, Reason
-from app.kinds.contract.inputs import invalid
 from app.kinds.contract.kind import RunStart
-from app.kinds.fields import Finite, Probability
+from app.kinds.fields import Finite, Part, Probability
 from app.kinds.iterative.announced import MOST_UPCOMING
 from app.kinds.iterative.spec import Target
-from app.kinds.reports import Part, decoded
 
 
 class DecisionReason(Reason):
@@ -99,24 +97,6 @@ class IterationReport(Part, frozen=True, omit_defaults=False):
         ),
     ] = UNSET
     kind: Annotated[Literal["iterative"], Meta(extra_json_schema={"default": "iterative"})] | UnsetType = UNSET
-
-
-_decoder = msgspec.json.Decoder(IterationReport)
-
-
-def decode(body: bytes) -> IterationReport:
-    """The report; it does not repeat the kind of its run.
-
-    Raises:
-        InvalidInput: it is none.
-    """
-    if len(body) > LARGEST_BYTES:
-        raise invalid("", f"must have at most {LARGEST_BYTES:,} bytes", len(body))
-    report = decoded(body, _decoder)
-    if report.kind is not UNSET or report.upcoming is None:
-        upcoming = UNSET if report.upcoming is None else report.upcoming
-        report = msgspec.structs.replace(report, kind=UNSET, upcoming=upcoming)
-    return report
 
 
 # What a run of kind ``iterative`` may be started with.

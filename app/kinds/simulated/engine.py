@@ -14,7 +14,7 @@ from app.kinds.contract.inputs import invalid
 from app.kinds.contract.kind import RunStart
 from app.kinds.contract.policy import Policy, Situation
 from app.kinds.engine import Choices, Serving, Voice, Written, voice
-from app.kinds.reports import Part
+from app.kinds.fields import Part
 from app.kinds.simulated.layout import NumberedLayout
 from app.policies.artifact import Artifact, Memory
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from app.kinds.contract.inputs import IncompatibleModel
 from app.kinds.contract.kind import Kind
 from app.kinds.engine import Engine
-from app.kinds.reports import Part
+from app.kinds.fields import Part
 from app.kinds.simulated.engine import NumberedServing
 from app.kinds.simulated.layout import ReportSamples
 

@@ -16,8 +16,8 @@ from app.kinds.contract.engine import DecisionBase, Reason
 from app.kinds.contract.inputs import InvalidInput, Sample, invalid, plain
 from app.kinds.contract.policy import Choice, Policy, Situation, View
 from app.kinds.contract.samples import ExecutionBase, Export, Format, Stored
+from app.kinds.fields import Part, converted
 from app.kinds.records import JSON, NDJSON, ReportCodec, report_formats
-from app.kinds.reports import Part, converted
 
 if TYPE_CHECKING:
     from gymnasium import spaces
@@ -166,15 +166,13 @@ class ReportSamples(ReportCodec):
             except InvalidInput as error:
                 issue = error.errors[0]
                 raise invalid(f"/reports/{index}{issue.pointer}", issue.message, plain(issue.value)) from error
-            rows.append(self._row(report))
+            rows.append([float(getattr(report, field)) for field in self.fields])
         return np.array(rows)
-
-    def _row(self, report: Part) -> list[float]:
-        return [float(getattr(report, field)) for field in self.fields]
 
     def of_run(self, run: str, reports: Sequence[Mapping[str, Any]], first: int = 0) -> Sample | None:  # noqa: ARG002
         """One row per report."""
-        rows = [self._row(msgspec.convert(report, self.report)) for report in reports]
+        told = [msgspec.convert(report, self.report) for report in reports]
+        rows = [[float(getattr(report, field)) for field in self.fields] for report in told]
         return self.packed(run, 0, np.array(rows)) if rows else None
 
     def reports(self, data: bytes) -> list[dict[str, float]]:

@@ -13,8 +13,7 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 from app.kinds.contract.inputs import FieldIssue
-from app.kinds.fields import Finite, Moment, NonNegative, Positive
-from app.kinds.reports import Part
+from app.kinds.fields import Finite, Moment, NonNegative, Part, Positive
 from app.kinds.workflow import plans
 from app.kinds.workflow.plans import QueuePlan
 from app.kinds.workflow.run_times import Finished, blank

@@ -141,8 +141,11 @@ def reason(situation: QueueSituation, decided: Decided, code: str, preface: str,
         if part
     )
     scored = _scored(situation, decided)
+    own = "waiting" if decided.order else "nothing_ready"
+    if decided.started.starts or any(decided.renting):
+        own = "started"
     return {
-        "code": code or _code(decided),
+        "code": code or own,
         "text": f"{preface}: {text}" if preface else text,
         "strategy": decided.choice.strategy,
         "backfilling": MECHANISMS[decided.choice.mechanism],
@@ -166,12 +169,6 @@ def _plan(decided: Decided) -> dict[str, Any] | None:
         "because": plan.because,
         "tasks": len(plan.turns),
     }
-
-
-def _code(decided: Decided) -> str:
-    if decided.started.starts or any(decided.renting):
-        return "started"
-    return "waiting" if decided.order else "nothing_ready"
 
 
 def _scored(situation: QueueSituation, decided: Decided) -> list[dict[str, Any]]:

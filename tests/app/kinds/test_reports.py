@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any, Literal
 
-import msgspec
 import pytest
 from msgspec import UNSET, Meta, UnsetType
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.contract.kind import Kind
+from app.kinds.fields import LONGEST_NAMED, OneOf, Part, converted, decoded, in_full
 from app.kinds.registry import KINDS
-from app.kinds.reports import LONGEST_NAMED, OneOf, Part, converted, decoded, in_full
 
 Share = Annotated[float, Meta(ge=0, le=1)]
 
@@ -50,12 +49,9 @@ class Page(BaseModel):
     report: Annotated[Any, OneOf({"outer": Outer, "other": Other})]
 
 
-DECODER = msgspec.json.Decoder(Outer)
-
-
 def refused(body: bytes) -> dict[str, tuple[str, Any]]:
     with pytest.raises(InvalidInput) as caught:
-        decoded(body, DECODER)
+        decoded(body, Outer)
     return {issue.pointer: (issue.message, issue.value) for issue in caught.value.errors}
 
 
@@ -141,5 +137,5 @@ def unbounded(schema: dict[str, Any], definitions: dict[str, Any]) -> list[Any]:
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
 def test_every_list_of_a_report_is_bounded(kind: Kind) -> None:
-    schema = TypeAdapter(kind.report).json_schema()
+    schema = TypeAdapter(kind.engine.report).json_schema()
     assert unbounded(schema, schema.get("$defs", {})) == []

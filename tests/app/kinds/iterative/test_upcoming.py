@@ -20,7 +20,7 @@ from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.observation import view
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reasons import forecast
-from app.kinds.iterative.report import IterationRunStart, decode
+from app.kinds.iterative.report import IterationRunStart
 from app.kinds.iterative.state import RunState, State, advance, begin
 from tests.answers import all_answered
 from tests.app.kinds.iterative.decisions.deciding import compiled
@@ -158,7 +158,7 @@ def engine_run(on: Any, start: dict[str, Any]) -> Any:
 
 def reported(on: Any, state: Any, iteration: int, **said: Any) -> Any:
     body = {"allocation": {"executors": 8}, "metrics": {"iteration_seconds": 10.0}, "features": {"batch": 100}, **said}
-    report = ENGINE.read(on, state, iteration, decode(msgspec.json.encode(body)))
+    report = ENGINE.read(on, state, iteration, ENGINE.decode(msgspec.json.encode(body)))
     return all_answered(ENGINE.answer(on, [Pending("r", iteration, state, report, {}, None)], NOW))[0]
 
 
@@ -233,7 +233,7 @@ def test_a_workload_without_features_announces_none() -> None:
             on,
             Kept(None),
             0,
-            decode(
+            ENGINE.decode(
                 b'{"allocation": {"executors": 8}, "metrics": {"iteration_seconds": 1}, "upcoming": [{"features": {}}]}'
             ),
         )
@@ -248,10 +248,12 @@ def test_a_start_announces_only_after_its_first_iteration() -> None:
 @pytest.mark.parametrize("body", [b'{"upcoming": [{"batch": 1}]}', b'{"upcoming": 3}', b'{"upcoming": [{}]}'])
 def test_what_is_no_announcement_is_refused_by_field(body: bytes) -> None:
     with pytest.raises(ValueError, match="upcoming"):
-        decode(body)
+        ENGINE.decode(body)
 
 
 def test_an_empty_announcement_reads_as_one() -> None:
     on = compiled(SPEC, table())
-    report = decode(b'{"allocation": {"executors": 8}, "metrics": {"iteration_seconds": 1}, "features": {"batch": 64}}')
+    report = ENGINE.decode(
+        b'{"allocation": {"executors": 8}, "metrics": {"iteration_seconds": 1}, "features": {"batch": 64}}'
+    )
     assert ENGINE.read(on, Kept(None), 0, report) == Read([4], [1.0], [64.0], None)

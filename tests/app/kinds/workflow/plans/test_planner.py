@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.kinds.reports import converted
+from app.kinds.fields import converted
 from app.kinds.workflow.advance import advance
 from app.kinds.workflow.decide import Planned, followed, planned
 from app.kinds.workflow.plan_search import MOST_TASKS, SearchUnavailableError, left_of

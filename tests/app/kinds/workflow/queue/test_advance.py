@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.kinds.contract.inputs import Contradiction, InvalidInput
-from app.kinds.reports import converted
+from app.kinds.fields import converted
 from app.kinds.workflow import advance as module
 from app.kinds.workflow.advance import advance
 from app.kinds.workflow.queue import (

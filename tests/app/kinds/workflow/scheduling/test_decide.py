@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.kinds.reports import converted
+from app.kinds.fields import converted
 from app.kinds.workflow.advance import advance
 from app.kinds.workflow.queue import STARTING, UP, WAITING, Layout, QueueReport, State, begin
 from app.kinds.workflow.scheduling.decide import Decided, by_strategy, decide, is_pool

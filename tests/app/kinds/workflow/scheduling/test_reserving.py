@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from app.kinds.reports import converted
+from app.kinds.fields import converted
 from app.kinds.workflow.advance import advance
 from app.kinds.workflow.queue import QueueReport, State, pack, unpack
 from app.kinds.workflow.scheduling import dispatch

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from msgspec import json
 
-from app.kinds.reports import converted
+from app.kinds.fields import converted
 from app.kinds.workflow.advance import advance
 from app.kinds.workflow.decide import choose_by
 from app.kinds.workflow.formats.swf import read_swf
