@@ -229,10 +229,10 @@ def _wrong(value: Any, expected: Any, path: _Path) -> Iterator[_Wrong]:
 def _wrong_members(value: Any, expected: Any, path: _Path) -> Iterator[_Wrong]:
     origin, arguments = get_origin(expected), get_args(expected)
     members: Iterable[tuple[str | int, Any, Any]] = ()  # name or place, value, type
+    fields, extra = dict[str, structs.FieldInfo](), list[str]()
     if isinstance(value, dict) and hasattr(expected, "__struct_fields__"):
         fields = {field.name: field for field in structs.fields(expected)}
-        for name in [name for name in value if name not in fields]:
-            yield (*path, name), f"extra field; known: {', '.join(fields)}", value[name]
+        extra = [name for name in value if name not in fields]
         for name in [name for name, field in fields.items() if field.required and name not in value]:
             yield (*path, name), "is required", None
         members = ((name, value[name], field.type) for name, field in fields.items() if name in value)
@@ -242,6 +242,8 @@ def _wrong_members(value: Any, expected: Any, path: _Path) -> Iterator[_Wrong]:
         members = ((place, given, arguments[0]) for place, given in enumerate(value))
     for step, given, inside in members:
         yield from _wrong(given, inside, (*path, step))
+    for name in extra:
+        yield (*path, name), f"extra field; known: {', '.join(fields)}", value[name]
 
 
 def _arms(expected: Any, *, deep: bool = False) -> Iterable[Any]:

@@ -134,7 +134,7 @@ def test_reports_that_gather_many_ends_are_decided_and_the_machine_never_idles(s
                 for n in np.flatnonzero((come <= now) & (come > now - every))
             ],
             "running": [place[n] for n in fresh if n not in over],
-            "finished": [{"id": f"j{n}", "end": begun[n] + seconds[n], **place.get(n, {})} for n in over],
+            "finished": [{"id": f"j{n}", "end": float(begun[n] + seconds[n]), **place.get(n, {})} for n in over],
         }
         state = unpack(json.loads(json.dumps(pack(advance(on, state, converted(report, QueueReport))))))
         found = decided(on, state, "sjf", "conservative")

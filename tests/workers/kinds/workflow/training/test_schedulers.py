@@ -83,7 +83,15 @@ def served(policy: Scheduler, jobs: Trace, mechanism: int, predictor: Predictor 
             report["running"] = [one for one in report["running"] if one["id"] != str(last)]
             report["finished"] = [{**running(last, begun[last]), "end": now}]
             ends[last] = math.inf
-        state = unpack(json.decode(json.encode(pack(advance(layout, state, converted(report, QueueReport))))))
+        state = unpack(
+            json.decode(
+                json.encode(
+                    pack(
+                        advance(layout, state, converted(json.decode(json.encode(report, enc_hook=float)), QueueReport))
+                    )
+                )
+            )
+        )
         decided = decide(situation := QueueSituation(layout, state, predictor), lambda s: choose_by(policy, s, own))
         started = [int(situation.queue.names[row]) for row, _ in decided.started.starts]
         state = decided.state
