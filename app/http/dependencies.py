@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import Body, Depends, Path, Request
-from pydantic import AfterValidator, AwareDatetime, BaseModel, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, Field, TypeAdapter
 
 from app.database.engine import Database
 from app.http.caller import Caller
@@ -102,7 +102,7 @@ async def get_tenant(request: Request) -> str:
     return (await get_caller(request)).tenant
 
 
-def union_schema(models: Mapping[str, type[BaseModel]]) -> dict[str, Any]:
+def union_schema(models: Mapping[str, type[Any]]) -> dict[str, Any]:
     """One of several models by kind, told apart by their field ``kind``."""
     mapping = {kind: f"#/components/schemas/{model.__name__}" for kind, model in models.items()}
     return {
@@ -120,7 +120,7 @@ def _body(schema: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema, **more}}}}
 
 
-def one_of(models: Mapping[str, type[BaseModel]], **more: Any) -> dict[str, Any]:
+def one_of(models: Mapping[str, type[Any]], **more: Any) -> dict[str, Any]:
     """The request body of an endpoint that takes one of several models, told apart by their field ``kind``."""
     return _body(union_schema(models), **more)
 
@@ -130,11 +130,11 @@ def any_of(models: Sequence[type[BaseModel]]) -> dict[str, Any]:
     return _body({"anyOf": references(model.__name__ for model in models)})
 
 
-def components(models: Sequence[type[BaseModel]]) -> dict[str, Any]:
-    """Models with all that they refer to, as components of the schema."""
+def components(models: Sequence[type[Any]]) -> dict[str, Any]:
+    """Models, or structs of reports, with all that they refer to, as components of the schema."""
     found: dict[str, Any] = {}
     for model in models:
-        schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
+        schema = TypeAdapter(model).json_schema(ref_template="#/components/schemas/{model}")
         found |= {**schema.pop("$defs", {}), model.__name__: schema}
     return found
 

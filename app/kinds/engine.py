@@ -15,26 +15,24 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol
 
 import msgspec
 from pydantic import BaseModel
 
 from app.kinds.contract.engine import Answered, Pending, Query, Residuals, Shadow, Snapshot
-from app.kinds.contract.inputs import TOO_DEEP, deep_place, first_issue, invalid, timestamp
+from app.kinds.contract.inputs import invalid, timestamp
+from app.kinds.fields import Part, decoded
 from app.policies import artifact
 from app.policies.artifact import Artifact, Memories, Memory
 from app.policies.base import IncompatibleArtifact
 
 logger = logging.getLogger(__name__)
 _encode = msgspec.json.Encoder().encode
-Encoded = TypeVar("Encoded")
 
 HOLD = "hold"
 """Policy of a decision that only keeps what the run has, because everything else failed."""
 NO_AGENT = "no agent is promoted,"
-LONGEST_NAMED = 1 << 15
-"""Bytes of the longest body that is read again to name each field that is wrong."""
 NO_STATE = (
     "workloads of kind {} are decided for in runs: start one with POST /runs, report to it, and read the answer again "
     "with GET /decision?run=…"
@@ -152,20 +150,14 @@ class Serving(ABC):
     ``batch`` stands for what ``gather`` returns, ``agent`` for what ``agent`` returns, or None for the heuristic.
     """
 
+    report: type[Part]
+    """What runs report. Two that say the same are encoded to the same bytes by ``msgspec``, in sorted order."""
     silent: ClassVar[Mapping[str, Any]]
     """Fields of a shadow that could not answer, beside ``agent`` and ``problem``."""
 
     @abstractmethod
     def compile(self, snapshot: Snapshot) -> Any:
         """Everything that a decision needs and that no report changes."""
-
-    @abstractmethod
-    def decode(self, body: bytes) -> Any:
-        """A report; two that say the same are encoded to the same bytes by ``msgspec``, in sorted order.
-
-        Raises:
-            ValidationError, InvalidInput: it is none; every offending field is named.
-        """
 
     @abstractmethod
     def begin(self, compiled: Any, start: Any, now: datetime) -> Written:
@@ -199,6 +191,14 @@ class Serving(ABC):
     @abstractmethod
     def compare(self, compiled: Any, batch: Any, row: int, done: Any, other: Choices) -> dict[str, Any]:
         """A shadow's choice for a run, compared with what was ``done``: the fields that ``silent`` has."""
+
+    def decode(self, body: bytes) -> Any:
+        """A report.
+
+        Raises:
+            InvalidInput: it is none; every wrong field is named.
+        """
+        return decoded(body, self.report)
 
     def rules(self, compiled: Any) -> Sequence[str]:
         """Names of the rules that a run of this workload may be decided by; ``Snapshot.rule`` is one of them."""
@@ -246,7 +246,7 @@ class Engine:
     """Decides for workloads of one kind; what states, reports and compiled workloads are is up to ``serving``."""
 
     def __init__(self, kind: str, decision: type[BaseModel], serving: Serving) -> None:
-        self.serving, self._kind = serving, kind
+        self.serving, self._kind, self.report = serving, kind, serving.report
         self._shadowed = "shadow" in decision.model_fields
         self.compile, self.rules, self.decode = serving.compile, serving.rules, serving.decode
 
@@ -472,34 +472,3 @@ def _log(compiled: Compiled, one: Pending, policy: str) -> None:
 
 def _words(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
-
-
-# Bodies of reports: decoded fast, and where that fails read again by Pydantic, whose errors name each field.
-
-
-def decoded(body: bytes, decoder: msgspec.json.Decoder[Encoded], model: type[BaseModel], **dumped: Any) -> Encoded:
-    """The report.
-
-    Args:
-        decoder: of the fast twin of ``model``.
-        model: what a report may say.
-        dumped: options of ``model_dump`` that make the twin of one.
-
-    Raises:
-        ValidationError, InvalidInput: it is none.
-    """
-    try:
-        return decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        if len(body) > LONGEST_NAMED:  # each of its values may be wrong: the first of them is told
-            issue = first_issue(body, error)
-            raise invalid(issue.pointer, issue.message, issue.value) from error
-        return named(body, decoder.type, model, **dumped)
-
-
-def named(body: bytes, twin: type[Encoded], model: type[BaseModel], **dumped: Any) -> Encoded:
-    """The report as Pydantic reads it, whose errors name each field; raises what ``decoded`` does."""
-    place = deep_place(body)
-    if place is not None:
-        raise invalid(place, TOO_DEEP, None)
-    return msgspec.convert(model.model_validate_json(body, strict=True).model_dump(**dumped), twin)

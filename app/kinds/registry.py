@@ -10,6 +10,7 @@ from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter
 
 from app.kinds.contract.inputs import BrokenRow, stored
 from app.kinds.contract.kind import Kind
+from app.kinds.fields import OneOf, converted
 from app.policies.artifact import Artifact, kind_of
 from app.policies.base import IncompatibleArtifact
 
@@ -86,7 +87,8 @@ if TYPE_CHECKING:
     AnyExecution = Any
 else:
     AnySpec = _union([kind.spec for kind in KINDS.values()])
-    AnyReport = _union([kind.report for kind in KINDS.values()])
+    _REPORTS = OneOf({name: kind.engine.report for name, kind in KINDS.items()})
+    AnyReport = Annotated[Any, _REPORTS, BeforeValidator(_named)]
     AnyDecision = _union([kind.decision for kind in KINDS.values()])
     AnyExecution = _union([kind.execution for kind in KINDS.values()])
 _SPEC: TypeAdapter[Any] = TypeAdapter(AnySpec)
@@ -118,10 +120,13 @@ def read_decision(row: Mapping[str, Any]) -> Any:
 
 def read_report(row: Mapping[str, Any]) -> Any:
     """A report of whatever kind, as a run keeps it; raises what ``read_spec`` does."""
-    return _read("report", row)
+    kind = str(row.get("kind", DEFAULT))
+    report = KINDS[kind].engine.report
+    with stored(f"a report of kind {kind}"):
+        return converted({"kind": kind, **row}, report)
 
 
-def _read(part: Literal["spec", "decision", "report"], row: Mapping[str, Any]) -> Any:
+def _read(part: Literal["spec", "decision"], row: Mapping[str, Any]) -> Any:
     kind = str(row.get("kind", DEFAULT))
     model: type[BaseModel] = getattr(KINDS[kind], part)
     with stored(f"a {part} of kind {kind}"):

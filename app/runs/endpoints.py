@@ -164,7 +164,7 @@ def _parameter(name: str, description: str, schema: dict[str, Any]) -> dict[str,
 _DECISION = {"application/json": {"schema": union_schema({name: kind.decision for name, kind in KINDS.items()})}}
 _REPORTED = {409: "Another report has that number, numbers are skipped (the next one is named), or the run has ended."}
 
-openapi_schemas: dict[str, Any] = components([*STARTS, *(kind.report for kind in KINDS.values())])
+openapi_schemas: dict[str, Any] = components([*STARTS, *(kind.engine.report for kind in KINDS.values())])
 openapi_paths: dict[str, Any] = {
     "/runs/{run}/iterations/{iteration}": {
         "put": {
@@ -183,7 +183,7 @@ openapi_paths: dict[str, Any] = {
                     {"type": "integer", "minimum": 0, "maximum": LARGEST_ITERATION},
                 ),
             ],
-            **one_of({name: kind.report for name, kind in KINDS.items()}),
+            **one_of({name: kind.engine.report for name, kind in KINDS.items()}),
             "responses": {
                 "200": {"description": "Repeated report: the same decision.", "content": _DECISION},
                 "201": {"description": "The report is stored; this is the next step.", "content": _DECISION},

@@ -16,8 +16,7 @@ from app.kinds.contract.engine import Reason
 from app.kinds.contract.inputs import invalid
 from app.kinds.contract.kind import Description, Example
 from app.kinds.contract.policy import Choice, Situation, View
-from app.kinds.contract.samples import ExecutionBase
-from app.kinds.fields import Finite, NonNegative, Positive, Slug, Strict
+from app.kinds.fields import Finite, NonNegative, Part, Positive, Slug, Strict
 from app.kinds.simulated import Constant, NumberedDecision, NumberedLayout, ReportSamples, numbered_kind
 
 Floats = NDArray[np.float64]
@@ -52,13 +51,13 @@ class ThermostatPatch(Strict):
     highest: Finite | None = None
 
 
-class ThermostatReport(Strict):
+class ThermostatReport(Part, frozen=True):
     """What one iteration measured at its end, and the power that it used."""
 
-    kind: Literal["thermostat"] = "thermostat"
     outside: Finite
     room: Finite
     power: NonNegative
+    kind: Literal["thermostat"] = "thermostat"
 
 
 class ThermostatDecision(NumberedDecision):
@@ -66,19 +65,6 @@ class ThermostatDecision(NumberedDecision):
 
     kind: Literal["thermostat"]
     power: float = Field(description="kW")
-
-
-class ThermostatExecution(ExecutionBase):
-    """An execution as it is stored."""
-
-    kind: Literal["thermostat"]
-    reports: list[ThermostatReport] | None = Field(default=None, description="With `reports=true`: every iteration.")
-
-
-class ThermostatSamples(ReportSamples):
-    """Executions as tables, [n, 3]: outside, room, power."""
-
-    report, execution = ThermostatReport, ThermostatExecution
 
 
 class State(NamedTuple):
@@ -181,7 +167,7 @@ EXAMPLE = Example(
     start={},
     reports=_night(0)[:3],
     unfit={"outside": 2.0, "room": 17.0, "power": 7.0},
-    samples=ThermostatSamples.example({f"night-{number}": _night(number) for number in range(8)}),
+    samples=ReportSamples.example({f"night-{number}": _night(number) for number in range(8)}),
 )
 
 
@@ -196,7 +182,7 @@ KIND = numbered_kind(
     spec=ThermostatSpec,
     patch=ThermostatPatch,
     decision=ThermostatDecision,
-    samples=ThermostatSamples,
+    report=ThermostatReport,
     layout=Layout,
     domain_model=HeatLoss,
     describe=describe,

@@ -15,9 +15,9 @@ from app.kinds.cluster.report import (
     MOST_CELLS,
     MOST_JOBS,
     MOST_NAMES,
-    EncodedProgressed,
-    EncodedReport,
-    EncodedSubmitted,
+    ClusterReport,
+    Progressed,
+    Submitted,
 )
 from app.kinds.contract.inputs import Contradiction, FieldIssue, InvalidInput
 
@@ -28,7 +28,7 @@ BEFORE = 3_600.0
 """Seconds for which a step may have been under way when its job was told, which may have run before."""
 
 
-def check(layout: Layout, state: ClusterState, report: EncodedReport) -> None:
+def check(layout: Layout, state: ClusterState, report: ClusterReport) -> None:
     """Nothing, if it can be.
 
     Raises:
@@ -43,13 +43,13 @@ def check(layout: Layout, state: ClusterState, report: EncodedReport) -> None:
         raise InvalidInput(issues)
 
 
-def _since(state: ClusterState, report: EncodedReport) -> dict[str, float]:
+def _since(state: ClusterState, report: ClusterReport) -> dict[str, float]:
     """When jobs came, by name; one that comes with the report and doesn't say when may have been there before."""
     said = {job.job: job.at for job in report.submitted if job.at is not None}
     return said | dict(zip(state.names, state.jobs.submitted.tolist(), strict=True))
 
 
-def _place(layout: Layout, one: EncodedProgressed) -> Iterator[FieldIssue]:
+def _place(layout: Layout, one: Progressed) -> Iterator[FieldIssue]:
     """What is wrong with where a step ran, by field."""
     total, largest, nodes = int(layout.capacity.sum()), int(layout.capacity.max()), len(layout.capacity)
     if one.gpus is not None and one.gpus > total:
@@ -61,7 +61,7 @@ def _place(layout: Layout, one: EncodedProgressed) -> Iterator[FieldIssue]:
             yield FieldIssue("nodes", f"must be {fewest} to {most}, as many as {on}", one.nodes)
 
 
-def _time(one: EncodedProgressed, since: float | None, now: float) -> Iterator[FieldIssue]:
+def _time(one: Progressed, since: float | None, now: float) -> Iterator[FieldIssue]:
     """What is wrong with how long a step took, by field."""
     if one.seconds is not None and since is not None and one.seconds > now - since + BEFORE:
         accepted = f"must be at most {now - since + BEFORE:g}: an hour more than its job is there"
@@ -84,7 +84,7 @@ class Request(NamedTuple):
     maximum: int
 
 
-def advance(layout: Layout, state: ClusterState, report: EncodedReport) -> ClusterState:
+def advance(layout: Layout, state: ClusterState, report: ClusterReport) -> ClusterState:
     """The state after a report; its jobs are on the nodes that they had before.
 
     Raises:
@@ -125,14 +125,14 @@ def advance(layout: Layout, state: ClusterState, report: EncodedReport) -> Clust
     return counting.measured(after, state, steps) if steps else after
 
 
-def _finished(state: ClusterState, report: EncodedReport, stay: Sequence[bool]) -> list[int]:
+def _finished(state: ClusterState, report: ClusterReport, stay: Sequence[bool]) -> list[int]:
     """Positions of the jobs that leave, and haven't failed."""
     failed = {job.job for job in report.ended if job.state == "failed"}
     each = enumerate(zip(state.names, stay, strict=True))
     return [at for at, (name, stays) in each if not stays and name not in failed]
 
 
-def _check_time(state: ClusterState, report: EncodedReport) -> None:
+def _check_time(state: ClusterState, report: ClusterReport) -> None:
     if report.at < state.now:
         accepted = f"must be at least {state.now:g}, the moment of the last report"
         raise Contradiction([FieldIssue("/at", accepted, report.at)])
@@ -143,7 +143,7 @@ def _check_time(state: ClusterState, report: EncodedReport) -> None:
         raise InvalidInput([FieldIssue(f"/submitted/{at}/at", accepted, moment)])
 
 
-def _check_once(report: EncodedReport) -> None:
+def _check_once(report: ClusterReport) -> None:
     ended, nodes = [one.job for one in report.ended], [one.node for one in report.nodes]
     issues = [FieldIssue(f"/ended/{at}/job", ONCE, ended[at]) for at in _twice(ended)]
     issues += [FieldIssue(f"/nodes/{at}/node", ONCE, nodes[at]) for at in _twice(nodes)]
@@ -168,11 +168,11 @@ def _check_names(state: ClusterState, stay: Sequence[bool], new: Sequence[str]) 
         raise InvalidInput([FieldIssue("/submitted", accepted, length)])
 
 
-def _moment(job: EncodedSubmitted, report: EncodedReport) -> float:
+def _moment(job: Submitted, report: ClusterReport) -> float:
     return report.at if job.at is None else job.at
 
 
-def _requests(layout: Layout, report: EncodedReport) -> list[Request]:
+def _requests(layout: Layout, report: ClusterReport) -> list[Request]:
     """What the jobs of a report ask for."""
     found, issues, total = [], list[FieldIssue](), int(layout.capacity.sum())
     for at, job in enumerate(report.submitted):
@@ -191,7 +191,7 @@ def _requests(layout: Layout, report: EncodedReport) -> list[Request]:
     return found
 
 
-def _limits(job: EncodedSubmitted, total: int) -> Iterator[FieldIssue]:
+def _limits(job: Submitted, total: int) -> Iterator[FieldIssue]:
     """What is wrong with the GPUs of a job, of ``total``, by field."""
     if job.gpus > total:
         yield FieldIssue("gpus", f"must be 1 to {total}, the GPUs of all nodes", job.gpus)
@@ -202,7 +202,7 @@ def _limits(job: EncodedSubmitted, total: int) -> Iterator[FieldIssue]:
         yield FieldIssue("maximum", f"must be at least {job.gpus}, the gpus that the job asks for", job.maximum)
 
 
-def _capacity(layout: Layout, state: ClusterState, report: EncodedReport) -> table.Integers:
+def _capacity(layout: Layout, state: ClusterState, report: ClusterReport) -> table.Integers:
     unknown = [at for at, node in enumerate(report.nodes) if node.node not in layout.node_index]
     if unknown:
         accepted = f"unknown node; known: {layout.known_nodes}"
@@ -223,7 +223,7 @@ def _capacity(layout: Layout, state: ClusterState, report: EncodedReport) -> tab
     return capacity
 
 
-def _stay(state: ClusterState, report: EncodedReport) -> list[bool]:
+def _stay(state: ClusterState, report: ClusterReport) -> list[bool]:
     """Which jobs are still there."""
     known, left = set(state.names), {job.job for job in report.ended}
     missing = [(at, job.job) for at, job in enumerate(report.ended) if job.job not in known]
@@ -234,7 +234,7 @@ def _stay(state: ClusterState, report: EncodedReport) -> list[bool]:
     return [name in listed and name not in left for name in state.names]
 
 
-def _new(state: ClusterState, report: EncodedReport) -> list[int]:
+def _new(state: ClusterState, report: ClusterReport) -> list[int]:
     """Positions of the submitted jobs that were not there, in order of submission."""
     known = set(state.names)
     again = [at for at, job in enumerate(report.submitted) if job.job in known and not report.whole]
@@ -246,7 +246,7 @@ def _new(state: ClusterState, report: EncodedReport) -> list[int]:
     return sorted(new, key=lambda at: _moment(report.submitted[at], report))
 
 
-def _positions(names: Sequence[str], report: EncodedReport) -> dict[int, int]:
+def _positions(names: Sequence[str], report: ClusterReport) -> dict[int, int]:
     """Where the jobs stand that have progressed, by place in the report, but for those that end with it: their last
     progress is a sample, and nothing else.
     """

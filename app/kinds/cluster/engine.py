@@ -11,8 +11,7 @@ from app.kinds.cluster.advance import advance
 from app.kinds.cluster.decide import Change, Compiled, decide, kept
 from app.kinds.cluster.layout import ClusterState, begin, pack, unpack, weight
 from app.kinds.cluster.outlook import BelievedOutlook
-from app.kinds.cluster.report import ClusterDecision, EncodedReport
-from app.kinds.cluster.report import decode as decode_report
+from app.kinds.cluster.report import ClusterDecision, ClusterReport
 from app.kinds.cluster.views import risk
 from app.kinds.cluster.waiting import ExpectedStart
 from app.kinds.contract.engine import Pending, Snapshot
@@ -49,6 +48,7 @@ class Placed(NamedTuple):
 class ClusterServing(Serving):
     """A run's state is which jobs are there and what they hold; reading a report is advancing it."""
 
+    report = ClusterReport
     silent: ClassVar[Mapping[str, Any]] = {"rule": None, "agrees": False}
 
     def compile(self, snapshot: Snapshot) -> Compiled:
@@ -59,21 +59,17 @@ class ClusterServing(Serving):
         """All that share GPUs among jobs."""
         return tuple(compiled.layout.rules)
 
-    def decode(self, body: bytes) -> EncodedReport:
-        """Jobs that came, went on and left, and nodes."""
-        return decode_report(body)
-
     def begin(self, compiled: Compiled, start: RunStart, now: datetime) -> Written:
         """No job is there before the first report."""
         placed = Placed(begin(compiled.layout), (), compiled.heuristic)
         reason = {"code": "begun", "text": "nothing is reported yet: report what is there as iteration 0"}
         return Written(_own(compiled, placed), reason, noop=True, state=placed.state, quiet=True)
 
-    def takes_long(self, compiled: Compiled, state: ClusterState, report: EncodedReport) -> bool:
+    def takes_long(self, compiled: Compiled, state: ClusterState, report: ClusterReport) -> bool:
         """Whether there are many jobs, in the run or new."""
         return len(state.names) + len(report.submitted) > FEW_JOBS
 
-    def read(self, compiled: Compiled, state: ClusterState, iteration: int, report: EncodedReport) -> ClusterState:
+    def read(self, compiled: Compiled, state: ClusterState, iteration: int, report: ClusterReport) -> ClusterState:
         """The state after the report.
 
         Raises:

@@ -8,7 +8,7 @@ from app.kinds.cluster.example import EXAMPLE
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.model import PARAMETERS, ClusterModel, ClusterPrediction, predict
 from app.kinds.cluster.policies import WITH_MODEL, load
-from app.kinds.cluster.report import ClusterDecision, ClusterReport, ClusterStart
+from app.kinds.cluster.report import ClusterDecision, ClusterStart
 from app.kinds.cluster.samples import ClusterExecution, ClusterSamples
 from app.kinds.cluster.spec import ClusterPatch, ClusterSpec, changed
 from app.kinds.contract.kind import Description, Kind, Prediction, Terms, TrainingOptions, priced
@@ -38,7 +38,6 @@ KIND = Kind(
     spec=ClusterSpec,
     patch=ClusterPatch,
     start=ClusterStart,
-    report=ClusterReport,
     decision=ClusterDecision,
     execution=ClusterExecution,
     samples=ClusterSamples,

@@ -16,7 +16,7 @@ from app.kinds.cluster.jobs import Floats, Integers, Jobs
 from app.kinds.cluster.placement import Rule, Situation, Wanted
 from app.kinds.cluster.policies import ENTRIES, FACTORS, WITH_MODEL, factors, observe, rules
 from app.kinds.cluster.records import Records
-from app.kinds.cluster.report import EncodedSubmitted
+from app.kinds.cluster.report import Submitted
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.cluster.strategies import thinned
 from app.policies.base import Published
@@ -196,7 +196,7 @@ def unpack(stored: list[Any]) -> ClusterState:
     there[held[0], held[1]] = held[2]
     given = dict(zip([name for name in Jobs._fields if name != "held"], columns, strict=True))
     made = {name: _column(values, getattr(jobs, name).dtype, table.NEVER) for name, values in given.items()}
-    new = records.of([EncodedSubmitted(name, 1) for name in names])  # columns that a state from before hasn't
+    new = records.of([Submitted(name, 1) for name in names])  # columns that a state from before hasn't
     known = [_column(values, column.dtype, records.UNKNOWN) for values, column in zip(told, new, strict=False)]
     return ClusterState(
         float(now),

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.cluster.jobs import Floats, Integers, Jobs
-from app.kinds.cluster.report import EncodedProgressed, EncodedSubmitted
+from app.kinds.cluster.report import Progressed, Submitted
 
 UNKNOWN = np.nan
 CHANGING = (
@@ -112,7 +112,7 @@ def untold(count: int) -> Records:
     return Records(**{name: given.get(name, unknown) for name in Records._fields})
 
 
-def of(came: Sequence[EncodedSubmitted]) -> Records:
+def of(came: Sequence[Submitted]) -> Records:
     """Of jobs that have just come."""
     batch = np.array([job.batch or 0 for job in came], np.int64)
     return untold(len(came))._replace(
@@ -138,7 +138,7 @@ def keep(records: Records, which: Sequence[bool] | NDArray[np.bool_]) -> Records
     return Records._make(column[chosen] for column in records)
 
 
-def progressed(records: Records, at: Sequence[int], told: Sequence[EncodedProgressed], jobs: Jobs) -> Records:
+def progressed(records: Records, at: Sequence[int], told: Sequence[Progressed], jobs: Jobs) -> Records:
     """What was told of the jobs at these positions; what isn't told stays known.
 
     Args:

@@ -17,7 +17,7 @@ from app.kinds.cluster.experience import Measured, Shown
 from app.kinds.cluster.jobs import Floats, Integers, Jobs
 from app.kinds.cluster.layout import ClusterState
 from app.kinds.cluster.records import Records
-from app.kinds.cluster.report import EncodedProgressed
+from app.kinds.cluster.report import Progressed
 
 MOST_OFF = 256
 """Predictions that are compared with what came."""
@@ -31,7 +31,7 @@ def done(records: Records) -> Floats:
     return np.asarray(records.done + records.rate * records.uncounted, np.float64)
 
 
-def measured(after: ClusterState, before: ClusterState, steps: Mapping[int, EncodedProgressed]) -> ClusterState:
+def measured(after: ClusterState, before: ClusterState, steps: Mapping[int, Progressed]) -> ClusterState:
     """The state with the steps counted that a report tells of, by position of their jobs.
 
     Steps without a batch, or of a job that names no application, tell nothing of others, and aren't counted.
@@ -62,7 +62,7 @@ def _known(shown: Mapping[str, Shown], own: str, told: Records, at: int) -> Show
     return known
 
 
-def _step(one: EncodedProgressed, told: Records, jobs: Jobs, at: int, known: Shown) -> Measured:
+def _step(one: Progressed, told: Records, jobs: Jobs, at: int, known: Shown) -> Measured:
     """The part of a step whose gradients are accumulated at once."""
     gpus, seconds = one.gpus or int(jobs.gpus[at]), one.seconds or 0.0
     held = jobs.held[at]

@@ -22,7 +22,7 @@ from app.kinds.cluster.layout import ClusterState, Layout, begin
 from app.kinds.cluster.model import ClusterModel
 from app.kinds.cluster.outlook import BelievedOutlook
 from app.kinds.cluster.placement import slowdowns
-from app.kinds.cluster.report import decode
+from app.kinds.cluster.report import ClusterReport
 from app.kinds.cluster.throughput import Place, interval
 from app.kinds.contract.run_outcome import Ended, Judgement, in_time
 from app.kinds.contract.views import (
@@ -124,7 +124,7 @@ def _replayed(compiled: Compiled, shown: Shown) -> Iterator[Stood]:
     layout = compiled.layout
     state = begin(layout)
     for step in shown.steps:
-        reported = advance(layout, state, decode(msgspec.json.encode(step.report)))
+        reported = advance(layout, state, msgspec.convert(step.report, ClusterReport))
         judged = compiled.judged(reported)
         held = _held(compiled, judged, step.decision["changes"])
         yield Stood(reported, judged, held)

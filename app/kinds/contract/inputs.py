@@ -467,6 +467,8 @@ def stored(what: str) -> Iterator[None]:
     """
     try:
         yield
-    except ValidationError as error:
-        fields = "; ".join(f"/{'/'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
+    except (ValidationError, InvalidInput) as error:
+        fields = str(error)
+        if isinstance(error, ValidationError):
+            fields = "; ".join(f"/{'/'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
         raise BrokenRow(f"{what} is broken as it is stored: {fields}") from error

@@ -232,17 +232,16 @@ def same_layout(made: Artifact, layout: Any) -> None:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Kind:
-    """What a kind gives to the service. Models are Pydantic's; the functions read and write the kind's own types.
+    """What a kind gives to the service. Models are Pydantic's, reports structs; functions take the kind's own types.
 
     Attributes:
         name: discriminator ``kind`` of ``spec``, ``report``, ``decision`` and ``execution``.
         spec: body of ``POST /workloads``: it has ``name`` and ``kind``. At most one kind's ``kind`` has a default.
         patch: body of ``PATCH /workloads/{workload}``.
-        report: body of ``PUT /runs/{run}/iterations/{n}``.
         decision: what that answers, a ``DecisionBase``.
         execution: what a listing of samples tells of one.
         samples: codec of executions, made of a layout.
-        engine: takes reports and decides.
+        engine: takes reports, bodies of ``PUT /runs/{run}/iterations/{n}``, and decides.
         layout: spaces, names and scales, derived once from a spec; it has the ``spec``.
         model: a domain model from its bytes; raises ``IncompatibleModel`` where they are of another version, or none.
         describe: a spec in a few words.
@@ -271,7 +270,6 @@ class Kind:
     name: str
     spec: type[Any]
     patch: type[BaseModel]
-    report: type[BaseModel]
     decision: type[BaseModel]
     execution: type[ExecutionBase]
     samples: type[SampleCodec]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from app.kinds.contract.inputs import Contradiction, FieldIssue, InvalidInput, invalid
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.queue import Batch
-from app.kinds.inference.report import EncodedFinished, EncodedReport, EncodedStarted, Ledger
+from app.kinds.inference.report import Finished, InferenceReport, Ledger, Started
 
 MOST_ISSUES = 20
 CLOCKS, RELATIVE = 0.1, 0.01
@@ -24,7 +24,7 @@ class Places(NamedTuple):
     servers: list[int]
 
 
-def advance(ledger: Ledger, report: EncodedReport) -> None:
+def advance(ledger: Ledger, report: InferenceReport) -> None:
     """Take a report into the book.
 
     Raises:
@@ -41,7 +41,7 @@ def advance(ledger: Ledger, report: EncodedReport) -> None:
     _until(ledger, report, places, done, report.at)
 
 
-def _until(ledger: Ledger, report: EncodedReport, places: Places, done: list[int], now: float) -> list[int]:
+def _until(ledger: Ledger, report: InferenceReport, places: Places, done: list[int], now: float) -> list[int]:
     """Take the events up to a moment; how many are done of each list."""
     finished, servers, arrived = done
     ledger.pass_time(now)
@@ -59,7 +59,7 @@ def _until(ledger: Ledger, report: EncodedReport, places: Places, done: list[int
     return [finished, servers, arrived]
 
 
-def _finish(ledger: Ledger, number: int, place: int, report: EncodedReport) -> None:
+def _finish(ledger: Ledger, number: int, place: int, report: InferenceReport) -> None:
     finished = report.finished[number]
     batch = ledger.servers[place].batch if place in ledger.servers else None
     if batch is None:
@@ -74,7 +74,7 @@ def _finish(ledger: Ledger, number: int, place: int, report: EncodedReport) -> N
     ledger.finish(place, finished.at)
 
 
-def _measured(ledger: Ledger, number: int, batch: Batch, finished: EncodedFinished) -> None:
+def _measured(ledger: Ledger, number: int, batch: Batch, finished: Finished) -> None:
     """What the end of a batch says of it can be: a size takes fewer requests where no smaller one does."""
     sizes, passed = ledger.layout.spec.batches, finished.at - batch.started
     most = next((size for size in sizes if size >= len(batch.at)), len(batch.at))
@@ -90,7 +90,7 @@ def _measured(ledger: Ledger, number: int, batch: Batch, finished: EncodedFinish
         raise Contradiction(issues)
 
 
-def _started(ledger: Ledger, number: int, start: EncodedStarted) -> None:
+def _started(ledger: Ledger, number: int, start: Started) -> None:
     layout, pointer = ledger.layout, f"/started/{number}"
     place = ledger.fleet.index.get(start.server)
     known = ((start.user, layout.users, "user"), (start.variant, layout.variants, "variant"))
@@ -112,7 +112,7 @@ def _started(ledger: Ledger, number: int, start: EncodedStarted) -> None:
     ledger.start(place, user, layout.variants.index(start.variant), start.batch)
 
 
-def _ordered(before: float, report: EncodedReport) -> None:
+def _ordered(before: float, report: InferenceReport) -> None:
     """Refuse a report whose times fall; raises Contradiction."""
     if report.at < before:
         raise Contradiction(
@@ -134,13 +134,13 @@ def _ordered(before: float, report: EncodedReport) -> None:
             last = at
 
 
-def moment(event: Any, report: EncodedReport) -> float:
+def moment(event: Any, report: InferenceReport) -> float:
     """When an event was; the report's moment where it doesn't say."""
     at: float | None = event.at
     return report.at if at is None else at
 
 
-def _places(ledger: Ledger, report: EncodedReport) -> Places:
+def _places(ledger: Ledger, report: InferenceReport) -> Places:
     layout, index = ledger.layout, ledger.fleet.index
     user_at = layout.user_index
     users = [user_at.get(one.user, -1) for one in report.arrived]
@@ -164,7 +164,7 @@ def _servers(part: str, events: Sequence[Any], places: list[int], known: str) ->
     return [FieldIssue(f"/{part}/{number}/server", known, events[number].server) for number in unknown]
 
 
-def _untold(layout: Layout, report: EncodedReport) -> list[FieldIssue]:
+def _untold(layout: Layout, report: InferenceReport) -> list[FieldIssue]:
     """What ends of batches say of them that can't be."""
     issues = []
     for number, one in enumerate(report.finished):
@@ -180,7 +180,7 @@ def _unknown(pointer: str, value: str, names: Sequence[str]) -> FieldIssue:
     return FieldIssue(pointer, f"unknown name; known: {', '.join(names)}", value)
 
 
-def _unique(ledger: Ledger, report: EncodedReport) -> None:
+def _unique(ledger: Ledger, report: InferenceReport) -> None:
     """No request has the name of one that waits or is worked on."""
     given = [(number, one.id) for number, one in enumerate(report.arrived) if one.id is not None]
     if not given:

@@ -16,7 +16,7 @@ import numpy as np
 from app.kinds.contract.engine import Reached, Residual, Residuals, counted, measured
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import VARIATION, ServiceModel, usual_rate
-from app.kinds.inference.report import EncodedReport, Ledger
+from app.kinds.inference.report import InferenceReport, Ledger
 
 TOLERATED = 1.1
 WANDERING, USUAL, LONG = 0.02, 0.5, 30  # the last two by three days of a public load: no notice on an ordinary day
@@ -45,14 +45,14 @@ class Watch:
         self._window = intervals * layout.spec.control_seconds
         self.streams = len(self._names) + len(self._load_names)
 
-    def residuals(self, ledger: Ledger, report: EncodedReport) -> Residuals:
+    def residuals(self, ledger: Ledger, report: InferenceReport) -> Residuals:
         """What a report says, which the book has taken; a count that is over begins anew."""
         found = self._seconds(ledger, report) if ledger.ended else []
         if ledger.now - ledger.counted_from >= self._window:
             found += self._arrivals(ledger)
         return Residuals(self.streams, found, Reached(REACHED, ledger.worth, ledger.judged))
 
-    def _seconds(self, ledger: Ledger, report: EncodedReport) -> list[Residual]:
+    def _seconds(self, ledger: Ledger, report: InferenceReport) -> list[Residual]:
         sums = dict[int, tuple[float, int, float, float]]()
         for (place, batch), told in zip(ledger.ended, report.finished, strict=True):
             own = told.variant is None or told.variant == self._layout.variants[batch.variant]

@@ -22,8 +22,7 @@ from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import DAY_SECONDS
 from app.kinds.inference.policies import Compiled, check
 from app.kinds.inference.queue import Fleet, RunState, begin, pack, unpack, weight
-from app.kinds.inference.report import TOO_OLD, Dropped, EncodedReport, Ledger
-from app.kinds.inference.report import decode as decode_report
+from app.kinds.inference.report import TOO_OLD, Dropped, InferenceReport, Ledger
 from app.kinds.inference.views import risk
 from app.policies.artifact import Artifact, Memory
 
@@ -45,7 +44,7 @@ class Read:
 
     __slots__ = ("_before", "_compiled", "_fresh", "_report", "carried", "residuals")
 
-    def __init__(self, compiled: Compiled, before: RunState, report: EncodedReport) -> None:
+    def __init__(self, compiled: Compiled, before: RunState, report: InferenceReport) -> None:
         self._compiled, self._before, self._report = compiled, before, report
         self.carried = before.carried
         self._fresh: Ledger | None
@@ -66,6 +65,7 @@ class Read:
 class InferenceServing(Serving):
     """A run's state is who waits and what servers do; a report that was read holds the state after it."""
 
+    report = InferenceReport
     silent: ClassVar[Mapping[str, Any]] = {"start": [], "agrees": False, "gain": None}
 
     def compile(self, snapshot: Snapshot) -> Compiled:
@@ -75,10 +75,6 @@ class InferenceServing(Serving):
     def rules(self, compiled: Compiled) -> Sequence[str]:
         """Names of dispatchers, each with its scaler; without a domain model the one that needs none."""
         return tuple(compiled.rules)
-
-    def decode(self, body: bytes) -> EncodedReport:
-        """A batch of events."""
-        return decode_report(body)
 
     def begin(self, compiled: Compiled, start: InferenceStart, now: datetime) -> Written:
         """Nothing starts before the first report.
@@ -102,12 +98,12 @@ class InferenceServing(Serving):
             quiet=own["wake_at"] is None,
         )
 
-    def takes_long(self, compiled: Compiled, state: RunState, report: EncodedReport) -> bool:
+    def takes_long(self, compiled: Compiled, state: RunState, report: InferenceReport) -> bool:
         """Whether there are many events, or requests that wait."""
         events = len(report.arrived) + len(report.finished) + len(report.servers) + len(report.started)
         return events + sum(len(queue.at) for queue in state.queues) > FEW_EVENTS
 
-    def read(self, compiled: Compiled, state: RunState, iteration: int, report: EncodedReport) -> Read:
+    def read(self, compiled: Compiled, state: RunState, iteration: int, report: InferenceReport) -> Read:
         """The state after the report.
 
         Raises:

@@ -15,7 +15,6 @@ from app.kinds.inference.heuristics import ALGORITHM
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import PARAMETERS, BatchPrediction, ServiceModel, predict
 from app.kinds.inference.policies import check, load
-from app.kinds.inference.report import InferenceReport
 from app.kinds.inference.samples import InferenceExecution, InferenceSamples
 from app.kinds.inference.spec import InferencePatch, InferenceSpec, changed
 
@@ -55,7 +54,6 @@ KIND = Kind(
     spec=InferenceSpec,
     patch=InferencePatch,
     start=InferenceStart,
-    report=InferenceReport,
     decision=InferenceDecision,
     execution=InferenceExecution,
     samples=InferenceSamples,

@@ -8,14 +8,11 @@ from collections.abc import Iterable, Sequence
 from math import exp
 from typing import Annotated, Literal, NamedTuple
 
-import msgspec
 import numpy as np
-from msgspec import Meta, Struct
-from pydantic import Field
+from msgspec import Meta
 
 from app.kinds.columns import LATEST
-from app.kinds.engine import decoded
-from app.kinds.fields import Strict
+from app.kinds.fields import Part
 from app.kinds.inference.dynamics import BATCHES, CONTROL, NONE, NOTHING_LOADED, PARTS, State, Transitions, part_of
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.queue import Batch, Fleet, RunState, Server, Waiting
@@ -115,13 +112,11 @@ class Ledger:
             self._answered = [value * known for value in self._answered]
             self._quality = [value * known for value in self._quality]
             self.now = now
-            self._pass_parts(part_of(now, spec.control_seconds))
-
-    def _pass_parts(self, part: int) -> None:
-        new = min(part - self._part, PARTS + 1)
-        if new > 0:
-            self._arrived = [[*counts[new:], *_NEVER[:new]] for counts in self._arrived]
-            self._part = part
+            part = part_of(now, spec.control_seconds)
+            new = min(part - self._part, PARTS + 1)
+            if new > 0:
+                self._arrived = [[*counts[new:], *_NEVER[:new]] for counts in self._arrived]
+                self._part = part
 
     def arrive(self, user: int, at: float, name: str | None) -> None:
         """A request came, at ``at``, which is not after ``now``; without a name it is given a number."""
@@ -352,49 +347,49 @@ def _status(server: Server) -> int:
 
 
 # What a run of kind ``inference`` reports: a batch of events. Times are seconds since the run's start, never falling.
-#
-# Pydantic's models are the schema; their ``msgspec`` twins are read on the hot path, and equal reports are encoded to
-# equal bytes.
 
 
 LONGEST_ID = 63
 """Characters of a request's name: a decision names every request that it starts or drops."""
 LARGEST_REPORT = 10_000
-Id = Annotated[str, Field(min_length=1, max_length=255)]
-RequestId = Annotated[str, Field(pattern=r"^[^#]", max_length=LONGEST_ID)]
-BatchSize = Annotated[int, Field(ge=1, le=1_024)]
-Moment = Annotated[float, Field(ge=0, le=LATEST, allow_inf_nan=False)]
-Took = Annotated[float, Field(gt=0, le=LARGEST, allow_inf_nan=False)]
+Id = Annotated[str, Meta(min_length=1, max_length=255)]
+RequestId = Annotated[str, Meta(pattern=r"^[^#]", max_length=LONGEST_ID)]
+BatchSize = Annotated[int, Meta(ge=1, le=1_024)]
+Moment = Annotated[float, Meta(ge=0, le=LATEST)]
+Took = Annotated[float, Meta(gt=0, le=LARGEST)]
 ServerState = Literal["starting", "up", "down"]
+AtMost = Meta(max_length=LARGEST_REPORT)
 
 
-class Arrived(Strict):
+class Arrived(Part, frozen=True, gc=False):
     """A request that arrived."""
 
     user: Id
     at: Moment
-    id: RequestId | None = Field(default=None, description="null: a number is assigned; a name must not begin with `#`")
+    id: Annotated[RequestId | None, Meta(description="null: a number is assigned; a name must not begin with `#`")] = (
+        None
+    )
 
 
-class Finished(Strict):
+class Finished(Part, frozen=True, gc=False):
     """The end of a batch; its details are used for the run's samples, which are made from reports only."""
 
-    server: Id = Field(description="Class and index, starting at 0.", examples=["cpu-0"])
+    server: Annotated[Id, Meta(description="Class and index, starting at 0.", examples=["cpu-0"])]
     at: Moment
     variant: Id | None = None
     batch: BatchSize | None = None
-    seconds: Took | None = Field(default=None, description="measured duration of the batch")
+    seconds: Annotated[Took | None, Meta(description="measured duration of the batch")] = None
 
 
-class ServerChange(Strict):
+class ServerChange(Part, frozen=True, gc=False):
     """A change of a server's state. If it goes down, the requests of its batch wait again."""
 
     server: Id
     state: ServerState
-    at: Moment | None = Field(default=None, description="null: the time of the report")
+    at: Annotated[Moment | None, Meta(description="null: the time of the report")] = None
 
 
-class Started(Strict):
+class Started(Part, frozen=True, gc=False):
     """A batch of the user's oldest requests that the client itself started; only in carried runs."""
 
     server: Id
@@ -404,78 +399,12 @@ class Started(Strict):
     at: Moment
 
 
-class InferenceReport(Strict):
+class InferenceReport(Part, frozen=True):
     """Events since the last report, in order of time within each list."""
 
+    at: Annotated[Moment, Meta(description="Time of the report, in seconds since the run's start.")]
     kind: Literal["inference"] = "inference"
-    at: Moment = Field(description="Time of the report, in seconds since the run's start.")
-    arrived: Annotated[tuple[Arrived, ...], Field(max_length=LARGEST_REPORT)] = ()
-    finished: Annotated[tuple[Finished, ...], Field(max_length=LARGEST_REPORT)] = ()
-    servers: Annotated[tuple[ServerChange, ...], Field(max_length=LARGEST_REPORT)] = ()
-    started: Annotated[tuple[Started, ...], Field(max_length=LARGEST_REPORT)] = ()
-
-
-Text = Annotated[str, Meta(min_length=1, max_length=255)]
-Given = Annotated[str, Meta(pattern="^[^#]", max_length=LONGEST_ID)]
-Size = Annotated[int, Meta(ge=1, le=1_024)]
-Time = Annotated[float, Meta(ge=0, le=LATEST)]
-TookNumber = Annotated[float, Meta(gt=0, le=LARGEST)]
-
-
-class EncodedArrived(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True, gc=False):
-    """`Arrived` as the hot path decodes it."""
-
-    user: Text
-    at: Time
-    id: Given | None = None
-
-
-class EncodedFinished(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True, gc=False):
-    """`Finished` as the hot path decodes it."""
-
-    server: Text
-    at: Time
-    variant: Text | None = None
-    batch: Size | None = None
-    seconds: TookNumber | None = None
-
-
-class EncodedChange(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True, gc=False):
-    """`ServerChange` as the hot path decodes it."""
-
-    server: Text
-    state: ServerState
-    at: Time | None = None
-
-
-class EncodedStarted(Struct, forbid_unknown_fields=True, frozen=True, gc=False):
-    """`Started` as the hot path decodes it."""
-
-    server: Text
-    user: Text
-    variant: Text
-    batch: Size
-    at: Time
-
-
-class EncodedReport(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
-    """`InferenceReport` as the hot path decodes it."""
-
-    at: Time
-    kind: Literal["inference"] = "inference"
-    arrived: Annotated[tuple[EncodedArrived, ...], Meta(max_length=LARGEST_REPORT)] = ()
-    finished: Annotated[tuple[EncodedFinished, ...], Meta(max_length=LARGEST_REPORT)] = ()
-    servers: Annotated[tuple[EncodedChange, ...], Meta(max_length=LARGEST_REPORT)] = ()
-    started: Annotated[tuple[EncodedStarted, ...], Meta(max_length=LARGEST_REPORT)] = ()
-
-
-_decoder = msgspec.json.Decoder(EncodedReport)
-
-
-def decode(body: bytes) -> EncodedReport:
-    """The report.
-
-    Raises:
-        ValidationError, InvalidInput: it is none.
-    """
-    return decoded(body, _decoder, InferenceReport)
+    arrived: Annotated[tuple[Arrived, ...], AtMost] = ()
+    finished: Annotated[tuple[Finished, ...], AtMost] = ()
+    servers: Annotated[tuple[ServerChange, ...], AtMost] = ()
+    started: Annotated[tuple[Started, ...], AtMost] = ()

@@ -8,11 +8,13 @@ from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
+from msgspec import UNSET
 from numpy.typing import NDArray
 
 from app.kinds.contract.engine import Pending, Query, Snapshot
 from app.kinds.contract.inputs import invalid
 from app.kinds.engine import Choices, Engine, Kept, Serving, Voice, Written
+from app.kinds.fields import decoded
 from app.kinds.iterative import decide
 from app.kinds.iterative import query as queries
 from app.kinds.iterative.announced import encode_upcoming, padded
@@ -21,8 +23,7 @@ from app.kinds.iterative.decide import Batch
 from app.kinds.iterative.heuristics import HEURISTICS, WITHOUT_MODEL
 from app.kinds.iterative.policies import check
 from app.kinds.iterative.query import GivenState
-from app.kinds.iterative.report import Decision, EncodedReport, IterationRunStart
-from app.kinds.iterative.report import decode as decode_report
+from app.kinds.iterative.report import LARGEST_BYTES, Decision, IterationReport, IterationRunStart
 from app.kinds.iterative.state import RunState, State, advance, aligned, unpack
 from app.policies.artifact import Artifact, Memory
 
@@ -45,6 +46,7 @@ class Read(msgspec.Struct, frozen=True):
 class IterativeServing(Serving):
     """Advances each run by its report, and decides all at once; a run's state is a ``RunState``."""
 
+    report = IterationReport
     silent: ClassVar[Mapping[str, Any]] = {"allocation": None, "agrees": False, "gain": None}
 
     def compile(self, snapshot: Snapshot) -> Compiled:
@@ -55,9 +57,19 @@ class IterativeServing(Serving):
         """All heuristics; without a domain model those that need none."""
         return tuple(HEURISTICS if compiled.projector.table.informed else WITHOUT_MODEL)
 
-    def decode(self, body: bytes) -> EncodedReport:
-        """What one iteration used and measured."""
-        return decode_report(body)
+    def decode(self, body: bytes) -> IterationReport:
+        """What one iteration used and measured; it does not repeat the kind of its run.
+
+        Raises:
+            InvalidInput: it is no report, or a very long one.
+        """
+        if len(body) > LARGEST_BYTES:
+            raise invalid("", f"must have at most {LARGEST_BYTES:,} bytes", len(body))
+        report = decoded(body, IterationReport)
+        if report.kind is not UNSET or report.upcoming is None:
+            upcoming = UNSET if report.upcoming is None else report.upcoming
+            report = msgspec.structs.replace(report, kind=UNSET, upcoming=upcoming)
+        return report
 
     def begin(self, compiled: Compiled, start: IterationRunStart, now: datetime) -> Written:
         """The model's initial allocation, or the spec's without a model.
@@ -75,12 +87,12 @@ class IterativeServing(Serving):
         )
         return decide.begin(compiled, state)
 
-    def takes_long(self, compiled: Compiled, state: RunState, report: EncodedReport) -> bool:
+    def takes_long(self, compiled: Compiled, state: RunState, report: IterationReport) -> bool:
         """Whether many iterations are announced, by this report or before."""
         announced = report.upcoming if isinstance(report.upcoming, list) else state.upcoming
         return len(announced) > FEW_ANNOUNCED
 
-    def read(self, compiled: Compiled, state: RunState, iteration: int, report: EncodedReport) -> Read:
+    def read(self, compiled: Compiled, state: RunState, iteration: int, report: IterationReport) -> Read:
         """The report in the layout's order; any state takes it, up to the workload's last iteration.
 
         Raises:

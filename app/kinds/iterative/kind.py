@@ -10,7 +10,7 @@ from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.projection import member
 from app.kinds.iterative.query import PARAMETERS
-from app.kinds.iterative.report import Decision, IterationReport, IterationRunStart
+from app.kinds.iterative.report import Decision, IterationRunStart
 from app.kinds.iterative.samples import ExecutionRead, IterationSamples
 from app.kinds.iterative.spec import IterativePatch, IterativeSpec, Metric, changed
 from app.kinds.iterative.views import IterativeViews
@@ -39,7 +39,6 @@ KIND = Kind(
     spec=IterativeSpec,
     patch=IterativePatch,
     start=IterationRunStart,
-    report=IterationReport,
     decision=Decision,
     execution=ExecutionRead,
     samples=IterationSamples,

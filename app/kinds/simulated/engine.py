@@ -8,13 +8,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 import numpy as np
-from pydantic import BaseModel
 
 from app.kinds.contract.engine import Pending, Reason, Snapshot
-from app.kinds.contract.inputs import TOO_DEEP, deep_place, invalid
+from app.kinds.contract.inputs import invalid
 from app.kinds.contract.kind import RunStart
 from app.kinds.contract.policy import Policy, Situation
 from app.kinds.engine import Choices, Serving, Voice, Written, voice
+from app.kinds.fields import Part
 from app.kinds.simulated.layout import NumberedLayout
 from app.policies.artifact import Artifact, Memory
 
@@ -78,13 +78,13 @@ class NumberedServing(Serving):
     """Reports go into a layout's state, a policy chooses among its actions; many runs at once.
 
     Args:
-        report: model of a kind's reports.
+        report: what a kind's runs report.
     """
 
     silent: ClassVar[Mapping[str, Any]] = {"action": None, "agrees": False, "gain": None}
 
-    def __init__(self, report: type[BaseModel]) -> None:
-        self._report = report
+    def __init__(self, report: type[Part]) -> None:
+        self.report = report
 
     def compile(self, snapshot: Snapshot) -> Compiled:
         """The snapshot with the policy that answers."""
@@ -94,13 +94,6 @@ class NumberedServing(Serving):
         """Names of the layout's baselines."""
         return tuple(rule.name for rule in compiled.layout.baselines)
 
-    def decode(self, body: bytes) -> dict[str, Any]:
-        """A report's fields, less the kind."""
-        place = deep_place(body)
-        if place is not None:
-            raise invalid(place, TOO_DEEP, None)
-        return self._report.model_validate_json(body, strict=True).model_dump(exclude={"kind"})
-
     def begin(self, compiled: Compiled, start: RunStart, now: datetime) -> Written:
         """The layout's initial action."""
         layout = compiled.layout
@@ -109,7 +102,7 @@ class NumberedServing(Serving):
         first = _written(compiled, 0, state, layout.initial, reason)
         return msgspec.structs.replace(first, source="heuristic", policy="initial")
 
-    def read(self, compiled: Compiled, state: RunState, iteration: int, report: dict[str, Any]) -> Read:
+    def read(self, compiled: Compiled, state: RunState, iteration: int, report: Part) -> Read:
         """The report and its action; any state takes it, up to the workload's last iteration.
 
         Raises:
@@ -118,8 +111,7 @@ class NumberedServing(Serving):
         if iteration >= compiled.layout.iterations:
             accepted = f"must be less than {compiled.layout.iterations}, the workload's number of iterations"
             raise invalid("/path/iteration", accepted, iteration)
-        read = self._report.model_construct(**report)
-        return Read(read, compiled.layout.action_of(read))
+        return Read(report, compiled.layout.action_of(report))
 
     def gather(self, compiled: Compiled, pending: Sequence[Pending]) -> Batch:
         """Each run advanced by its report."""

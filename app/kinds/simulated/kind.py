@@ -13,19 +13,20 @@ from pydantic import BaseModel
 from app.kinds.contract.inputs import IncompatibleModel
 from app.kinds.contract.kind import Kind
 from app.kinds.engine import Engine
+from app.kinds.fields import Part
 from app.kinds.simulated.engine import NumberedServing
 from app.kinds.simulated.layout import ReportSamples
 
 
 def numbered_kind(
-    *, name: str, decision: type[BaseModel], samples: type[ReportSamples], domain_model: type[Any], **others: Any
+    *, name: str, report: type[Part], decision: type[BaseModel], domain_model: type[Any], **others: Any
 ) -> Kind:
     """A kind that reads reports of numbers into the state of its ``layout``, a ``NumberedLayout``.
 
     Args:
         name: discriminator ``kind`` of its models.
+        report: a ``Part`` that has numbers only, beside ``kind``; executions are lists of such reports.
         decision: a ``NumberedDecision``.
-        samples: names the models of reports, which have numbers only, and of executions.
         domain_model: what ``msgspec`` reads from a model's JSON, as from that of a named tuple of numbers.
         others: the other fields of ``Kind``.
     """
@@ -36,13 +37,13 @@ def numbered_kind(
         except msgspec.MsgspecError as error:
             raise IncompatibleModel(f"no domain model of kind {name}: {error}") from error
 
+    samples = ReportSamples.of(name, report)
     return Kind(
         name=name,
-        report=samples.report,
         decision=decision,
         execution=samples.execution,
         samples=samples,
         model=model,
-        engine=Engine(name, decision, NumberedServing(samples.report)),
+        engine=Engine(name, decision, NumberedServing(report)),
         **others,
     )

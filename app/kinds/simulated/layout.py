@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, create_model
 
 from app.kinds.contract.engine import DecisionBase, Reason
 from app.kinds.contract.inputs import InvalidInput, Sample, invalid, plain
 from app.kinds.contract.policy import Choice, Policy, Situation, View
-from app.kinds.contract.samples import Export, Format, Stored
+from app.kinds.contract.samples import ExecutionBase, Export, Format, Stored
+from app.kinds.fields import Part, converted
 from app.kinds.records import JSON, NDJSON, ReportCodec, report_formats
 
 if TYPE_CHECKING:
@@ -104,10 +105,10 @@ class SampleBody(msgspec.Struct, forbid_unknown_fields=True):
 class ReportSamples(ReportCodec):
     """Executions as float64, little-endian, [n, C]: a row per report, a column per field.
 
-    A kind's own sets ``report`` and ``execution``, its models; ``execution`` has the reports as ``reports``.
+    Each kind has a class of its own, which ``of`` makes.
     """
 
-    report: ClassVar[type[BaseModel]]
+    report: ClassVar[type[Part]]
     formats: ClassVar[Mapping[str, Format]] = report_formats({"type": "object"})
     exports: ClassVar[Mapping[str, Export]] = {
         NDJSON: Export(lambda _: "", lambda codec, execution: codec.as_json(execution))
@@ -117,7 +118,21 @@ class ReportSamples(ReportCodec):
     @cached_property
     def fields(self) -> tuple[str, ...]:
         """The field in each column, [C]."""
-        return tuple(name for name in self.report.model_fields if name != "kind")
+        return tuple(name for name in self.report.__struct_fields__ if name != "kind")
+
+    @classmethod
+    def of(cls, name: str, report: type[Part]) -> type[Self]:
+        """The codec of a kind, whose executions are shown with their reports if those are asked for."""
+        fields: dict[str, Any] = {
+            "kind": cast("Any", Literal)[name],
+            "reports": (
+                list.__class_getitem__(report) | None,
+                Field(default=None, description="With `reports=true`: every iteration."),
+            ),
+        }
+        title = name.title()
+        execution = create_model(f"{title}Execution", __base__=ExecutionBase, __doc__="A stored execution.", **fields)
+        return type(f"{title}Samples", (cls,), {"report": report, "execution": execution})
 
     @staticmethod
     def example(executions: Mapping[str, Sequence[Mapping[str, float]]]) -> dict[str, bytes]:
@@ -146,24 +161,18 @@ class ReportSamples(ReportCodec):
         rows = []
         for index, fields in enumerate(reports):
             try:
-                report = self.report.model_validate(fields, strict=True)
+                report = converted(fields, self.report)
                 self.layout.action_of(report)
-            except ValidationError as error:
-                first = error.errors(include_url=False)[0]
-                place = "".join(f"/{part}" for part in first["loc"])
-                raise invalid(f"/reports/{index}{place}", first["msg"], plain(first["input"])) from error
             except InvalidInput as error:
                 issue = error.errors[0]
                 raise invalid(f"/reports/{index}{issue.pointer}", issue.message, plain(issue.value)) from error
-            rows.append(self._row(report))
+            rows.append([float(getattr(report, field)) for field in self.fields])
         return np.array(rows)
-
-    def _row(self, report: BaseModel) -> list[float]:
-        return [float(getattr(report, field)) for field in self.fields]
 
     def of_run(self, run: str, reports: Sequence[Mapping[str, Any]], first: int = 0) -> Sample | None:  # noqa: ARG002
         """One row per report."""
-        rows = [self._row(self.report.model_validate(report)) for report in reports]
+        told = [msgspec.convert(report, self.report) for report in reports]
+        rows = [[float(getattr(report, field)) for field in self.fields] for report in told]
         return self.packed(run, 0, np.array(rows)) if rows else None
 
     def reports(self, data: bytes) -> list[dict[str, float]]:

@@ -16,13 +16,8 @@ from app.kinds.workflow.advance import advance, implausible
 from app.kinds.workflow.decide import PLAN, Answer, Case, Compiled, choose
 from app.kinds.workflow.plan_search import PlanSearch
 from app.kinds.workflow.policies import check
-from app.kinds.workflow.queue import WAITING, State, begin, pack, unpack
-from app.kinds.workflow.report import (
-    EncodedQueue,
-    QueueDecision,
-    reason,
-)
-from app.kinds.workflow.report import decode as decode_report
+from app.kinds.workflow.queue import WAITING, QueueReport, State, begin, pack, unpack
+from app.kinds.workflow.report import QueueDecision, reason
 from app.kinds.workflow.scheduling.decide import Decided
 from app.kinds.workflow.scheduling.situation import QueueSituation
 from app.kinds.workflow.spec import AGENT, STRATEGIES
@@ -43,6 +38,7 @@ class Read(NamedTuple):
 class WorkflowServing(Serving):
     """A run's state is its queue; reading a report is advancing it."""
 
+    report = QueueReport
     silent: ClassVar[Mapping[str, Any]] = {"strategy": None, "placements": [], "agrees": False, "gain": None}
 
     def __init__(self) -> None:
@@ -56,17 +52,13 @@ class WorkflowServing(Serving):
         """All strategies, and the scheduler that ships with the package, with the spec's backfilling."""
         return (*STRATEGIES, AGENT)
 
-    def decode(self, body: bytes) -> EncodedQueue:
-        """A queue, whole or as what has changed."""
-        return decode_report(body)
-
     def begin(self, compiled: Compiled, start: RunStart, now: datetime) -> Written:
         """Nothing starts before the first report."""
         text = "nothing is reported yet: report the queue as iteration 0"
         first = _nothing(compiled, begin(compiled.layout), "begun", text, count=0)
         return msgspec.structs.replace(first, source="heuristic", policy=compiled.heuristic)
 
-    def takes_long(self, compiled: Compiled, state: State, report: EncodedQueue) -> bool:
+    def takes_long(self, compiled: Compiled, state: State, report: QueueReport) -> bool:
         """Whether there is any task: plans of few take long, too."""
         return bool(len(state.queue) or report.queued or report.running)
 

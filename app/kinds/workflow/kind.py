@@ -7,7 +7,7 @@ from app.kinds.contract.run_outcome import Ended, Judgement
 from app.kinds.workflow import policies, views
 from app.kinds.workflow.engine import ENGINE
 from app.kinds.workflow.example import EXAMPLE
-from app.kinds.workflow.queue import Layout, QueueReport
+from app.kinds.workflow.queue import Layout
 from app.kinds.workflow.report import QueueDecision
 from app.kinds.workflow.run_times import Predictor
 from app.kinds.workflow.samples import TraceExecution, TraceSamples
@@ -41,7 +41,6 @@ KIND = Kind(
     name="workflow",
     spec=WorkflowSpec,
     patch=WorkflowPatch,
-    report=QueueReport,
     decision=QueueDecision,
     execution=TraceExecution,
     samples=TraceSamples,

@@ -9,11 +9,11 @@ from functools import cached_property
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
-from pydantic import Field
 
 from app.kinds.contract.inputs import FieldIssue
-from app.kinds.fields import Finite, Moment, NonNegative, Positive, Strict
+from app.kinds.fields import Finite, Moment, NonNegative, Part, Positive
 from app.kinds.workflow import plans
 from app.kinds.workflow.plans import QueuePlan
 from app.kinds.workflow.run_times import Finished, blank
@@ -444,7 +444,8 @@ def _parents(task: Task) -> list[tuple[str, float]]:
 # that its id is enough.
 
 
-Id = Annotated[str, Field(min_length=1, max_length=255)]
+Id = Annotated[str, Meta(min_length=1, max_length=255)]
+Text = Annotated[str, Meta(max_length=255)]
 NodeState = Literal["off", "starting", "up", "failed"]
 MOST_TASKS = 5_000
 """That wait or run in a run at once, or that a list of a report names."""
@@ -452,39 +453,42 @@ MOST_NAMES = 300_000
 """Bytes of the ids of those that wait or run: a decision may name all of them."""
 MOST_PARENTS, MOST_EDGES = 10_000, 100_000
 """Of a task, and of all tasks of a report."""
+AtMost = Meta(max_length=MOST_TASKS)
 
 
-class Parent(Strict):
+class Parent(Part, frozen=True):
     """A task that must end first."""
 
     task: Id
-    bytes: NonNegative = Field(default=0.0, description="size of the output that is read")
+    bytes: Annotated[NonNegative, Meta(description="size of the output that is read")] = 0.0
 
 
-class QueuedTask(Strict):
+class QueuedTask(Part, frozen=True):
     """A waiting task, or one that waits again because its node failed."""
 
     id: Id
-    processors: Annotated[int, Field(ge=1, le=10_000_000)] | None = Field(
-        default=None, description="required when the task is first named"
-    )
-    submit: Moment | None = Field(default=None, description="submission time; null: now, or its start")
-    estimate: Positive | None = Field(default=None, description="seconds requested by its user, at speed 1")
+    processors: Annotated[
+        Annotated[int, Meta(ge=1, le=10_000_000)] | None, Meta(description="required when the task is first named")
+    ] = None
+    submit: Annotated[Moment | None, Meta(description="submission time; null: now, or its start")] = None
+    estimate: Annotated[Positive | None, Meta(description="seconds requested by its user, at speed 1")] = None
     memory_gb: NonNegative | None = None
-    user: Annotated[str, Field(max_length=255)] | None = None
-    deadline: Finite | None = Field(default=None, description="time by which it should have ended")
-    workflow: Annotated[str, Field(max_length=255)] | None = Field(default=None, description="workflow it belongs to")
-    parents: Annotated[tuple[Id | Parent, ...], Field(max_length=MOST_PARENTS)] = ()
+    user: Text | None = None
+    deadline: Annotated[Finite | None, Meta(description="time by which it should have ended")] = None
+    workflow: Annotated[Text | None, Meta(description="workflow it belongs to")] = None
+    parents: Annotated[tuple[Id | Parent, ...], Meta(max_length=MOST_PARENTS)] = ()
 
 
-class RunningTask(QueuedTask):
+class RunningTask(QueuedTask, frozen=True):
     """A running task; node and start are required when it is first reported as running."""
 
-    node: Id | None = Field(default=None, description="as placed: node type and index, starting at 0", examples=["a-0"])
+    node: Annotated[Id | None, Meta(description="as placed: node type and index, starting at 0", examples=["a-0"])] = (
+        None
+    )
     start: Moment | None = None
 
 
-class FinishedTask(Strict):
+class FinishedTask(Part, frozen=True):
     """A finished task; if it started since the last report, with start and node."""
 
     id: Id
@@ -493,26 +497,31 @@ class FinishedTask(Strict):
     start: Moment | None = None
 
 
-class NodeReport(Strict):
+class NodeReport(Part, frozen=True):
     """A change of a node's state."""
 
     name: Id
     state: NodeState
-    since: Moment | None = Field(default=None, description="when it was ordered or rented; null: now")
+    since: Annotated[Moment | None, Meta(description="when it was ordered or rented; null: now")] = None
 
 
-class QueueReport(Strict):
+class QueueReport(Part, frozen=True):
     """State of a queue at one moment."""
 
-    kind: Literal["workflow"] = "workflow"
     now: Moment
-    delta: bool = Field(default=False, description="whether only changes are listed")
-    queued: Annotated[tuple[QueuedTask, ...], Field(max_length=MOST_TASKS)] = ()
-    running: Annotated[tuple[RunningTask, ...], Field(max_length=MOST_TASKS)] = ()
-    finished: Annotated[tuple[FinishedTask, ...], Field(max_length=MOST_TASKS)] = ()
-    withdrawn: Annotated[tuple[Id, ...], Field(max_length=MOST_TASKS)] = Field(
-        default=(), description="tasks removed from the queue; in a full report, tasks not listed are removed too"
-    )
-    nodes: Annotated[tuple[NodeReport, ...], Field(max_length=MAXIMUM_NODES)] | None = Field(
-        default=None, description="nodes whose state has changed; in a full report, nodes not listed are off"
-    )
+    kind: Literal["workflow"] = "workflow"
+    delta: Annotated[bool, Meta(description="whether only changes are listed")] = False
+    queued: Annotated[tuple[QueuedTask, ...], AtMost] = ()
+    running: Annotated[tuple[RunningTask, ...], AtMost] = ()
+    finished: Annotated[tuple[FinishedTask, ...], AtMost] = ()
+    withdrawn: Annotated[
+        tuple[Id, ...],
+        Meta(
+            max_length=MOST_TASKS,
+            description="tasks removed from the queue; in a full report, tasks not listed are removed too",
+        ),
+    ] = ()
+    nodes: Annotated[
+        Annotated[tuple[NodeReport, ...], Meta(max_length=MAXIMUM_NODES)] | None,
+        Meta(description="nodes whose state has changed; in a full report, nodes not listed are off"),
+    ] = None

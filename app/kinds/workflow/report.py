@@ -1,24 +1,17 @@
-"""Reports and decisions of kind `workflow` on the wire, and their reasons."""
+"""Decisions of kind `workflow` on the wire, and their reasons."""
 
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-import msgspec
-from msgspec import Meta, Struct
 from pydantic import BaseModel, Field
 
 from app.charts.text import number
 from app.kinds.contract.engine import DecisionBase, Reason
-from app.kinds.contract.inputs import invalid
-from app.kinds.engine import decoded
-from app.kinds.fields import Amount, Number, PositiveNumber, Time
-from app.kinds.workflow.queue import MOST_PARENTS, MOST_TASKS, QueueReport
 from app.kinds.workflow.scheduling.decide import Decided
 from app.kinds.workflow.scheduling.dispatch import EASY, MECHANISMS, NONE, RLS
 from app.kinds.workflow.scheduling.situation import QueueSituation
-from app.kinds.workflow.spec import MAXIMUM_NODES
 
 
 class Placement(BaseModel):
@@ -148,8 +141,11 @@ def reason(situation: QueueSituation, decided: Decided, code: str, preface: str,
         if part
     )
     scored = _scored(situation, decided)
+    own = "waiting" if decided.order else "nothing_ready"
+    if decided.started.starts or any(decided.renting):
+        own = "started"
     return {
-        "code": code or _code(decided),
+        "code": code or own,
         "text": f"{preface}: {text}" if preface else text,
         "strategy": decided.choice.strategy,
         "backfilling": MECHANISMS[decided.choice.mechanism],
@@ -173,12 +169,6 @@ def _plan(decided: Decided) -> dict[str, Any] | None:
         "because": plan.because,
         "tasks": len(plan.turns),
     }
-
-
-def _code(decided: Decided) -> str:
-    if decided.started.starts or any(decided.renting):
-        return "started"
-    return "waiting" if decided.order else "nothing_ready"
 
 
 def _scored(situation: QueueSituation, decided: Decided) -> list[dict[str, Any]]:
@@ -236,86 +226,3 @@ def _nodes(situation: QueueSituation, decided: Decided) -> str:
             shown = ", ".join(names[j] for j in nodes[:SHOWN]) + (" …" if len(nodes) > SHOWN else "")
             parts.append(f"{shown} {word}")
     return "; ".join(parts)
-
-
-# `app.kinds.workflow.queue` on the hot path; equal reports are encoded to equal bytes.
-
-
-Id = Annotated[str, Meta(min_length=1, max_length=255)]
-Text = Annotated[str, Meta(max_length=255)]
-AtMost = Meta(max_length=MOST_TASKS)
-
-
-class EncodedParent(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
-    """``Parent`` on the fast path."""
-
-    task: Id
-    bytes: Amount = 0.0
-
-
-class EncodedQueued(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
-    """``QueuedTask`` on the fast path."""
-
-    id: Id
-    processors: Annotated[int, Meta(ge=1, le=10_000_000)] | None = None
-    submit: Time | None = None
-    estimate: PositiveNumber | None = None
-    memory_gb: Amount | None = None
-    user: Text | None = None
-    deadline: Number | None = None
-    workflow: Text | None = None
-    parents: Annotated[tuple[Id | EncodedParent, ...], Meta(max_length=MOST_PARENTS)] = ()
-
-
-class EncodedRunning(EncodedQueued, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
-    """``RunningTask`` on the fast path."""
-
-    node: Id | None = None
-    start: Time | None = None
-
-
-class EncodedFinished(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
-    """``FinishedTask`` on the fast path."""
-
-    id: Id
-    end: Time
-    node: Id | None = None
-    start: Time | None = None
-
-
-class EncodedNode(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
-    """``NodeReport`` on the fast path."""
-
-    name: Id
-    state: str
-    since: Time | None = None
-
-
-class EncodedQueue(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
-    """``QueueReport`` on the fast path."""
-
-    now: Time
-    kind: Literal["workflow"] = "workflow"
-    delta: bool = False
-    queued: Annotated[tuple[EncodedQueued, ...], AtMost] = ()
-    running: Annotated[tuple[EncodedRunning, ...], AtMost] = ()
-    finished: Annotated[tuple[EncodedFinished, ...], AtMost] = ()
-    withdrawn: Annotated[tuple[Id, ...], AtMost] = ()
-    nodes: Annotated[tuple[EncodedNode, ...], Meta(max_length=MAXIMUM_NODES)] | None = None
-
-
-_decoder = msgspec.json.Decoder(EncodedQueue)
-_STATES = frozenset({"off", "starting", "up", "failed"})
-
-
-def decode(body: bytes) -> EncodedQueue:
-    """The report.
-
-    Raises:
-        ValidationError, InvalidInput: it is none.
-    """
-    report = decoded(body, _decoder, QueueReport)
-    for at, node in enumerate(report.nodes or ()):
-        if node.state not in _STATES:
-            raise invalid(f"/nodes/{at}/state", f"must be one of {', '.join(sorted(_STATES))}", node.state)
-    return report

@@ -88,7 +88,7 @@ def _replayed(compiled: Compiled, shown: Shown) -> Iterator[State]:
     """The queue after each report, until it grows too large."""
     state = begin(compiled.layout)
     for step in shown.steps:
-        state = advance(compiled.layout, state, QueueReport.model_validate_json(msgspec.json.encode(step.report)))
+        state = advance(compiled.layout, state, msgspec.convert(step.report, QueueReport))
         if len(state.queue) > MOST_TASKS:
             return
         yield state

@@ -995,12 +995,9 @@ export interface components {
          * @description A request that arrived.
          */
         Arrived: {
-            /** User */
             user: string;
-            /** At */
             at: number;
             /**
-             * Id
              * @description null: a number is assigned; a name must not begin with `#`
              * @default null
              */
@@ -1286,41 +1283,25 @@ export interface components {
          * @description Changes since the last report or, if ``whole``, the full state.
          */
         ClusterReport: {
+            /** @description Time of the report, in seconds since the run's start. */
+            at: number;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             kind: "cluster";
             /**
-             * At
-             * @description Time of the report, in seconds since the run's start.
-             */
-            at: number;
-            /**
-             * Whole
              * @description Whether `submitted` and `nodes` are complete: jobs not listed have left, nodes not listed have the GPUs of the spec. What is known of listed jobs is kept.
              * @default false
              */
             whole?: boolean;
-            /**
-             * Submitted
-             * @default []
-             */
+            /** @default [] */
             submitted?: components["schemas"]["Submitted"][];
-            /**
-             * Progressed
-             * @default []
-             */
+            /** @default [] */
             progressed?: components["schemas"]["Progressed"][];
-            /**
-             * Ended
-             * @default []
-             */
+            /** @default [] */
             ended?: components["schemas"]["Ended"][];
-            /**
-             * Nodes
-             * @default []
-             */
+            /** @default [] */
             nodes?: components["schemas"]["NodeChange"][];
         };
         /**
@@ -1824,14 +1805,12 @@ export interface components {
          * @description A job that has finished or failed, and leaves.
          */
         Ended: {
-            /** Job */
             job: string;
             /**
-             * State
              * @default finished
              * @enum {string}
              */
-            state?: "finished" | "failed";
+            state?: "failed" | "finished";
         };
         /**
          * EvaluationRead
@@ -2122,25 +2101,16 @@ export interface components {
          */
         Finished: {
             /**
-             * Server
              * @description Class and index, starting at 0.
              * @example cpu-0
              */
             server: string;
-            /** At */
             at: number;
-            /**
-             * Variant
-             * @default null
-             */
+            /** @default null */
             variant?: string | null;
-            /**
-             * Batch
-             * @default null
-             */
+            /** @default null */
             batch?: number | null;
             /**
-             * Seconds
              * @description measured duration of the batch
              * @default null
              */
@@ -2151,19 +2121,11 @@ export interface components {
          * @description A finished task; if it started since the last report, with start and node.
          */
         FinishedTask: {
-            /** Id */
             id: string;
-            /** End */
             end: number;
-            /**
-             * Node
-             * @default null
-             */
+            /** @default null */
             node?: string | null;
-            /**
-             * Start
-             * @default null
-             */
+            /** @default null */
             start?: number | null;
         };
         /**
@@ -2479,35 +2441,20 @@ export interface components {
          * @description Events since the last report, in order of time within each list.
          */
         InferenceReport: {
+            /** @description Time of the report, in seconds since the run's start. */
+            at: number;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             kind: "inference";
-            /**
-             * At
-             * @description Time of the report, in seconds since the run's start.
-             */
-            at: number;
-            /**
-             * Arrived
-             * @default []
-             */
+            /** @default [] */
             arrived?: components["schemas"]["Arrived"][];
-            /**
-             * Finished
-             * @default []
-             */
+            /** @default [] */
             finished?: components["schemas"]["Finished"][];
-            /**
-             * Servers
-             * @default []
-             */
+            /** @default [] */
             servers?: components["schemas"]["ServerChange"][];
-            /**
-             * Started
-             * @default []
-             */
+            /** @default [] */
             started?: components["schemas"]["Started"][];
         };
         /**
@@ -2639,12 +2586,6 @@ export interface components {
          */
         IterationReport: {
             /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "iterative";
-            /**
-             * Allocation
              * @example {
              *       "gpus": 4
              *     }
@@ -2653,7 +2594,6 @@ export interface components {
                 [key: string]: number;
             };
             /**
-             * Metrics
              * @example {
              *       "iteration_seconds": 31.5
              *     }
@@ -2662,7 +2602,6 @@ export interface components {
                 [key: string]: number;
             };
             /**
-             * Features
              * @default {}
              * @example {
              *       "batch": 128
@@ -2672,7 +2611,6 @@ export interface components {
                 [key: string]: number;
             };
             /**
-             * Upcoming
              * @description The iterations right after this one, in order, as far as known: at most as many as are left. Replaces what was announced before; an empty list withdraws it; if omitted, it still holds.
              * @default null
              * @example [
@@ -2689,6 +2627,11 @@ export interface components {
              *     ]
              */
             upcoming?: components["schemas"]["UpcomingIteration"][] | null;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "iterative";
         };
         /**
          * IterativeSpec
@@ -3126,12 +3069,10 @@ export interface components {
          */
         NodeChange: {
             /**
-             * Node
              * @description Class and index, starting at 0.
              * @example a100-0
              */
             node: string;
-            /** Gpus */
             gpus: number;
         };
         /**
@@ -3169,15 +3110,10 @@ export interface components {
          * @description A change of a node's state.
          */
         NodeReport: {
-            /** Name */
             name: string;
+            /** @enum {string} */
+            state: "failed" | "off" | "starting" | "up";
             /**
-             * State
-             * @enum {string}
-             */
-            state: "off" | "starting" | "up" | "failed";
-            /**
-             * Since
              * @description when it was ordered or rented; null: now
              * @default null
              */
@@ -3463,10 +3399,8 @@ export interface components {
          * @description A task that must end first.
          */
         Parent: {
-            /** Task */
             task: string;
             /**
-             * Bytes
              * @description size of the output that is read
              * @default 0
              */
@@ -3513,63 +3447,50 @@ export interface components {
          * @description Progress of a job and its recent measurements, with the conditions they were taken under.
          */
         Progressed: {
-            /** Job */
             job: string;
-            /**
-             * Iteration
-             * @description completed so far; fewer than before: it resumed from a checkpoint
-             */
+            /** @description completed so far; fewer than before: it resumed from a checkpoint */
             iteration: number;
             /**
-             * Loss
              * @description lower is better; or `metric`
              * @default null
              */
             loss?: number | null;
             /**
-             * Metric
              * @description higher is better; or `loss`
              * @default null
              */
             metric?: number | null;
             /**
-             * Seconds
              * @description recent duration of one step
              * @default null
              */
             seconds?: number | null;
             /**
-             * Computing
              * @description part of the step not spent waiting for other GPUs
              * @default null
              */
             computing?: number | null;
             /**
-             * Gpus
              * @description GPUs it was measured on; null: its current ones
              * @default null
              */
             gpus?: number | null;
             /**
-             * Nodes
              * @description nodes these were spread over; null: as few as they fill
              * @default null
              */
             nodes?: number | null;
             /**
-             * Beside
              * @description applications of jobs that shared its nodes then; empty: none
              * @default []
              */
             beside?: string[];
             /**
-             * Batch
              * @description samples per step then, over all GPUs; null: as submitted
              * @default null
              */
             batch?: number | null;
             /**
-             * Noise Scale
              * @description gradient noise scale, in samples
              * @default null
              */
@@ -3808,42 +3729,29 @@ export interface components {
          * @description State of a queue at one moment.
          */
         QueueReport: {
+            now: number;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             kind: "workflow";
-            /** Now */
-            now: number;
             /**
-             * Delta
              * @description whether only changes are listed
              * @default false
              */
             delta?: boolean;
-            /**
-             * Queued
-             * @default []
-             */
+            /** @default [] */
             queued?: components["schemas"]["QueuedTask"][];
-            /**
-             * Running
-             * @default []
-             */
+            /** @default [] */
             running?: components["schemas"]["RunningTask"][];
-            /**
-             * Finished
-             * @default []
-             */
+            /** @default [] */
             finished?: components["schemas"]["FinishedTask"][];
             /**
-             * Withdrawn
              * @description tasks removed from the queue; in a full report, tasks not listed are removed too
              * @default []
              */
             withdrawn?: string[];
             /**
-             * Nodes
              * @description nodes whose state has changed; in a full report, nodes not listed are off
              * @default null
              */
@@ -3878,52 +3786,37 @@ export interface components {
          * @description A waiting task, or one that waits again because its node failed.
          */
         QueuedTask: {
-            /** Id */
             id: string;
             /**
-             * Processors
              * @description required when the task is first named
              * @default null
              */
             processors?: number | null;
             /**
-             * Submit
              * @description submission time; null: now, or its start
              * @default null
              */
             submit?: number | null;
             /**
-             * Estimate
              * @description seconds requested by its user, at speed 1
              * @default null
              */
             estimate?: number | null;
-            /**
-             * Memory Gb
-             * @default null
-             */
+            /** @default null */
             memory_gb?: number | null;
-            /**
-             * User
-             * @default null
-             */
+            /** @default null */
             user?: string | null;
             /**
-             * Deadline
              * @description time by which it should have ended
              * @default null
              */
             deadline?: number | null;
             /**
-             * Workflow
              * @description workflow it belongs to
              * @default null
              */
             workflow?: string | null;
-            /**
-             * Parents
-             * @default []
-             */
+            /** @default [] */
             parents?: (string | components["schemas"]["Parent"])[];
         };
         /**
@@ -4374,64 +4267,45 @@ export interface components {
          * @description A running task; node and start are required when it is first reported as running.
          */
         RunningTask: {
-            /** Id */
             id: string;
             /**
-             * Processors
              * @description required when the task is first named
              * @default null
              */
             processors?: number | null;
             /**
-             * Submit
              * @description submission time; null: now, or its start
              * @default null
              */
             submit?: number | null;
             /**
-             * Estimate
              * @description seconds requested by its user, at speed 1
              * @default null
              */
             estimate?: number | null;
-            /**
-             * Memory Gb
-             * @default null
-             */
+            /** @default null */
             memory_gb?: number | null;
-            /**
-             * User
-             * @default null
-             */
+            /** @default null */
             user?: string | null;
             /**
-             * Deadline
              * @description time by which it should have ended
              * @default null
              */
             deadline?: number | null;
             /**
-             * Workflow
              * @description workflow it belongs to
              * @default null
              */
             workflow?: string | null;
-            /**
-             * Parents
-             * @default []
-             */
+            /** @default [] */
             parents?: (string | components["schemas"]["Parent"])[];
             /**
-             * Node
              * @description as placed: node type and index, starting at 0
              * @default null
              * @example a-0
              */
             node?: string | null;
-            /**
-             * Start
-             * @default null
-             */
+            /** @default null */
             start?: number | null;
         };
         /**
@@ -4482,15 +4356,10 @@ export interface components {
          * @description A change of a server's state. If it goes down, the requests of its batch wait again.
          */
         ServerChange: {
-            /** Server */
             server: string;
+            /** @enum {string} */
+            state: "down" | "starting" | "up";
             /**
-             * State
-             * @enum {string}
-             */
-            state: "starting" | "up" | "down";
-            /**
-             * At
              * @description null: the time of the report
              * @default null
              */
@@ -4697,15 +4566,10 @@ export interface components {
          * @description A batch of the user's oldest requests that the client itself started; only in carried runs.
          */
         Started: {
-            /** Server */
             server: string;
-            /** User */
             user: string;
-            /** Variant */
             variant: string;
-            /** Batch */
             batch: number;
-            /** At */
             at: number;
         };
         /**
@@ -4761,75 +4625,60 @@ export interface components {
          * @description A job that was submitted or is present.
          */
         Submitted: {
-            /** Job */
             job: string;
-            /**
-             * Gpus
-             * @description GPUs requested by its owner
-             */
+            /** @description GPUs requested by its owner */
             gpus: number;
             /**
-             * Queue
              * @description null: the least urgent queue
              * @default null
              */
             queue?: string | null;
             /**
-             * Minimum
              * @description null: the spec's, or the GPUs requested if lower
              * @default null
              */
             minimum?: number | null;
             /**
-             * Maximum
              * @description null: the spec's, or the GPUs requested if higher
              * @default null
              */
             maximum?: number | null;
             /**
-             * At
              * @description arrival time; null: the time of the report
              * @default null
              */
             at?: number | null;
             /**
-             * Application
              * @description what it trains: jobs of one application are expected to run at the same speed
              * @default null
              */
             application?: string | null;
             /**
-             * Batch
              * @description samples per step, over all its GPUs; with `batch_maximum`, the smallest it uses
              * @default null
              */
             batch?: number | null;
             /**
-             * Batch Maximum
              * @description largest batch that it may choose as its GPUs change, for the largest goodput; null: `batch` is fixed. Needs `batch`
              * @default null
              */
             batch_maximum?: number | null;
             /**
-             * Gpu Batch Minimum
              * @description fewest samples that a GPU does at once
              * @default null
              */
             gpu_batch_minimum?: number | null;
             /**
-             * Gpu Batch Maximum
              * @description most samples that a GPU does at once; of more the gradients are accumulated; null: no limit
              * @default null
              */
             gpu_batch_maximum?: number | null;
             /**
-             * Data
              * @description data size, in one unit per application
              * @default null
              */
             data?: number | null;
             /**
-             * Iterations
              * @description epochs or updates until it is finished, in its own unit; null: unknown
              * @default null
              */
@@ -5026,7 +4875,6 @@ export interface components {
          */
         UpcomingIteration: {
             /**
-             * Features
              * @description All of the workload's features.
              * @example {
              *       "batch": 128

@@ -20,7 +20,7 @@ from app.policies.artifact import Artifact
 from tests.answers import all_answered
 
 sys.path.append(str(Path(__file__).parents[3] / "examples" / "thermostat"))
-from thermostat import EXAMPLE, KIND, HeatLoss, Layout, ThermostatSamples, ThermostatSpec
+from thermostat import EXAMPLE, KIND, HeatLoss, Layout, ThermostatSpec
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SPEC = ThermostatSpec.model_validate(EXAMPLE.spec)
@@ -140,9 +140,7 @@ def test_no_more_iterations_are_taken_than_the_spec_has() -> None:
 )
 def test_a_sample_that_does_not_fit_names_its_field(changed: bytes, pointer: str) -> None:
     line = b'{"execution": "a", "reports": [{"outside": 1, "room": 2.5, %s}]}' % changed
-    (found,) = (
-        ThermostatSamples.formats["application/x-ndjson"].reader(ThermostatSamples(LAYOUT), None).read(iter([line]))
-    )
+    (found,) = KIND.samples.formats["application/x-ndjson"].reader(KIND.samples(LAYOUT), None).read(iter([line]))
     assert isinstance(found, Refused)
     assert found.issue.pointer == pointer
 
@@ -150,7 +148,8 @@ def test_a_sample_that_does_not_fit_names_its_field(changed: bytes, pointer: str
 @pytest.mark.parametrize("count", [0, 25])
 def test_a_sample_has_at_least_one_report_and_no_more_than_a_run(count: int) -> None:
     body = {"execution": "a", "reports": [dict(EXAMPLE.reports[0])] * count}
-    found = ThermostatSamples(LAYOUT).sample(msgspec.json.encode(body), 1)
+    codec: Any = KIND.samples(LAYOUT)
+    found = codec.sample(msgspec.json.encode(body), 1)
     assert isinstance(found, Refused)
     assert found.issue.message == "must be 1 to 24, the workload's iterations"
 

@@ -9,7 +9,7 @@ import msgspec
 from app.database.engine import Database
 from app.database.tables import Iteration
 from app.decisions.service import CompiledWorkloads
-from app.kinds.iterative.report import EncodedReport
+from app.kinds.iterative.report import IterationReport
 from app.kinds.iterative.spec import Spec
 from app.runs import service
 from app.runs.outcomes import Staleness
@@ -54,7 +54,7 @@ def end(database: Database, run: str, state: Literal["finished", "failed", "canc
 
 def report(seconds: float = 31.5, gpus: float = 4, batch: float = 128) -> bytes:
     """What an iteration used and measured."""
-    return msgspec.json.encode(EncodedReport({"gpus": gpus}, {"iteration_seconds": seconds}, {"batch": batch}))
+    return msgspec.json.encode(IterationReport({"gpus": gpus}, {"iteration_seconds": seconds}, {"batch": batch}))
 
 
 def decide_anew(row: Iteration, **changes: Any) -> None:

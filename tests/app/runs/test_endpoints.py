@@ -10,7 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from app.database.engine import Database
-from app.kinds.iterative.report import Decision, EncodedReport, IterationReport
+from app.kinds.iterative.report import Decision
 from app.main import create_app
 from app.settings import Settings
 from app.workloads import service as workloads
@@ -290,10 +290,6 @@ def test_the_start_names_the_agent(client: TestClient, backend: Database, worklo
     assert (started["agent"], started["workload"], started["decision"]["run"]) == (1, workload, started["id"])
     decision = client.put(f"/runs/{started['id']}/iterations/0", json=REPORT).json()
     assert (decision["agent"], decision["source"] in ("agent", "guard")) == (1, True)
-
-
-def test_both_forms_of_a_report_have_the_same_fields() -> None:
-    assert set(EncodedReport.__struct_fields__) == set(IterationReport.model_fields)
 
 
 @on_both

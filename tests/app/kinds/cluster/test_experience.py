@@ -18,7 +18,7 @@ from app.kinds.cluster.engine import ENGINE
 from app.kinds.cluster.experience import Measured, Shown
 from app.kinds.cluster.layout import ClusterState, Layout, begin, pack, unpack
 from app.kinds.cluster.model import ClusterModel
-from app.kinds.cluster.report import EncodedReport
+from app.kinds.cluster.report import ClusterReport
 from app.kinds.cluster.run_samples import samples, steps
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.cluster.throughput import Batches, Throughput, layout_nodes, step_seconds
@@ -209,7 +209,7 @@ def test_a_state_that_was_stored_before_goes_on() -> None:
     old: ClusterState = unpack(before)
     assert old.records.noise_scale.shape == (2,)
     assert (old.experience, old.off) == ({}, ())
-    told = msgspec.convert({"at": 120.0, "progressed": [on("a", 0.5, gpus=2)]}, EncodedReport)
+    told = msgspec.convert({"at": 120.0, "progressed": [on("a", 0.5, gpus=2)]}, ClusterReport)
     after = advance(LAYOUT, old, told)
     assert after.names == ("a", "b")
     assert after.records.done[0] > 0

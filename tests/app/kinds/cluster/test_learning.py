@@ -21,7 +21,7 @@ from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.lengths import POINTS
 from app.kinds.cluster.lookahead import UNLIMITED
 from app.kinds.cluster.model import ClusterModel
-from app.kinds.cluster.report import EncodedSubmitted
+from app.kinds.cluster.report import Submitted
 from app.kinds.cluster.samples import ClusterSamples
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.contract.engine import Pending, Snapshot
@@ -129,7 +129,7 @@ def test_a_job_that_gains_again_is_restored_once() -> None:
 
 @pytest.mark.parametrize("count", [1, POINTS, 5 * POINTS])
 def test_long_curves_are_thinned_and_go_through_storage(count: int) -> None:
-    known = records.of([EncodedSubmitted("a", 1), EncodedSubmitted("b", 1)])
+    known = records.of([Submitted("a", 1), Submitted("b", 1)])
     state = experience.none(2)
     for number in range(count):
         known = known._replace(iteration=np.array([number, 0.0]), value=np.array([2.0 - number, np.nan]))

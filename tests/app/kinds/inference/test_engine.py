@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from pydantic import ValidationError
 
 from app.kinds.contract.engine import Answered, Pending, Shadow
 from app.kinds.contract.inputs import InvalidInput
@@ -170,7 +169,7 @@ def test_what_can_not_be_is_refused_and_changes_nothing(report: dict[str, Any], 
     ],
 )
 def test_no_report_says_what_no_sample_can_hold(report: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError, match="less than or equal to"):
+    with pytest.raises(InvalidInput, match="less than or equal to"):
         KIND.engine.decode(json.dumps(report).encode())
 
 

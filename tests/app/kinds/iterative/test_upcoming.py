@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from app.kinds.contract.engine import Pending
 from app.kinds.contract.inputs import InvalidInput
@@ -21,7 +20,7 @@ from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.observation import view
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reasons import forecast
-from app.kinds.iterative.report import IterationRunStart, decode
+from app.kinds.iterative.report import IterationRunStart
 from app.kinds.iterative.state import RunState, State, advance, begin
 from tests.answers import all_answered
 from tests.app.kinds.iterative.decisions.deciding import compiled
@@ -159,7 +158,7 @@ def engine_run(on: Any, start: dict[str, Any]) -> Any:
 
 def reported(on: Any, state: Any, iteration: int, **said: Any) -> Any:
     body = {"allocation": {"executors": 8}, "metrics": {"iteration_seconds": 10.0}, "features": {"batch": 100}, **said}
-    report = ENGINE.read(on, state, iteration, decode(msgspec.json.encode(body)))
+    report = ENGINE.read(on, state, iteration, ENGINE.decode(msgspec.json.encode(body)))
     return all_answered(ENGINE.answer(on, [Pending("r", iteration, state, report, {}, None)], NOW))[0]
 
 
@@ -223,7 +222,7 @@ def test_an_announcement_that_does_not_fit_is_refused(
 def test_more_than_can_be_announced_at_once_is_refused() -> None:
     long = planted_spec(features=[{"name": "batch", "minimum": 32, "maximum": 512}], iterations=5_000)
     on = compiled(long, None)
-    with pytest.raises(ValidationError, match=f"at most {MOST_UPCOMING} items"):
+    with pytest.raises(InvalidInput, match=f"at most {MOST_UPCOMING} items"):
         reported(on, engine_run(on, {}), 0, upcoming=told(*[64.0] * (MOST_UPCOMING + 1)))
 
 
@@ -234,7 +233,7 @@ def test_a_workload_without_features_announces_none() -> None:
             on,
             Kept(None),
             0,
-            decode(
+            ENGINE.decode(
                 b'{"allocation": {"executors": 8}, "metrics": {"iteration_seconds": 1}, "upcoming": [{"features": {}}]}'
             ),
         )
@@ -249,10 +248,12 @@ def test_a_start_announces_only_after_its_first_iteration() -> None:
 @pytest.mark.parametrize("body", [b'{"upcoming": [{"batch": 1}]}', b'{"upcoming": 3}', b'{"upcoming": [{}]}'])
 def test_what_is_no_announcement_is_refused_by_field(body: bytes) -> None:
     with pytest.raises(ValueError, match="upcoming"):
-        decode(body)
+        ENGINE.decode(body)
 
 
 def test_an_empty_announcement_reads_as_one() -> None:
     on = compiled(SPEC, table())
-    report = decode(b'{"allocation": {"executors": 8}, "metrics": {"iteration_seconds": 1}, "features": {"batch": 64}}')
+    report = ENGINE.decode(
+        b'{"allocation": {"executors": 8}, "metrics": {"iteration_seconds": 1}, "features": {"batch": 64}}'
+    )
     assert ENGINE.read(on, Kept(None), 0, report) == Read([4], [1.0], [64.0], None)

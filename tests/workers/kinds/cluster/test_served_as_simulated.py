@@ -9,7 +9,7 @@ from app.kinds.cluster.advance import advance
 from app.kinds.cluster.decide import Advice, decide
 from app.kinds.cluster.layout import Layout, begin
 from app.kinds.cluster.placement import Rule
-from app.kinds.cluster.report import EncodedEnded, EncodedReport, EncodedSubmitted
+from app.kinds.cluster.report import ClusterReport, Ended, Submitted
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.cluster.strategies import fifo, prioritised, tiresias
 from tests.app.kinds.cluster.situations import unmeasured
@@ -28,10 +28,10 @@ def test_served_as_simulated(rule: Rule, shared_data: Path) -> None:
     while simulator.now < 30_000:
         simulator.step()
         present = [log[number] for number in simulator.which]
-        gone = [EncodedEnded(name) for name in state.names if name in simulator.completed]
+        gone = [Ended(name) for name in state.names if name in simulator.completed]
         new = [job for job in present if job.name not in state.names]
-        came = [EncodedSubmitted(job.name, job.gpus, at=job.time) for job in new]
-        report = EncodedReport(simulator.now, submitted=tuple(came), ended=tuple(gone))
+        came = [Submitted(job.name, job.gpus, at=job.time) for job in new]
+        report = ClusterReport(simulator.now, submitted=tuple(came), ended=tuple(gone))
         told = advance(layout, state, report)
         state, _ = decide(layout, told, Advice(rule, unmeasured(layout, told)))
         assert list(state.names) == [job.name for job in present]

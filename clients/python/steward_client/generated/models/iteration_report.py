@@ -29,18 +29,16 @@ class IterationReport:
 
     allocation: IterationReportAllocation
     metrics: IterationReportMetrics
-    kind: Literal["iterative"] | Unset = "iterative"
     features: IterationReportFeatures | Unset = UNSET
     upcoming: list[UpcomingIteration] | None | Unset = UNSET
     """ The iterations right after this one, in order, as far as known: at most as many as are left. Replaces what
     was announced before; an empty list withdraws it; if omitted, it still holds. """
+    kind: Literal["iterative"] | Unset = "iterative"
 
     def to_dict(self) -> dict[str, Any]:
         allocation = self.allocation.to_dict()
 
         metrics = self.metrics.to_dict()
-
-        kind = self.kind
 
         features: dict[str, Any] | Unset = UNSET
         if not isinstance(self.features, Unset):
@@ -58,6 +56,8 @@ class IterationReport:
         else:
             upcoming = self.upcoming
 
+        kind = self.kind
+
         field_dict: dict[str, Any] = {}
 
         field_dict.update(
@@ -66,12 +66,12 @@ class IterationReport:
                 "metrics": metrics,
             }
         )
-        if kind is not UNSET:
-            field_dict["kind"] = kind
         if features is not UNSET:
             field_dict["features"] = features
         if upcoming is not UNSET:
             field_dict["upcoming"] = upcoming
+        if kind is not UNSET:
+            field_dict["kind"] = kind
 
         return field_dict
 
@@ -86,10 +86,6 @@ class IterationReport:
         allocation = IterationReportAllocation.from_dict(d.pop("allocation"))
 
         metrics = IterationReportMetrics.from_dict(d.pop("metrics"))
-
-        kind = cast(Literal["iterative"] | Unset, d.pop("kind", UNSET))
-        if kind != "iterative" and not isinstance(kind, Unset):
-            raise ValueError(f"kind must match const 'iterative', got '{kind}'")
 
         _features = d.pop("features", UNSET)
         features: IterationReportFeatures | Unset
@@ -120,12 +116,16 @@ class IterationReport:
 
         upcoming = _parse_upcoming(d.pop("upcoming", UNSET))
 
+        kind = cast(Literal["iterative"] | Unset, d.pop("kind", UNSET))
+        if kind != "iterative" and not isinstance(kind, Unset):
+            raise ValueError(f"kind must match const 'iterative', got '{kind}'")
+
         iteration_report = cls(
             allocation=allocation,
             metrics=metrics,
-            kind=kind,
             features=features,
             upcoming=upcoming,
+            kind=kind,
         )
 
         return iteration_report

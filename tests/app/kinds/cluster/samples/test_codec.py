@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal, assert_equal
 
 from app.kinds.cluster.example import SAMPLES
+from app.kinds.cluster.kind import KIND
 from app.kinds.cluster.layout import Layout
-from app.kinds.cluster.report import decode
 from app.kinds.cluster.run_samples import steps
 from app.kinds.cluster.samples import (
     BATCH,
@@ -282,7 +282,7 @@ def test_what_of_a_run_cannot_be_a_sample_is_left_out_and_nothing_is_refused(wro
     reports = [{"at": 1.0, "submitted": [came]}, {"at": 2.0, "progressed": [on]}]
     if told["seconds"] < 1e9:  # more was taken once, and is stored
         for report in reports:
-            decode(json.dumps(report).encode())  # the service takes it
+            KIND.engine.decode(json.dumps(report).encode())  # the service takes it
     sample = ClusterSamples(layout()).of_run("run", reports)
     assert sample is not None
     assert sample.iterations == rows

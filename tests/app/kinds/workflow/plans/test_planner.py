@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from app.kinds.fields import converted
 from app.kinds.workflow.advance import advance
 from app.kinds.workflow.decide import Planned, followed, planned
 from app.kinds.workflow.plan_search import MOST_TASKS, SearchUnavailableError, left_of
@@ -50,7 +51,7 @@ def with_plan(on: Layout) -> State:
 
 
 def went_on(on: Layout, state: State, **report: Any) -> State:
-    return advance(on, state, QueueReport.model_validate({"delta": True, **report}))
+    return advance(on, state, converted({"delta": True, **report}, QueueReport))
 
 
 def test_the_first_plan_says_what_it_is_worth() -> None:

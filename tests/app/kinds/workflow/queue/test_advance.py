@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from app.kinds.contract.inputs import Contradiction, InvalidInput
+from app.kinds.fields import converted
 from app.kinds.workflow import advance as module
 from app.kinds.workflow.advance import advance
 from app.kinds.workflow.queue import (
@@ -52,7 +53,7 @@ QUEUE: list[Report] = [
 def after(*reports: Report) -> State:
     state = begin(LAYOUT)
     for report in reports:
-        state = advance(LAYOUT, state, QueueReport.model_validate(report))
+        state = advance(LAYOUT, state, converted(report, QueueReport))
     return state
 
 
@@ -65,7 +66,7 @@ def refused(error: type[InvalidInput], **report: Any) -> dict[str, str]:
     state = after(*QUEUE)
     before = json.dumps(pack(state))
     with pytest.raises(error) as caught:
-        advance(LAYOUT, state, QueueReport.model_validate(delta(**report)))
+        advance(LAYOUT, state, converted(delta(**report), QueueReport))
     assert type(caught.value) is error
     assert json.dumps(pack(state)) == before
     return {issue.pointer: issue.message for issue in caught.value.errors}
@@ -127,7 +128,7 @@ def test_the_last_tasks_of_a_user_are_kept_at_speed_1() -> None:
 
 def test_only_the_users_that_were_seen_last_are_kept() -> None:
     state = after(*QUEUE)._replace(history={f"u{i}": (Finished(1.0, 2.0, 1),) for i in range(MOST_USERS)})
-    ended = QueueReport.model_validate(delta(finished=[{"id": "runs", "end": 25}]))
+    ended = converted(delta(finished=[{"id": "runs", "end": 25}]), QueueReport)
     found = advance(LAYOUT, state, ended).history
     assert len(found) == MOST_USERS
     assert "u0" not in found
@@ -182,7 +183,7 @@ def test_a_committed_task_is_kept_in_view_until_it_runs_or_leaves() -> None:
     state = after(*QUEUE)._replace(head=head)
 
     def next_head(**report: Any) -> Any:
-        return advance(LAYOUT, state, QueueReport.model_validate(delta(**report))).head
+        return advance(LAYOUT, state, converted(delta(**report), QueueReport)).head
 
     assert next_head() == head
     assert next_head(running=[{"id": "waits", "node": "slow-0", "start": 25}]) == ()
@@ -315,7 +316,7 @@ def test_all_issues_of_a_report_are_named_at_once_and_few_of_many_lost_tasks() -
     for count, shown in ((5, 5), (6, 6)):
         state = after(delta(5, running=many[:count]))
         with pytest.raises(Contradiction) as caught:
-            advance(LAYOUT, state, QueueReport.model_validate({"now": 9}))
+            advance(LAYOUT, state, converted({"now": 9}, QueueReport))
         (issue,) = caught.value.errors
         names = [f"t{i}" for i in range(5)]
         assert issue.value == (names if count == 5 else [*names, "…"])

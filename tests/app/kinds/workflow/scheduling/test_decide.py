@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from app.kinds.fields import converted
 from app.kinds.workflow.advance import advance
 from app.kinds.workflow.queue import STARTING, UP, WAITING, Layout, QueueReport, State, begin
 from app.kinds.workflow.scheduling.decide import Decided, by_strategy, decide, is_pool
@@ -45,7 +46,7 @@ def task(name: str, processors: int = 1, estimate: float = 100.0, **more: Any) -
 def after(on: Layout, *reports: dict[str, Any]) -> State:
     state = begin(on)
     for report in reports:
-        state = advance(on, state, QueueReport.model_validate(report))
+        state = advance(on, state, converted(report, QueueReport))
     return state
 
 
@@ -174,7 +175,7 @@ def test_a_committed_head_is_kept_to_under_rls_and_chosen_anew_under_easy() -> N
     for backfilling, waits in (("rls", "wide"), ("easy", "wider")):
         state = decided(on, state, "sjf", backfilling).state
         more = {"now": 1, "delta": True, "queued": [task("wider", 8, 10)]}
-        later = advance(on, state, QueueReport.model_validate(more))
+        later = advance(on, state, converted(more, QueueReport))
         found = decided(on, later, "sjf", backfilling)
         assert later.queue.names[found.started.window.task] == waits
 

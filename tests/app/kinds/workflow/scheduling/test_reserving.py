@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from app.kinds.fields import converted
 from app.kinds.workflow.advance import advance
 from app.kinds.workflow.queue import QueueReport, State, pack, unpack
 from app.kinds.workflow.scheduling import dispatch
@@ -23,7 +24,7 @@ def reserving(state: State, strategy: str = "sjf") -> Decided:
 def went_on(state: State, **report: object) -> State:
     """After another report, through the database."""
     stored = unpack(json.loads(json.dumps(pack(state))))
-    return advance(ON, stored, QueueReport.model_validate({"delta": True, **report}))
+    return advance(ON, stored, converted({"delta": True, **report}, QueueReport))
 
 
 def running(name: str, start: float) -> dict[str, object]:
@@ -98,15 +99,15 @@ def test_those_first_in_the_order_take_the_places_that_others_leave() -> None:
     state = after(on, {"now": 0, "queued": [task("all", 256, 50)]})
     state = decided(on, state, "sjf", "conservative").state
     state = advance(
-        on, state, QueueReport.model_validate({"now": 1, "delta": True, "running": [running("all", 0)], "queued": many})
+        on, state, converted({"now": 1, "delta": True, "running": [running("all", 0)], "queued": many}, QueueReport)
     )
     state = decided(on, state, "sjf", "conservative").state
     assert len(state.reserved.starts) == dispatch.MOST
     more = [task(f"s{n}", 1, 10) for n in range(5)]
-    state = advance(on, state, QueueReport.model_validate({"now": 2, "delta": True, "queued": more}))
+    state = advance(on, state, converted({"now": 2, "delta": True, "queued": more}, QueueReport))
     state = decided(on, state, "sjf", "conservative").state
     state = advance(
-        on, state, QueueReport.model_validate({"now": 50, "delta": True, "finished": [{"id": "all", "end": 50}]})
+        on, state, converted({"now": 50, "delta": True, "finished": [{"id": "all", "end": 50}]}, QueueReport)
     )
     found = decided(on, state, "sjf", "conservative")
     assert len(placed(on, state, found)) == dispatch.MOST + 5
@@ -133,9 +134,9 @@ def test_reports_that_gather_many_ends_are_decided_and_the_machine_never_idles(s
                 for n in np.flatnonzero((come <= now) & (come > now - every))
             ],
             "running": [place[n] for n in fresh if n not in over],
-            "finished": [{"id": f"j{n}", "end": begun[n] + seconds[n], **place.get(n, {})} for n in over],
+            "finished": [{"id": f"j{n}", "end": float(begun[n] + seconds[n]), **place.get(n, {})} for n in over],
         }
-        state = unpack(json.loads(json.dumps(pack(advance(on, state, QueueReport.model_validate(report))))))
+        state = unpack(json.loads(json.dumps(pack(advance(on, state, converted(report, QueueReport))))))
         found = decided(on, state, "sjf", "conservative")
         fresh = [int(name[1:]) for name in placed(on, state, found)]
         begun |= dict.fromkeys(fresh, now)

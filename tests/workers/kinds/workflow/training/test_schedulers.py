@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from msgspec import json
 
+from app.kinds.fields import converted
 from app.kinds.workflow.advance import advance
 from app.kinds.workflow.decide import choose_by
 from app.kinds.workflow.formats.swf import read_swf
@@ -82,7 +83,15 @@ def served(policy: Scheduler, jobs: Trace, mechanism: int, predictor: Predictor 
             report["running"] = [one for one in report["running"] if one["id"] != str(last)]
             report["finished"] = [{**running(last, begun[last]), "end": now}]
             ends[last] = math.inf
-        state = unpack(json.decode(json.encode(pack(advance(layout, state, QueueReport.model_validate(report))))))
+        state = unpack(
+            json.decode(
+                json.encode(
+                    pack(
+                        advance(layout, state, converted(json.decode(json.encode(report, enc_hook=float)), QueueReport))
+                    )
+                )
+            )
+        )
         decided = decide(situation := QueueSituation(layout, state, predictor), lambda s: choose_by(policy, s, own))
         started = [int(situation.queue.names[row]) for row, _ in decided.started.starts]
         state = decided.state
