@@ -28,8 +28,8 @@ from app.kinds.workflow.scheduling.planning import Problem, length, problem_of, 
 from app.kinds.workflow.spec import NodeType
 from app.kinds.workflow.trace import Trace
 from benchmarks.genetic_plans import genetic
+from tests.workers.kinds.workflow.generated import generated
 from workers.kinds.workflow.simulator.annealing import SearchObjective, agent, bound, plan, rest
-from workers.kinds.workflow.simulator.batches import generated
 from workers.kinds.workflow.simulator.dag import agent_plan, followed, simulated
 from workers.kinds.workflow.simulator.request import Schedule, figures
 

@@ -29,7 +29,6 @@ from workers.learning.stages import (
     bind,
     complete,
     compose,
-    run_alone,
 )
 
 # What observations are like before anything is learned: where their entries lie, and how far they vary.
@@ -122,7 +121,6 @@ __all__ = [
     "bind",
     "complete",
     "compose",
-    "run_alone",
 ]
 
 

@@ -13,7 +13,7 @@ from app.policies.base import IncompatibleArtifact
 from app.policies.functions import attended, encoded, pooled, scores
 from app.policies.network import ScorerPolicy
 from tests.workers.learning import games
-from tests.workers.learning.suite import trained
+from tests.workers.learning.suite import run_alone, trained
 from workers.learning.agent import make_agent
 from workers.learning.algorithms.config import (
     DQN,
@@ -29,7 +29,6 @@ from workers.learning.algorithms.config import (
     encode,
 )
 from workers.learning.backends import get_backend
-from workers.learning.build import run_alone
 from workers.learning.components import network as components
 from workers.learning.spaces import reals
 

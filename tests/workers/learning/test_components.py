@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from tests.workers.learning.suite import run_alone
 from workers.learning import components
 from workers.learning.backends import BACKENDS, get_backend
-from workers.learning.build import run_alone
 from workers.learning.components.base import Component, Memory, SpaceError
 from workers.learning.components.exploration import EpsilonGreedy, Softmax
 from workers.learning.components.network import (

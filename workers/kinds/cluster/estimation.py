@@ -190,15 +190,6 @@ def _bounded(logs: Floats, measured: Measured) -> Floats:
     return np.clip(logs, low, high)
 
 
-def within(measured: Measured, fitted: Fitted) -> tuple[Floats, Floats]:
-    """Predicted seconds, and whether what was measured is within the 90 % interval, [n] each; for what was held out."""
-    logs = np.stack([np.log(member.median(measured.inputs)) for member in fitted.members])
-    centre, apart = logs.mean(axis=0), NORMAL_90 * logs.std(axis=0)
-    miss = np.log(measured.seconds) - centre
-    low, high = fitted.bounds
-    return np.exp(centre), (miss >= -np.hypot(low, apart)) & (miss <= np.hypot(high, apart))
-
-
 # Recover pairwise slow-downs from steps that were measured beside other jobs.
 #
 # log slow-down of a beside b = usual + how sensitive a is + how much b presses + what is particular to the pair; each

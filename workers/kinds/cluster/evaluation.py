@@ -21,9 +21,9 @@ from app.kinds.contract.policy import Situation
 from workers.evaluation.arena import Player, play
 from workers.evaluation.problem import Axis, HeatMapAxes
 from workers.evaluation.statistics import Level
-from workers.kinds.cluster.simulator.kernels import CAME, NOBODY
-from workers.kinds.cluster.world.episodes import DRAWN, STEPS, Episodes, draw, drawn, foreseen, seen_at
-from workers.kinds.cluster.world.world import ClusterWorld
+from workers.kinds.cluster.episodes import DRAWN, STEPS, Episodes, draw, drawn, foreseen, seen_at
+from workers.kinds.cluster.kernels import CAME, NOBODY
+from workers.kinds.cluster.world import ClusterWorld
 from workers.kinds.simulated.problem import SimulatedProblem
 
 # What becomes of jobs under a policy: when each is finished, and, in one episode, what each has at any time.

@@ -15,8 +15,6 @@ from app.kinds.inference.dynamics import Dynamics, levels, width
 from app.kinds.inference.heuristics import ALGORITHM, AdaptivePlanner
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
-from workers.evaluation.arena import Bare, play
-from workers.evaluation.statistics import Level
 from workers.evaluation.wrappers import Conditions, Disturbance, World, neutral
 from workers.inputs import Conditions as Wanted
 from workers.inputs import Workload
@@ -249,45 +247,6 @@ class AdaptiveTrainer(Trainer):
 
     @override
     def close(self) -> None: ...
-
-
-def adaptive_policies(
-    layout: Layout, model: ServiceModel, budget: int, seed: int, steps: Sequence[int] = (1,)
-) -> dict[int, AdaptivePlanner]:
-    """Policies that adapt by so many steps of the gradient, each learned for that from the same transitions.
-
-    The spread is chosen for one step, in the domain model's own world, and all have it.
-
-    Args:
-        layout: of the workload.
-        model: its domain model.
-        budget: decisions that are watched.
-        seed: of everything that is drawn.
-        steps: of the gradient, of each policy; 0: nothing adapts.
-    """
-    worlds, watched = list[Tasks](), 0
-    while watched < budget:
-        own = world_seed(seed, len(worlds))
-        tasks, decisions = gathered(varied(layout, model, EPISODES, own), own)
-        worlds.append(tasks)
-        watched += decisions
-    together = joined(worlds)
-    load, fits = fit_load(together, per_part(layout, model)), dict[int, Fit]()
-    for count in steps:
-        learner = MetaLearner(together, seed, count)
-        learner.advance(UPDATES)
-        fits[count] = learner.fit()
-    first = next(iter(steps))
-    spread = max(
-        SPREADS, key=lambda one: _return(layout, model, planner(layout, model, fits[first], load, one, first), seed)
-    )
-    return {count: planner(layout, model, fit, load, spread, count) for count, fit in fits.items()}
-
-
-def _return(layout: Layout, model: ServiceModel, policy: AdaptivePlanner, seed: int) -> float:
-    """Mean over episodes of the domain model."""
-    world = InferenceWorld(layout, [model], Wanted(EPISODES, seed))
-    return float(play(world, Level.SEEDS, seed, Bare(policy)).returns.mean())
 
 
 def world_seed(seed: int, number: int) -> int:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,15 +29,6 @@ class Executions:
     """
 
     items: tuple[tuple[str, Floats], ...]
-
-    @classmethod
-    def from_blobs(cls, blobs: Iterable[tuple[str, bytes]], width: int) -> Self:
-        """Read stored rows: (name, little-endian float64 bytes) with ``width`` = 1 + R + M + F columns.
-
-        Raises:
-            ValueError: a blob's length is no multiple of a row.
-        """
-        return cls(tuple((name, _rows(name, blob, width)) for name, blob in blobs))
 
     @property
     def names(self) -> list[str]:
@@ -88,12 +79,6 @@ class Flat(NamedTuple):
     def X(self) -> Floats:
         """Inputs of the families, [n, R + F]."""
         return np.hstack([self.allocations, self.features])
-
-
-def _rows(name: str, blob: bytes, width: int) -> Floats:
-    if len(blob) % (8 * width):
-        raise ValueError(f"execution {name!r}: {len(blob)} bytes are no multiple of a row of {width} numbers")
-    return np.frombuffer(blob, "<f8").reshape(-1, width).astype(np.float64)
 
 
 def _changes(allocation: Floats, groups: Integers) -> Floats:

@@ -15,12 +15,49 @@ from typing_extensions import override
 from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.placement import Outlook, Rule, Situation
 from app.kinds.cluster.throughput import Best, Known, Profile, best, goodput_at, sizes_of
-from workers.kinds.cluster.fit import Experience
-from workers.kinds.cluster.simulator.measured import NCF_BATCH, ONE_GPU, Application, Batch
-from workers.kinds.cluster.simulator.simulator import ClusterSimulator, Settings, Submission, metric_gains, packed_first
+from tests.pollux.measured import NCF_BATCH, ONE_GPU, Application, Batch
+from tests.pollux.simulator import ClusterSimulator, Settings, Submission, metric_gains, packed_first
 
 MOST_GPUS = 64
 TINY = 1e-6
+
+
+Gradient = tuple[float, float]
+
+
+class Experience:
+    """Of jobs of any number of applications, each by its name.
+
+    Attributes:
+        profiles: throughput, as all jobs of an application measured it.
+        gradients: square and variance as one of its jobs measured them first.
+        totals: progress after which its jobs were complete, of data as were measured.
+    """
+
+    def __init__(self, *, throughput: bool = True) -> None:
+        self._throughput = throughput
+        self.profiles: dict[str, Profile] = {}
+        self.gradients: dict[str, Gradient] = {}
+        self.totals: dict[str, list[float]] = {}
+        self._fits: dict[str, dict[tuple[object, ...], Floats]] = {}
+
+    def profile(self, application: str) -> Profile:
+        """The one that all jobs of an application share; a new one where throughput is not told on."""
+        if not self._throughput:
+            return Profile(self._fits.setdefault(application, {}))
+        return self.profiles.setdefault(application, Profile(self._fits.setdefault(application, {})))
+
+    def completed(self, application: str, total: float) -> None:
+        """A job of an application is complete after so much progress."""
+        self.totals.setdefault(application, []).append(total)
+
+    def remaining(self, application: str, done: float) -> float:
+        """Progress that is left after ``done``, on average of those jobs that needed more.
+
+        As much as is done where none is known that needed more: of long jobs those that have lasted long last longest.
+        """
+        more = [total - done for total in self.totals.get(application, ()) if total > done]
+        return float(np.mean(more)) if more else done
 
 
 class AdaptiveSimulator(ClusterSimulator):
@@ -203,7 +240,7 @@ class AdaptiveSimulator(ClusterSimulator):
 
     def _key(self, number: int, gpus: Integers) -> bytes:
         parameters = self.profiles[number].parameters
-        assert parameters is not None  # noqa: S101 - who calls has made sure of it
+        assert parameters is not None
         return parameters.tobytes() + self._gradients[number].tobytes() + gpus.tobytes() + self.capacity.tobytes()
 
 

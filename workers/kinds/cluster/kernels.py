@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +10,9 @@ import numpy as np
 from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.policies import ENTRIES, LARGEST, SHORT
 from app.kinds.cluster.strategies import LATE, LEAST, STEADY, USUAL, Constants
-from workers.kinds.cluster.simulator.simulator import kernel, placed
+from workers.kinds.compiling import Compiler
+
+kernel = Compiler(Path(__file__).parent, Path(__file__)).kernel
 
 CAME, THERE, ENDED, CHANGED = range(4)
 UNDISTURBED = np.zeros((0, 0))
@@ -195,20 +198,6 @@ def settled(rules: Rules, c: Clusters, b: int, wanted: Integers) -> int:
 
 
 # GPUs for the jobs of a cluster as ``app.kinds.cluster.strategies.completing`` gives them; compiled.
-
-
-@kernel
-def play(rules: Rules, clusters: Clusters) -> int:
-    """Play all logs to their ends under ``decided``; how many jobs were decided for, each at each moment."""
-    decisions = 0
-    for b in range(len(clusters.now)):
-        jobs = np.isfinite(clusters.time[b]).sum()
-        while clusters.counts[b, ENDED] < jobs:
-            passed(rules, clusters, b)
-            decisions += clusters.counts[b, THERE]
-            if clusters.counts[b, THERE]:
-                settled(rules, clusters, b, decided(rules, clusters, b))
-    return decisions
 
 
 @kernel
@@ -463,3 +452,76 @@ def _seen(rules: Rules, c: Clusters, b: int, job: int, coming: float) -> Floats:
             min(coming / total, LARGEST),
         ]
     )
+
+
+# Jobs on nodes: what ``app.kinds.cluster.placement`` places and packs, for the jobs of one cluster.
+
+
+@kernel
+def placed(capacity: Integers, before: Integers, wanted: Integers) -> Integers:
+    """GPUs of each job on each node, [J, N], on few nodes with few moves: ``app.kinds.cluster.placement.place``."""
+    held, missing = np.zeros_like(before), wanted.copy()
+    for job in range(len(wanted)):
+        if before[job].sum() == wanted[job]:
+            held[job], missing[job] = before[job], 0
+    crowded = held.sum(axis=0) > capacity
+    for job in range(len(wanted)):
+        if crowded.any() and ((held[job] > 0) & crowded).any():
+            held[job], missing[job] = 0, wanted[job]
+    kept = held.copy()
+    if not packed(capacity, held, missing):
+        held = kept
+        for job in np.argsort(-wanted, kind="mergesort"):
+            free = capacity - held.sum(axis=0)
+            while missing[job] > 0:
+                node = free.argmax()
+                taken = min(free[node], missing[job])
+                held[job, node] += taken
+                free[node] -= taken
+                missing[job] -= taken
+    return held
+
+
+@kernel
+def packed(capacity: Integers, held: Integers, missing: Integers) -> bool:
+    """Add ``missing`` GPUs [J] to ``held`` [J, N] in place; whether all fit: ``app.kinds.cluster.placement.pack``."""
+    largest = max(1, capacity.max())
+    parts = np.zeros((len(missing), largest + 1), np.int64)
+    for job in range(len(missing)):
+        parts[job, largest] = missing[job] // largest
+        parts[job, missing[job] % largest] += missing[job] % largest > 0
+    free = capacity - held.sum(axis=0)
+    for size in range(largest, 0, -1):
+        for job in range(len(missing)):
+            while parts[job, size]:
+                node = _room(free, held, size)
+                if node < 0:
+                    return False
+                for other in range(len(missing)):
+                    if free[node] < size and 0 < held[other, node] < size:
+                        parts[other, held[other, node]] += 1
+                        free[node] += held[other, node]
+                        held[other, node] = 0
+                held[job, node] += size
+                free[node] -= size
+                parts[job, size] -= 1
+    return True
+
+
+@kernel
+def _room(free: Integers, held: Integers, size: int) -> int:
+    """The fullest node with room, or where fewest GPUs are moved for it; −1: none."""
+    found, least = -1, 0
+    for node in range(len(free)):
+        if free[node] >= size and (found < 0 or free[node] < least):
+            found, least = node, free[node]
+    if found >= 0:
+        return found
+    most = -1
+    for node in range(len(free)):
+        movable = 0
+        for job in range(len(held)):
+            movable += held[job, node] if held[job, node] < size else 0
+        if free[node] + movable >= size and free[node] > most:
+            found, most = node, free[node]
+    return found

@@ -16,7 +16,7 @@ from app.kinds.cluster.model import ClusterModel
 from app.kinds.cluster.placement import Situation
 from app.kinds.cluster.spec import Convergence
 from workers.estimators.base import TooLittleData
-from workers.kinds.cluster.simulator.kernels import CAME, ENDED, THERE, Clusters, Rules, elapse, priced
+from workers.kinds.cluster.kernels import CAME, ENDED, THERE, Clusters, Rules, elapse, priced
 
 TERMS = ("completion", "occupied", "accuracy", "fairness", "changes")
 
