@@ -13,8 +13,8 @@ from workers.inputs import Conditions
 from workers.kinds.cluster.episodes import Source
 from workers.kinds.cluster.kind import CLONING_ENTROPY
 from workers.kinds.cluster.world import ClusterWorld, Ruled
-from workers.learning.build import demonstrate
 from workers.learning.execution.serial import Plan, Serial
+from workers.learning.simulator import demonstrate
 from workers.learning.training.request import Request, configured
 
 ENVIRONMENTS, SHOWN = 256, 64

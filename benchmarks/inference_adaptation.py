@@ -42,8 +42,20 @@ from workers.evaluation.wrappers import Conditions as Met
 from workers.evaluation.wrappers import World, neutral
 from workers.inputs import Conditions
 from workers.kinds.inference.adaptation import EPISODES as WORLD_EPISODES
-from workers.kinds.inference.adaptation import SPREADS, UPDATES, fit_load, per_part, planner, varied, world_seed
-from workers.kinds.inference.adaptive_experience import Fit, MetaLearner, Tasks, gathered, joined
+from workers.kinds.inference.adaptation import (
+    SPREADS,
+    UPDATES,
+    Fit,
+    MetaLearner,
+    Tasks,
+    fit_load,
+    gathered,
+    joined,
+    per_part,
+    planner,
+    varied,
+    world_seed,
+)
 from workers.kinds.inference.simulator.arrivals import Recorded
 from workers.kinds.inference.simulator.world import OUTCOMES, InferenceWorld
 

@@ -9,8 +9,16 @@ import pytest
 
 from tests.contracts import estimator
 from workers.estimators.base import Estimator, Inputs
-from workers.estimators.flexible import GaussianProcess, GradientBoosting
-from workers.estimators.parametric import Blend, Ernest, Guided, Mean, ernest_parameters, ernest_terms
+from workers.estimators.families import (
+    Blend,
+    Ernest,
+    GaussianProcess,
+    GradientBoosting,
+    Guided,
+    Mean,
+    ernest_parameters,
+    ernest_terms,
+)
 from workers.estimators.registry import FAMILIES
 from workers.estimators.throughput import (
     Parameters,

@@ -21,9 +21,9 @@ from workers.estimators.base import (
     replicate_variance,
 )
 from workers.estimators.residuals import Measured, bounds, calibrate, unexplained, weighted_quantile
-from workers.kinds.iterative.estimation import fit, grid
-from workers.kinds.iterative.estimation.fit import change_cost
-from workers.kinds.iterative.estimation.grid import Executions
+from workers.kinds.iterative import fit, grid
+from workers.kinds.iterative.fit import change_cost
+from workers.kinds.iterative.grid import Executions
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.floats(-10, 10)), min_size=1, max_size=60))

@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 from app.kinds.iterative.policies import FAMILIES
 from tests.workers.learning import environments
 from workers.learning.algorithms.config import Config
-from workers.learning.backends.base import Backend, flatten
+from workers.learning.backends import Backend, flatten
 from workers.learning.build import bind, complete, compose
-from workers.learning.components.base import Component, Memory, Node
+from workers.learning.components.base import Component, Memory, Node, Spaces, sample
 from workers.learning.execution.serial import Plan, Serial
 from workers.learning.simulator import Simulator
-from workers.learning.spaces import Spaces, sample
 
 Prepare = Callable[[Serial], None]
 

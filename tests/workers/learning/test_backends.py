@@ -17,10 +17,9 @@ from workers.learning.agent import Agent, make_agent, settled
 from workers.learning.algorithms.base import Experience
 from workers.learning.algorithms.config import DQN, ActorCritic, Config, DeviceConfig, Memory, Network
 from workers.learning.backends import Backend, BackendError, get_backend, resolve
-from workers.learning.build import Bound, Node, bind, complete, compose
-from workers.learning.components.base import Arrays, Component
+from workers.learning.build import Bound, bind, complete, compose
+from workers.learning.components.base import Arrays, Component, Node, Spaces, reals
 from workers.learning.components.network import DuelingHead, QNetwork, Trunk
-from workers.learning.spaces import Spaces, reals
 
 ROOT = Path(workers.learning.__file__).parent
 BACKEND_MODULES = {"torch", "tensorflow", "array_api_compat"}

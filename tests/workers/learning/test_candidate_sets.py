@@ -25,12 +25,12 @@ from workers.learning.algorithms.config import (
     Network,
     Optimiser,
     Scorer,
-    decode,
     encode,
 )
+from workers.learning.algorithms.registry import decode
 from workers.learning.backends import get_backend
 from workers.learning.components import network as components
-from workers.learning.spaces import reals
+from workers.learning.components.base import reals
 
 Context = Literal["none", "mean", "attention"]
 CONTEXTS: tuple[Context, ...] = ("none", "mean", "attention")

@@ -93,7 +93,20 @@ def fit_steps(measured: Measured, seed: int) -> Fitted:
     with threadpool_limits(1):
         chosen = select(INPUTS, known.inputs, known.seconds, place, seed=seed, families=families)
         members = _members(chosen, known, place, rng)
-    return Fitted(members, (chosen.offsets.low, chosen.offsets.high), _report(chosen, measured))
+    return Fitted(
+        members,
+        (chosen.offsets.low, chosen.offsets.high),
+        {
+            "family": chosen.family,
+            "candidates": [one.report(chosen.family) for one in chosen.candidates],
+            "mape": chosen.nested.mape,
+            "naive_mape": chosen.naive_mape,
+            "coverage": chosen.offsets.coverage,
+            "level": chosen.offsets.level,
+            "places": len(distinct(measured.gpus, measured.nodes)[0]),
+            "observations": len(measured.seconds),
+        },
+    )
 
 
 def _constant(least: int) -> Callable[[Inputs], int]:
@@ -131,19 +144,6 @@ def _redrawn(place: Integers, rng: np.random.Generator) -> Integers:
     """Rows of as many places as there are, drawn with replacement."""
     drawn = np.unique(rng.integers(0, int(place.max()) + 1, int(place.max()) + 1))
     return np.flatnonzero(np.isin(place, drawn))
-
-
-def _report(chosen: Selection, measured: Measured) -> dict[str, Any]:
-    return {
-        "family": chosen.family,
-        "candidates": [one.report(chosen.family) for one in chosen.candidates],
-        "mape": chosen.nested.mape,
-        "naive_mape": chosen.naive_mape,
-        "coverage": chosen.offsets.coverage,
-        "level": chosen.offsets.level,
-        "places": len(distinct(measured.gpus, measured.nodes)[0]),
-        "observations": len(measured.seconds),
-    }
 
 
 def tabulated(fitted: list[Fitted], measured: list[Measured], nodes: Integers) -> Throughput:

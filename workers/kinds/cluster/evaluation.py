@@ -364,12 +364,14 @@ class ClusterProblem(SimulatedProblem):
         state, rows = situation.state, np.arange(len(action))
         asked = state.asked != NOBODY
         gpus = np.where(asked, state.clusters.gpus[rows, state.asked], 0).astype(np.float64)
-        hours = self._seconds(situation.view.observation[:, LEFT]) / 3600
+        hours = (
+            np.asarray(
+                self.layout.spec.interval_seconds
+                * np.expm1(4.0 * (situation.view.observation[:, LEFT].astype(np.float64) + 1.0))
+            )
+            / 3600
+        )
         return hours, gpus, np.where(asked, np.log2(FACTORS[action]), np.nan)
-
-    def _seconds(self, entry: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Seconds that are left, of the entry that ``observe`` makes of them."""
-        return np.asarray(self.layout.spec.interval_seconds * np.expm1(4.0 * (entry.astype(np.float64) + 1.0)))
 
     @override
     def action_name(self, action: int) -> str:

@@ -439,12 +439,10 @@ def _learned(gathered: Gathered, seed: int) -> tuple[LearningCurves, dict[str, A
             curve = Curve(own[:, ITERATION], own[:, VALUE] if rises else -own[:, VALUE])
             found.setdefault((int(own[0, OF_APPLICATION]), rises), []).append(curve)
     known = {key: fit_class(curves, seed) for key, curves in found.items() if key[0] >= 0}
-    told = {_called(gathered, key): one.report for key, one in known.items()}
+    told = {
+        f"{gathered.applications[key[0]]}, {'metric' if key[1] else 'loss'}": one.report for key, one in known.items()
+    }
     return classes([key[0] for key in known], [key[1] for key in known], [*known.values()]), told
-
-
-def _called(gathered: Gathered, key: tuple[int, bool]) -> str:
-    return f"{gathered.applications[key[0]]}, {'metric' if key[1] else 'loss'}"
 
 
 def noise_scales(gathered: Gathered) -> Floats:

@@ -29,7 +29,7 @@ from app.kinds.workflow.scheduling.placement import (
 from app.kinds.workflow.scheduling.planning import STRATEGIES, Problem, problem_of
 from app.kinds.workflow.trace import Trace
 from workers.kinds.workflow.simulator.annealing import SHORT, SearchObjective, agent, candidates, plan
-from workers.kinds.workflow.simulator.request import Rentals, Schedule, SimulatedSequence, figures, strategies, watched
+from workers.kinds.workflow.simulator.simulate import Rentals, Schedule, SimulatedSequence, figures, strategies, watched
 from workers.kinds.workflow.simulator.world import (
     BREAK,  # fmt: skip
     DONE,  # fmt: skip

@@ -16,7 +16,7 @@ from app.kinds.workflow.trace import Trace
 from tests.app.kinds.workflow.graphs import Edges, edges_of, layered
 from workers.kinds.workflow.simulator.annealing import plan, plan_by
 from workers.kinds.workflow.simulator.dag import dispatched, followed, simulated
-from workers.kinds.workflow.simulator.request import Schedule, figures, ready
+from workers.kinds.workflow.simulator.simulate import Schedule, figures, ready
 from workers.kinds.workflow.simulator.world import NONE, Breakdowns
 
 MODES = {"planned": simulated, "dispatched": dispatched}

@@ -45,7 +45,7 @@ from workers.kinds.workflow.simulator.annealing import (
     value,
 )
 from workers.kinds.workflow.simulator.dag import agent_plan, followed, scheduled
-from workers.kinds.workflow.simulator.request import figures
+from workers.kinds.workflow.simulator.simulate import figures
 
 
 @settings(max_examples=20)

@@ -15,7 +15,7 @@ from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.projector import Projector
 from workers.estimators.base import Floats, Integers, distinct, grouped_median
 from workers.estimators.selection import Selection
-from workers.kinds.iterative.estimation.grid import LAWS, Flat, scatter, shares
+from workers.kinds.iterative.grid import LAWS, Flat, scatter, shares
 
 # A set of models of one metric that its samples can't tell apart, which disagree where nobody has measured.
 #

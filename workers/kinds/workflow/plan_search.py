@@ -1,13 +1,20 @@
-"""Search for plans in another process."""
+"""The search for plans of live workflows, as a child of a serving process: a message in, a message out.
+
+``python -m workers.kinds.workflow.plan_search DESCRIPTOR``: of a connection of ``multiprocessing``, of which raw bytes
+alone are read and written, until the parent is gone. The first bytes that it sends are empty: its loops are compiled.
+"""
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module
+from multiprocessing.connection import Connection
 from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
 
-from app.kinds.workflow.plans import WORTHWHILE, Found, Remaining
+from app.kinds.workflow.plans import WORTHWHILE, Found, Remaining, decoded, encoded
 from app.kinds.workflow.scheduling.placement import Fleet, Floats, Graph, Indices, Rule, Work, graph
 from app.kinds.workflow.scheduling.planning import STRATEGIES, Problem, problem, rules
 from workers.kinds.workflow.simulator.annealing import (
@@ -200,3 +207,29 @@ def searched(left: Remaining, seed: int = 0, attempts: int | None = None) -> Fou
     at = _begun(left, best.order, best.node)
     _timed(at, *given[:3], after, left.fixed, np.inf)
     return Found(best.order, best.node, at.start, at.end, planned.length, own.length, better, perf_counter() - begun)
+
+
+# The child.
+
+TRIAL = Remaining(
+    parent_start=np.array([0, 0, 1]), parents=np.array([0]), data=np.ones(1), cost=np.ones((2, 2)),
+    processors=np.ones(2, np.int64), end=np.zeros(0), node=np.array([0, 0]), order=np.arange(2),
+    slots=np.ones(2, np.int64), available=np.zeros(2), pace=np.ones(2),
+)  # fmt: skip
+
+
+def main(descriptor: int) -> None:
+    """Answer until the other end is closed."""
+    searched(TRIAL, attempts=30)
+    with Connection(descriptor) as parent:
+        parent.send_bytes(b"")
+        while True:
+            try:
+                asked = parent.recv_bytes()
+            except EOFError:
+                return
+            parent.send_bytes(encoded(searched(Remaining(**decoded(asked)))))
+
+
+if __name__ == "__main__":  # under its own name, by which compiled loops are kept
+    import_module("workers.kinds.workflow.plan_search").main(int(sys.argv[1]))

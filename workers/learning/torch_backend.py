@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from workers.learning.backends.base import Array, Backend, BackendError, Function, Layout, Views
+from workers.learning.backends import Array, Backend, BackendError, Function, Layout, Views
 
 PROGRAMS = 64
 """How often a graph's programs may be compiled anew for other wires, before they are run as they are."""

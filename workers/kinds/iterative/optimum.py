@@ -18,7 +18,7 @@ from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.spec import Disturbances
 from app.kinds.iterative.state import State, begin
 from workers.evaluation.problem import Encoder
-from workers.kinds.iterative.evaluation.world import IterativeWorld
+from workers.kinds.iterative.world import IterativeWorld
 
 Array = NDArray[np.float64]
 LARGEST_GRID = 50_000_000  # state-actions

@@ -30,13 +30,13 @@ from workers.evaluation.statistics import MARGIN, Level
 from workers.evaluation.statistics import mean_interval as interval
 from workers.evaluation.wrappers import World, Wrapper
 from workers.inputs import HoldOut, Samples
-from workers.kinds.iterative.estimation.fit import FEWEST_TO_JUDGE, check_judge, fit_domain_model
-from workers.kinds.iterative.estimation.grid import Executions
-from workers.kinds.iterative.evaluation.off_policy import counted, outcomes_of
-from workers.kinds.iterative.evaluation.optimum import NoOptimum, Optimum, solve
-from workers.kinds.iterative.evaluation.problem import IterativeProblem
-from workers.kinds.iterative.evaluation.world import IterativeWorld
+from workers.kinds.iterative.fit import FEWEST_TO_JUDGE, check_judge, fit_domain_model
+from workers.kinds.iterative.grid import Executions
+from workers.kinds.iterative.off_policy import counted, outcomes_of
+from workers.kinds.iterative.optimum import NoOptimum, Optimum, solve
+from workers.kinds.iterative.problem import IterativeProblem
 from workers.kinds.iterative.simulator import IterativeSimulator
+from workers.kinds.iterative.world import IterativeWorld
 
 # Contenders under models that were fitted without the executions on which they are judged.
 #

@@ -28,9 +28,9 @@ from workers.estimators.base import (
 from workers.estimators.registry import FAMILIES
 from workers.estimators.residuals import MOST, Measured, Spreads, decompose, mean_by_execution, run_bounds, unexplained
 from workers.estimators.selection import Selection, select
-from workers.kinds.iterative.estimation import grid
-from workers.kinds.iterative.estimation.belief import FREEDOM, MEMBERS, Members, centred, members
-from workers.kinds.iterative.estimation.grid import Executions, Flat, courses
+from workers.kinds.iterative import grid
+from workers.kinds.iterative.belief import FREEDOM, MEMBERS, Members, centred, members
+from workers.kinds.iterative.grid import Executions, Flat, courses
 
 # What a change of allocation costs: the extra seconds of the iteration in which it happens, per resource.
 

@@ -9,10 +9,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from importlib import import_module
+from time import perf_counter
+from typing import Any, cast
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
+
+from workers.learning.algorithms.config import DeviceConfig
 
 Array = Any
 """An array of the bound backend; its namespace follows the Python array API."""
@@ -98,3 +103,78 @@ def layout(values: Mapping[str, NDArray[Any]]) -> Layout:
         places[name] = (slice(start, start + int(np.size(value))), np.shape(value))
         start += int(np.size(value))
     return places
+
+
+class NumpyBackend(Backend):
+    """Plain arrays, no gradients."""
+
+    name = "numpy"
+    xp = np
+
+    def asarray(self, array: NDArray[Any]) -> Array:
+        """Return the array itself."""
+        return np.asarray(array)
+
+    def to_numpy(self, array: Array) -> NDArray[Any]:
+        """Return the array itself."""
+        return np.asarray(array)
+
+
+# Backends by name, and the place on which a config learns fastest.
+
+BACKENDS = ("numpy", "torch")
+TORCH = "workers.learning.torch_backend"
+"""The module of the backend `torch`, imported only when it is asked for."""
+
+LEARNS = "torch"
+"""The backend that differentiates."""
+REPEATS = 3
+
+
+def get_backend(name: str, device: str = "cpu", *, compiled: bool = False) -> Backend:
+    """Return a new backend; raises BackendError for an unknown name or device."""
+    if name not in BACKENDS:
+        raise BackendError(f"unknown backend {name!r}; known are {', '.join(BACKENDS)}")
+    if name == "numpy":
+        return NumpyBackend()
+    return cast("Backend", import_module(TORCH).TorchBackend(device, compiled=compiled))
+
+
+def candidates(place: DeviceConfig) -> list[DeviceConfig]:
+    """Return the places that a config leaves open, each with a device; raises BackendError for none.
+
+    Left open, it is any device that torch sees.
+    """
+    seen = import_module(TORCH).devices()
+    wanted = seen if place.device == "auto" else (place.device,)
+    return [structs.replace(place, device=device) for device in wanted]
+
+
+def resolve(
+    place: DeviceConfig, trial: Callable[[Backend], Callable[[], None]], clock: Callable[[], float] = perf_counter
+) -> DeviceConfig:
+    """Settle what a config leaves open by measurement: the place on which `trial` takes the least time.
+
+    `trial` prepares some work on a backend and returns what is to be timed: once to warm up, then the best of
+    `REPEATS`. With one candidate nothing is measured, and `trial` is not called. Raises BackendError where the place
+    can't be had.
+    """
+    found = candidates(place)
+    if len(found) == 1:
+        return found[0]
+    return min(found, key=lambda one: _seconds(trial(backend_of(one)), clock))
+
+
+def backend_of(place: DeviceConfig) -> Backend:
+    """Return the backend of a settled place."""
+    return get_backend(LEARNS, place.device, compiled=place.compiled)
+
+
+def _seconds(work: Callable[[], None], clock: Callable[[], float]) -> float:
+    work()
+    spent = []
+    for _ in range(REPEATS):
+        start = clock()
+        work()
+        spent.append(clock() - start)
+    return min(spent)

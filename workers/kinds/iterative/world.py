@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 from app.kinds.contract.policy import Situation
 from app.kinds.iterative.heuristics import first_allocation
 from app.kinds.iterative.moves import step
-from app.kinds.iterative.observation import TERMS, Preferences, View, preferences_of, reward, terms, view
+from app.kinds.iterative.observation import TERMS, Preferences, preferences_of, reward, terms, view
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.spec import Disturbances
 from app.kinds.iterative.state import State, advance, begin, expect, pack
 from app.policies.base import RETURN_SCALE
 from workers.evaluation.problem import Disturbed
 from workers.evaluation.wrappers import Conditions
-from workers.kinds.iterative.evaluation.off_policy import counted, outcomes_of
+from workers.kinds.iterative.off_policy import counted, outcomes_of
 from workers.kinds.iterative.simulator import Courses, disturbed, restored, undisturbed
 from workers.kinds.iterative.simulator import Truth as RunTruth
 from workers.learning.simulator import Step
@@ -195,15 +195,12 @@ class IterativeWorld(Disturbed):
         factors = self.factors.get(name, np.ones(self.variety))
         return factors[np.arange(self.batch) % self.variety].astype(np.float32)[:, None]
 
-    def _most(self, conditions: Conditions) -> NDArray[np.int16]:
-        """The largest levels that can be had, [B, R]."""
-        return np.floor(self.layout.tops * conditions.capacity[:, None] + 1e-9).astype(np.int16)
-
     def _run(self, before: State, wanted: NDArray[np.int16], conditions: Conditions) -> None:
         """Run an iteration at what can be had of ``wanted``; note its terms, what was paid, and what is seen then."""
         projector, seconds = self.projector, self.layout.seconds
         truth = self._run_truth
-        levels = truth.within(self.layout, np.minimum(wanted, self._most(conditions)), before.iteration)
+        most = np.floor(self.layout.tops * conditions.capacity[:, None] + 1e-9).astype(np.int16)
+        levels = truth.within(self.layout, np.minimum(wanted, most), before.iteration)
         features = self._courses.at(truth.course, before.iteration, before.features)
         expected = expect(projector, before, levels, features)
         logs, pause, spread = self._followed_logs(before, levels, features)
@@ -216,10 +213,7 @@ class IterativeWorld(Disturbed):
         self.terms = terms(projector, before, after, self._given)
         self.paid = reward(before.weights, self.terms)
         self.counted = counted(projector, before, after)
-        self._state, self._view = after, self._seen(after)
-
-    def _seen(self, state: State) -> View:
-        return view(self.projector, state, self._given)
+        self._state, self._view = after, view(self.projector, after, self._given)
 
     def _followed_logs(self, before: State, levels: NDArray[np.integer], features: Array) -> tuple[Array, Array, Array]:
         """Under the models that runs follow: logs of the metrics [B, M], seconds of the change [B], noise [B, M]."""

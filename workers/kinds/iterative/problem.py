@@ -25,9 +25,9 @@ from workers.evaluation.arena import Bare, Move, Player
 from workers.evaluation.problem import Axis, Encoder, HeatMapAxes, LevelOptimum, Problem, Tunable
 from workers.evaluation.statistics import TITLES, Level
 from workers.evaluation.wrappers import World
-from workers.kinds.iterative.evaluation.off_policy import outcomes_of
-from workers.kinds.iterative.evaluation.optimum import NoOptimum, Optimum, hindsight, plan
-from workers.kinds.iterative.evaluation.world import IterativeWorld
+from workers.kinds.iterative.off_policy import outcomes_of
+from workers.kinds.iterative.optimum import NoOptimum, Optimum, hindsight, plan
+from workers.kinds.iterative.world import IterativeWorld
 
 MEMBERS = 4  # of the belief, which runs follow and policies hold: a step costs as much as it has
 EXACT = 0.02  # share of the return that the optimum of one episode may be uncertain by
