@@ -29,8 +29,8 @@ from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.policies import load
 from benchmarks.problems import EXACT, WITHOUT_TABLE, Problem, alone, problem
 from workers.evaluation.statistics import mean_interval
-from workers.kinds.iterative.evaluation.judge import Evaluator
-from workers.kinds.iterative.evaluation.optimum import NoOptimum, plan, solve
+from workers.kinds.iterative.judge import Evaluator
+from workers.kinds.iterative.optimum import NoOptimum, plan, solve
 from workers.kinds.iterative.training import training
 from workers.learning.training.request import Request
 

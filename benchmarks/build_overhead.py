@@ -23,10 +23,9 @@ import numpy as np
 import torch
 
 from workers.learning.backends import get_backend
-from workers.learning.build import Bound, Node, bind, complete, compose
-from workers.learning.components.base import Component
+from workers.learning.build import Bound, bind, complete, compose
+from workers.learning.components.base import Component, Node, reals
 from workers.learning.components.network import Composite, Trunk
-from workers.learning.spaces import reals
 
 SIZES, WIDE, REPEATS, INNER = (1, 10, 50, 100, 200, 300, 400, 500), 8, 7, 5
 STRAIGHT = 1.1

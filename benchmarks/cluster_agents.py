@@ -52,13 +52,11 @@ from app.kinds.cluster.strategies import (
 from app.policies.base import Published
 from benchmarks.cluster_goodput import GOAL, WORKLOADS, interval
 from benchmarks.cluster_learned import trained
+from tests.pollux.adaptive import AdaptiveSimulator, Experience
+from tests.pollux.measured import Application, read_applications
+from tests.pollux.simulator import ClusterSimulator, Settings, Submission, draw, read_log
+from tests.pollux.tables import LoggedSource, clusters, play, tabled
 from workers.evaluation.statistics import mean_interval
-from workers.kinds.cluster.fit import Experience
-from workers.kinds.cluster.simulator.adaptive import AdaptiveSimulator
-from workers.kinds.cluster.simulator.kernels import play
-from workers.kinds.cluster.simulator.measured import Application, read_applications
-from workers.kinds.cluster.simulator.simulator import ClusterSimulator, Settings, Submission, draw, read_log
-from workers.kinds.cluster.world.played import LoggedSource, clusters, tabled
 
 LOADS = {"half": 0.5, "double": 2.0}
 LEARNED = "learned"

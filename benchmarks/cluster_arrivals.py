@@ -21,11 +21,11 @@ from app.kinds.cluster.jobs import Floats
 from app.kinds.cluster.strategies import USUAL
 from benchmarks.cluster_goodput import WORKLOADS
 from benchmarks.forecasts import venus
+from tests.pollux.measured import read_applications
+from tests.pollux.simulator import Settings, Submission, read_log
+from tests.pollux.tables import clusters, tabled
 from workers.evaluation.statistics import mean_interval
-from workers.kinds.cluster.simulator.kernels import ENDED, THERE, Rules, decided, passed, settled
-from workers.kinds.cluster.simulator.measured import read_applications
-from workers.kinds.cluster.simulator.simulator import Settings, Submission, read_log
-from workers.kinds.cluster.world.played import clusters, tabled
+from workers.kinds.cluster.kernels import ENDED, THERE, Rules, decided, passed, settled
 
 SECONDS, BINS, HOUR = 600.0, 144, 6
 JUNE, JULY, JOBS_AN_HOUR = range(61, 73), range(91, 107), 12.0

@@ -27,11 +27,11 @@ from scipy.stats import spearmanr
 
 from app.kinds.cluster.jobs import Floats
 from benchmarks.cluster_goodput import WORKLOADS
+from tests.pollux.measured import ONE_GPU, Application, read_applications
+from tests.pollux.simulator import Settings, Submission, draw, read_log
+from tests.pollux.tables import clusters, play, tabled
 from workers.evaluation.statistics import mean_interval
-from workers.kinds.cluster.simulator.kernels import ENDED, Clusters, Rules, decided, passed, play, settled
-from workers.kinds.cluster.simulator.measured import ONE_GPU, Application, read_applications
-from workers.kinds.cluster.simulator.simulator import Settings, Submission, draw, read_log
-from workers.kinds.cluster.world.played import clusters, tabled
+from workers.kinds.cluster.kernels import ENDED, Clusters, Rules, decided, passed, settled
 
 PARTS = ("priorities", "data")
 DRAWS, HIGH, LOW = 64, 0.6, 1.3

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from app.kinds.cluster.strategies import goodput
-from workers.kinds.cluster.simulator.adaptive import AdaptiveSimulator
-from workers.kinds.cluster.simulator.measured import read_applications
-from workers.kinds.cluster.simulator.simulator import read_log
+from tests.pollux.adaptive import AdaptiveSimulator
+from tests.pollux.measured import read_applications
+from tests.pollux.simulator import read_log
 
 GOAL = 0.9
 WORKLOADS = ("workload-1", "workload-2", "workload-3", "workload-4")

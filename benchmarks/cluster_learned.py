@@ -10,12 +10,11 @@ from app.policies.base import Published
 from workers.evaluation.statistics import Level
 from workers.evaluation.wrappers import wrapped
 from workers.inputs import Conditions
+from workers.kinds.cluster.episodes import Source
 from workers.kinds.cluster.kind import CLONING_ENTROPY
-from workers.kinds.cluster.world.episodes import Source
-from workers.kinds.cluster.world.played import Ruled
-from workers.kinds.cluster.world.world import ClusterWorld
-from workers.learning.build import demonstrate
+from workers.kinds.cluster.world import ClusterWorld, Ruled
 from workers.learning.execution.serial import Plan, Serial
+from workers.learning.simulator import demonstrate
 from workers.learning.training.request import Request, configured
 
 ENVIRONMENTS, SHOWN = 256, 64

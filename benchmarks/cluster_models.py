@@ -30,7 +30,7 @@ from benchmarks.problems import data
 from workers.estimators.base import NORMAL_90, distinct
 from workers.estimators.registry import FAMILIES
 from workers.evaluation.statistics import mean_interval
-from workers.kinds.cluster.estimation import INPUTS, Measured, Shared, fit_pairs, fit_steps, foretold, likeliest, within
+from workers.kinds.cluster.estimation import INPUTS, Fitted, Measured, Shared, fit_pairs, fit_steps, foretold, likeliest
 
 Row = dict[str, Any]
 PARTS = ("throughput", "curves", "interference")
@@ -39,6 +39,15 @@ SEEDS = (1, 2, 3)
 FEW = 12
 MATRIX = np.array([[1.1, 1.5, 1.3], [1.05, 1.2, 1.9], [1.0, 1.4, 1.25]])
 DRAWS, STEPS, NOISE = 20, 90, 0.1
+
+
+def within(measured: Measured, fitted: Fitted) -> tuple[Floats, Floats]:
+    """Predicted seconds, and whether what was measured is within the 90 % interval, [n] each; for what was held out."""
+    logs = np.stack([np.log(member.median(measured.inputs)) for member in fitted.members])
+    centre, apart = logs.mean(axis=0), NORMAL_90 * logs.std(axis=0)
+    miss = np.log(measured.seconds) - centre
+    low, high = fitted.bounds
+    return np.exp(centre), (miss >= -np.hypot(low, apart)) & (miss <= np.hypot(high, apart))
 
 
 def results(parts: Sequence[str] = PARTS) -> list[Row]:

@@ -21,12 +21,11 @@ import numpy as np
 from app.kinds.cluster.jobs import Floats
 from app.kinds.cluster.strategies import soonest
 from benchmarks.cluster_goodput import WORKLOADS
+from tests.pollux.adaptive import AdaptiveSimulator, Experience
+from tests.pollux.measured import read_applications
+from tests.pollux.simulator import draw, read_log
 from workers.evaluation.statistics import mean_interval
 from workers.kinds.cluster.estimation import Shared, fit_pairs
-from workers.kinds.cluster.fit import Experience
-from workers.kinds.cluster.simulator.adaptive import AdaptiveSimulator
-from workers.kinds.cluster.simulator.measured import read_applications
-from workers.kinds.cluster.simulator.simulator import draw, read_log
 
 LOGS, STEPS, NOISE, WORST = 8, 300, 0.1, 2.5
 Row = dict[str, Any]

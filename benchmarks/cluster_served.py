@@ -38,10 +38,10 @@ from app.kinds.cluster import jobs as table
 from app.kinds.cluster.jobs import Integers
 from app.kinds.cluster.strategies import goodput
 from benchmarks.cluster_goodput import WORKLOADS, interval
+from tests.pollux.adaptive import AdaptiveSimulator
+from tests.pollux.measured import NCF_BATCH, ONE_GPU, Application, read_applications
+from tests.pollux.simulator import ClusterSimulator, Submission, packed_first, read_log
 from workers.evaluation.statistics import mean_interval
-from workers.kinds.cluster.simulator.adaptive import AdaptiveSimulator
-from workers.kinds.cluster.simulator.measured import NCF_BATCH, ONE_GPU, Application, read_applications
-from workers.kinds.cluster.simulator.simulator import ClusterSimulator, Submission, packed_first, read_log
 
 PARTS = (*WORKLOADS, *(name.replace("workload", "spread") for name in WORKLOADS))
 GOALS = {"a": 0.83, "b": 0.86, "c": 0.92, "d": 1.0}

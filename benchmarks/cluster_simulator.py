@@ -17,8 +17,8 @@ from typing import Any
 
 from app.kinds.cluster.placement import Rule
 from app.kinds.cluster.strategies import optimus, tiresias
-from workers.kinds.cluster.simulator.measured import read_applications
-from workers.kinds.cluster.simulator.simulator import ClusterSimulator, read_log
+from tests.pollux.measured import read_applications
+from tests.pollux.simulator import ClusterSimulator, read_log
 
 GOAL_SECONDS, REPEATS = 0.5, 3
 WORKLOADS = ("workload-1", "workload-2", "workload-3", "workload-4")

@@ -28,13 +28,13 @@ from app.kinds.cluster.policies import AHEAD
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.contract.policy import Policy
 from benchmarks.cluster_learned import trained
+from tests.pollux.tables import moment
 from workers.evaluation.arena import Bare, play
 from workers.evaluation.statistics import Level, mean_interval
 from workers.inputs import Conditions
-from workers.kinds.cluster.simulator.kernels import Clusters, Rules
-from workers.kinds.cluster.world.episodes import Drawn, Episodes, usual
-from workers.kinds.cluster.world.played import Ruled, empty, moment
-from workers.kinds.cluster.world.world import ClusterWorld
+from workers.kinds.cluster.episodes import Drawn, Episodes, usual
+from workers.kinds.cluster.kernels import Clusters, Rules
+from workers.kinds.cluster.world import ClusterWorld, Ruled, empty
 
 JOBS, GPUS, INTERVAL, RESTART, INTERVALS = 3, 4, 60.0, 30.0, 48
 NOBODY = -1

@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.cluster_goodput import WORKLOADS
-from workers.kinds.cluster.simulator.kernels import play
-from workers.kinds.cluster.simulator.measured import read_applications
-from workers.kinds.cluster.simulator.simulator import Settings, draw, read_log
-from workers.kinds.cluster.world.played import clusters, tabled
+from tests.pollux.measured import read_applications
+from tests.pollux.simulator import Settings, draw, read_log
+from tests.pollux.tables import clusters, play, tabled
 
 GOAL, BATCH, REPEATS = 200_000, 32, 5
 

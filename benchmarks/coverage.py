@@ -45,7 +45,7 @@ from workers.evaluation.summary import LevelScores
 from workers.kinds.inference.kind import KIND
 from workers.kinds.inference.simulator.arrivals import Recorded
 from workers.kinds.inference.windows import Batches, Stretch, rebuilt
-from workers.kinds.iterative.evaluation.off_policy import SOFTNESS, Trace, importance
+from workers.kinds.iterative.off_policy import SOFTNESS, Trace, importance
 
 Floats = NDArray[np.float64]
 Random = np.random.Generator

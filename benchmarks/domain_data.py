@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from app.kinds.iterative.spec import Spec
 from workers.estimators.base import Floats, Inputs, Integers
-from workers.kinds.iterative.estimation.grid import Executions
+from workers.kinds.iterative.grid import Executions
 
 Mask = NDArray[np.bool_]
 ELLIS_TARGETS = {"kmeans": 840.0, "logisticregression": 300.0}

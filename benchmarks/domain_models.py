@@ -29,11 +29,11 @@ from benchmarks.domain_data import Mask, Measurements
 from benchmarks.exported_tables import answers, fitted
 from benchmarks.problems import data
 from workers.estimators.base import Floats, Inputs
-from workers.estimators.parametric import ernest_parameters, ernest_terms
+from workers.estimators.families import ernest_parameters, ernest_terms
 from workers.estimators.selection import select
 from workers.estimators.throughput import fit_parameters, step_seconds
 from workers.evaluation.statistics import mean_interval
-from workers.kinds.iterative.estimation.grid import Flat
+from workers.kinds.iterative.grid import Flat
 
 Row = dict[str, Any]
 Peer = Callable[[Measurements, Mask], Floats]  # rows to learn from → predicted seconds of all rows

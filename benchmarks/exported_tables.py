@@ -13,8 +13,8 @@ from app.kinds.iterative.spec import Spec
 from app.kinds.iterative.state import begin
 from benchmarks.domain_data import Mask, Measurements
 from workers.estimators.base import Floats, Prediction
-from workers.kinds.iterative.estimation.fit import fit_domain_model
-from workers.kinds.iterative.estimation.grid import Executions
+from workers.kinds.iterative.fit import fit_domain_model
+from workers.kinds.iterative.grid import Executions
 
 
 def spec_of(m: Measurements) -> Spec:

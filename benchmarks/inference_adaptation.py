@@ -41,7 +41,21 @@ from workers.evaluation.statistics import Level, mean_interval
 from workers.evaluation.wrappers import Conditions as Met
 from workers.evaluation.wrappers import World, neutral
 from workers.inputs import Conditions
-from workers.kinds.inference.adaptation import adaptive_policies
+from workers.kinds.inference.adaptation import EPISODES as WORLD_EPISODES
+from workers.kinds.inference.adaptation import (
+    SPREADS,
+    UPDATES,
+    Fit,
+    MetaLearner,
+    Tasks,
+    fit_load,
+    gathered,
+    joined,
+    per_part,
+    planner,
+    varied,
+    world_seed,
+)
 from workers.kinds.inference.simulator.arrivals import Recorded
 from workers.kinds.inference.simulator.world import OUTCOMES, InferenceWorld
 
@@ -56,6 +70,45 @@ RULES = 2  # of the baselines: those that look ahead
 SHARE = 0.6  # of the requests that are the first user's
 DAY = 86_400
 Row = dict[str, Any]
+
+
+def adaptive_policies(
+    layout: Layout, model: ServiceModel, budget: int, seed: int, steps: Sequence[int] = (1,)
+) -> dict[int, AdaptivePlanner]:
+    """Policies that adapt by so many steps of the gradient, each learned for that from the same transitions.
+
+    The spread is chosen for one step, in the domain model's own world, and all have it.
+
+    Args:
+        layout: of the workload.
+        model: its domain model.
+        budget: decisions that are watched.
+        seed: of everything that is drawn.
+        steps: of the gradient, of each policy; 0: nothing adapts.
+    """
+    worlds, watched = list[Tasks](), 0
+    while watched < budget:
+        own = world_seed(seed, len(worlds))
+        tasks, decisions = gathered(varied(layout, model, WORLD_EPISODES, own), own)
+        worlds.append(tasks)
+        watched += decisions
+    together = joined(worlds)
+    load, fits = fit_load(together, per_part(layout, model)), dict[int, Fit]()
+    for count in steps:
+        learner = MetaLearner(together, seed, count)
+        learner.advance(UPDATES)
+        fits[count] = learner.fit()
+    first = next(iter(steps))
+    spread = max(
+        SPREADS, key=lambda one: _return_of(layout, model, planner(layout, model, fits[first], load, one, first), seed)
+    )
+    return {count: planner(layout, model, fit, load, spread, count) for count, fit in fits.items()}
+
+
+def _return_of(layout: Layout, model: ServiceModel, policy: AdaptivePlanner, seed: int) -> float:
+    """Mean over episodes of the domain model."""
+    world = InferenceWorld(layout, [model], Conditions(WORLD_EPISODES, seed))
+    return float(play(world, Level.SEEDS, seed, Bare(policy)).returns.mean())
 
 
 class Shift(NamedTuple):

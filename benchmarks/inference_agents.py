@@ -35,12 +35,12 @@ from app.kinds.inference.spec import InferenceSpec, InferenceWeights
 from benchmarks.inference_frontier import PRICES, Point, compared
 from benchmarks.inference_peers import families
 from benchmarks.inference_small import trained
+from tests.workers.kinds.inference.hindsight import bounded
 from workers.evaluation.arena import Bare, Scores, play
 from workers.evaluation.statistics import Level, mean_interval
 from workers.evaluation.wrappers import wrapped
 from workers.inputs import Conditions, Workload
 from workers.kinds.inference.estimation.arrivals import Series, fit_arrivals
-from workers.kinds.inference.evaluation.optimum import bounded
 from workers.kinds.inference.kind import KIND
 from workers.kinds.inference.simulator.arrivals import Recorded
 from workers.kinds.inference.simulator.world import InferenceWorld

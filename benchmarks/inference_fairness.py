@@ -52,8 +52,7 @@ from app.policies.artifact import SHARED
 from workers.evaluation.arena import Bare, play
 from workers.evaluation.statistics import Level, mean_interval
 from workers.inputs import Conditions
-from workers.kinds.inference.simulator.clients import Clients
-from workers.kinds.inference.simulator.world import TERMS, InferenceWorld
+from workers.kinds.inference.simulator.world import TERMS, Clients, InferenceWorld
 from workers.learning.algorithms.base import Exported
 from workers.learning.execution.base import Plan
 from workers.learning.execution.joint import Joint

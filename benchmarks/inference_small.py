@@ -36,8 +36,8 @@ from workers.inputs import Conditions
 from workers.kinds.inference.evaluation.optimum import System, solve
 from workers.kinds.inference.kind import KIND
 from workers.kinds.inference.simulator.world import InferenceWorld
-from workers.learning.build import standardised
 from workers.learning.execution.serial import Plan, Serial
+from workers.learning.simulator import standardised
 from workers.learning.training.request import COMPETING, Request, configured
 
 ENVIRONMENTS, EPISODES, TEST_SEED, SEEDS = 512, 256, 2_027, 10

@@ -25,8 +25,7 @@ import numpy as np
 
 from app.kinds.iterative.layout import Layout
 from benchmarks.problems import planted_one
-from workers.kinds.iterative.expected import ExpectedSimulator
-from workers.kinds.iterative.simulator import IterativeSimulator
+from workers.kinds.iterative.simulator import ExpectedSimulator, IterativeSimulator
 from workers.learning.algorithms.config import DQN, named
 from workers.learning.execution.serial import Plan, Serial
 

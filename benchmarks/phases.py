@@ -19,7 +19,7 @@ import numpy as np
 from app.kinds.iterative.heuristics import HEURISTICS, Heuristic, best_held
 from benchmarks.problems import EXACT, alone, problem
 from workers.evaluation.statistics import mean_interval
-from workers.kinds.iterative.evaluation.judge import Evaluator
+from workers.kinds.iterative.judge import Evaluator
 
 PROBLEMS = ("ellis-kmeans", "ellis-logisticregression", "stages", "kinds")
 SEEDS = range(9_200, 9_210)

@@ -57,20 +57,19 @@ from workers.evaluation.wrappers import HeldOut
 from workers.inputs import Workload
 from workers.kinds.cluster.kind import LearnedCluster
 from workers.kinds.inference.kind import LearnedInference
-from workers.kinds.iterative.estimation.fit import fit_domain_model
-from workers.kinds.iterative.estimation.grid import Executions
-from workers.kinds.iterative.evaluation.problem import IterativeProblem
-from workers.kinds.iterative.evaluation.world import IterativeWorld
+from workers.kinds.iterative.fit import fit_domain_model
+from workers.kinds.iterative.grid import Executions
 from workers.kinds.iterative.kind import Iterative
+from workers.kinds.iterative.problem import IterativeProblem
 from workers.kinds.iterative.training import IterativeTraining
+from workers.kinds.iterative.world import IterativeWorld
 from workers.kinds.simulated.problem import SimulatedEnvironment
 from workers.kinds.simulated.training import SimulatedTraining
 from workers.kinds.workflow.kind import Workflow
 from workers.kinds.workflow.training.judge import judge
 from workers.kinds.workflow.training.sequences import Sequence, Source, measured, piece, pieces
 from workers.kinds.workflow.training.train import CHOSEN, LENGTH, shipped
-from workers.learning.training.driver import Training
-from workers.learning.training.problem import Planned
+from workers.learning.training.driver import Planned, Training
 from workers.learning.training.request import Request
 
 PARTS = ("iterative", "workflow", "inference", "cluster")

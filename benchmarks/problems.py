@@ -13,8 +13,8 @@ import numpy as np
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable, uninformed
 from app.kinds.iterative.spec import Spec
-from workers.kinds.iterative.estimation.fit import fit_domain_model
-from workers.kinds.iterative.estimation.grid import Executions
+from workers.kinds.iterative.fit import fit_domain_model
+from workers.kinds.iterative.grid import Executions
 
 ELLIS = {"kmeans": 840.0, "logisticregression": 300.0}  # run targets of the peers, seconds
 POLLUX = {"bert": 12, "cifar10": 513, "ncf": 2051, "yolov3": 8}  # samples per GPU and step

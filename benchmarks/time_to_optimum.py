@@ -29,10 +29,9 @@ from app.kinds.contract.policy import Choice, Situation
 from app.kinds.iterative.layout import Layout
 from app.policies.network import NetworkPolicy
 from benchmarks.problems import Problem, alone, problem
-from workers.kinds.iterative.evaluation.judge import Evaluator
-from workers.kinds.iterative.evaluation.optimum import solve
-from workers.kinds.iterative.expected import ExpectedSimulator
-from workers.kinds.iterative.simulator import described
+from workers.kinds.iterative.judge import Evaluator
+from workers.kinds.iterative.optimum import solve
+from workers.kinds.iterative.simulator import ExpectedSimulator, described
 from workers.learning.algorithms.config import PPO, DeviceConfig, Entropy
 from workers.learning.execution import Plan, make_executor
 

@@ -28,10 +28,10 @@ from app.kinds.workflow.scheduling.planning import Problem, length, problem_of, 
 from app.kinds.workflow.spec import NodeType
 from app.kinds.workflow.trace import Trace
 from benchmarks.genetic_plans import genetic
+from tests.workers.kinds.workflow.generated import generated
 from workers.kinds.workflow.simulator.annealing import SearchObjective, agent, bound, plan, rest
-from workers.kinds.workflow.simulator.batches import generated
 from workers.kinds.workflow.simulator.dag import agent_plan, followed, simulated
-from workers.kinds.workflow.simulator.request import Schedule, figures
+from workers.kinds.workflow.simulator.simulate import Schedule, figures
 
 SPEEDS = {"mixed": (0.5, 1.0, 1.0, 2.0), "equal": (1.0,)}
 SETTINGS = (("mixed", None), ("mixed", 0.5), ("mixed", 1.0), ("mixed", 2.0), ("mixed", 5.0), ("equal", 1.0))

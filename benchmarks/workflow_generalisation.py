@@ -27,8 +27,8 @@ from app.kinds.workflow.scheduling.dispatch import EASY, MECHANISMS
 from app.kinds.workflow.scheduling.planning import PREDICTION, SAF
 from app.kinds.workflow.scheduling.rules import FCFS, RULES
 from app.kinds.workflow.trace import Trace
-from workers.kinds.workflow.simulator.batches import play_agent
 from workers.kinds.workflow.simulator.pool import opened, play_rules
+from workers.kinds.workflow.simulator.simulate import play_agent
 from workers.kinds.workflow.training.sequences import piece
 
 Floats = NDArray[np.float64]

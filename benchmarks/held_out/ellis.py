@@ -16,7 +16,7 @@ from scipy.optimize import nnls
 from app.kinds.iterative.spec import Spec
 from benchmarks.domain_data import ELLIS_TARGETS, ellis
 from benchmarks.held_out.world import Episodes, Floats, Profile, World
-from workers.kinds.iterative.estimation.grid import Executions
+from workers.kinds.iterative.grid import Executions
 
 PROFILED, FAILED, LAST = 10, range(41, 51), 60
 EXECUTORS = {"name": "executors", "minimum": 4, "maximum": 36, "max_steps": 8, "initial": 20, "price_per_hour": 1}

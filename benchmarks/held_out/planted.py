@@ -10,7 +10,7 @@ import numpy as np
 
 from app.kinds.iterative.spec import Spec
 from benchmarks.held_out.world import Episodes, Floats, Law, Profile, World
-from workers.kinds.iterative.estimation.grid import Executions
+from workers.kinds.iterative.grid import Executions
 
 Course = Callable[[int, np.random.Generator], Floats]
 """Features of so many runs, [E, I, F]."""

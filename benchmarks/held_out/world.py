@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.spec import Spec
-from workers.kinds.iterative.estimation.grid import Executions, Flat
+from workers.kinds.iterative.grid import Executions, Flat
 
 Floats = NDArray[np.float64]
 Law = Callable[[int, Floats, Floats], Floats]

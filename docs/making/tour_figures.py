@@ -19,7 +19,7 @@ from app.kinds.iterative.spec import Spec
 from benchmarks.held_out.engine import Engine, fitted_model
 from benchmarks.held_out.play import Report
 from benchmarks.held_out.world import Profile
-from workers.kinds.iterative.estimation.grid import Executions
+from workers.kinds.iterative.grid import Executions
 
 TOUR = Path(__file__).resolve().parents[1] / "tour"
 SLOWER = 1.1  # than the samples: the played training

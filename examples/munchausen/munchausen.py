@@ -16,11 +16,9 @@ from workers.learning.algorithms.base import Learner
 from workers.learning.algorithms.config import DQN, SERVED
 from workers.learning.algorithms.dqn import ValueLearner
 from workers.learning.algorithms.registry import AgentSpaces, Algorithm
-from workers.learning.backends.base import Backend
-from workers.learning.build import Node
-from workers.learning.components.base import Arrays, Component
+from workers.learning.backends import Backend
+from workers.learning.components.base import Arrays, Component, Node, Spaces, reals
 from workers.learning.components.value import FORBIDDEN
-from workers.learning.spaces import Spaces, reals
 
 
 class Munchausen(DQN, frozen=True, forbid_unknown_fields=True, tag="munchausen_dqn"):

@@ -15,7 +15,7 @@ from workers.evaluation.wrappers import Conditions as Disturbances
 from workers.inputs import Conditions, Workload
 from workers.kinds.contract import Fitted
 from workers.kinds.simulated import SimulatedKind
-from workers.kinds.simulated.world import NumberedWorld
+from workers.kinds.simulated.problem import NumberedWorld
 
 FEWEST_ROWS = 10
 

@@ -20,10 +20,10 @@ from app.settings import Settings
 from app.workloads import service as workloads
 from benchmarks.cluster_served import CASES, Choosing, Fixed
 from tests.answers import all_answered
+from tests.pollux.measured import Application, read_applications
+from tests.pollux.simulator import read_log
 from workers.inputs import Workload
 from workers.kinds.cluster import KIND as LEARNED
-from workers.kinds.cluster.simulator.measured import Application, read_applications
-from workers.kinds.cluster.simulator.simulator import read_log
 
 JOBS = 24
 NODES = [{"name": "n", "count": 16, "gpus": 4}]

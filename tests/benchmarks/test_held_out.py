@@ -24,7 +24,7 @@ from benchmarks.held_out.served import as_csv
 from benchmarks.held_out.table import best_static, coverage, difference, missed, verdict
 from benchmarks.held_out.world import Floats
 from workers.evaluation.statistics import Interval
-from workers.kinds.iterative.estimation.grid import Executions
+from workers.kinds.iterative.grid import Executions
 
 STAGES = 4
 SPARK = Spec.model_validate(

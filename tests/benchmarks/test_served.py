@@ -43,9 +43,8 @@ from tests.workers.kinds.workflow.simulator.logs import lublin
 from workers.inputs import Conditions
 from workers.kinds.inference.simulator.kernels import NOW
 from workers.kinds.inference.simulator.world import InferenceWorld
-from workers.kinds.iterative.estimation.grid import Executions
-from workers.kinds.workflow.simulator.batches import picked, scheduled
-from workers.kinds.workflow.simulator.request import parse_arguments
+from workers.kinds.iterative.grid import Executions
+from workers.kinds.workflow.simulator.simulate import parse_arguments, picked, scheduled
 
 Json = dict[str, Any]
 

@@ -14,11 +14,9 @@ from workers.estimators.base import TooLittleData
 from workers.evaluation.protocol import Candidate, EvaluationRun, Settings
 from workers.evaluation.wrappers import World
 from workers.inputs import Conditions, HoldOut, Workload
-from workers.kinds.contract import Competing, Fitted, LearnedKind, Online
-from workers.kinds.registry import learned_kind, learned_kinds
+from workers.kinds.contract import Competing, Fitted, LearnedKind, Online, learned_kind, learned_kinds
 from workers.learning.simulator import SimulatorSpec
-from workers.learning.training.driver import Training
-from workers.learning.training.problem import Planned
+from workers.learning.training.driver import Planned, Training
 from workers.learning.training.request import Request
 
 BATCH = 4

@@ -1,7 +1,7 @@
 """The modules that decide, publish and guard, and the tests that are to notice a fault in each."""
 
 ESTIMATORS = ("tests/workers/estimators/test_pieces.py", "tests/workers/estimators/test_selection.py")
-EVALUATION = "tests/workers/kinds/iterative/evaluation"
+EVALUATION = "tests/workers/kinds/iterative"
 TARGETS: dict[str, tuple[str, ...]] = {
     "app.kinds.iterative.policies": ("tests/app/kinds/iterative/policies",),
     "app.kinds.iterative.observation": ("tests/app/kinds/iterative/test_reward.py",),
@@ -13,8 +13,8 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "app.jobs.repository": ("tests/app/jobs/test_family.py", "tests/app/jobs/test_sweeps.py"),
     "app.jobs.sweeps": ("tests/app/jobs/test_sweeps.py",),
     "workers.tasks.trained": ("tests/workers/tasks/test_sweep.py",),
-    "workers.kinds.iterative.evaluation.judge": (f"{EVALUATION}/test_judge.py",),
-    "workers.kinds.iterative.evaluation.off_policy": (f"{EVALUATION}/test_off_policy.py",),
+    "workers.kinds.iterative.judge": (f"{EVALUATION}/test_judge.py",),
+    "workers.kinds.iterative.off_policy": (f"{EVALUATION}/test_off_policy.py",),
     "workers.estimators.residuals": ESTIMATORS,
     "workers.estimators.selection": ESTIMATORS,
 }

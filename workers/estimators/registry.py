@@ -4,8 +4,17 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from workers.estimators.base import Inputs
-from workers.estimators.flexible import GaussianProcess, GradientBoosting, Shape
-from workers.estimators.parametric import Ernest, Guided, LogLinear, Make, Mean, parameters
+from workers.estimators.families import (
+    Ernest,
+    GaussianProcess,
+    GradientBoosting,
+    Guided,
+    LogLinear,
+    Make,
+    Mean,
+    Shape,
+    parameters,
+)
 from workers.estimators.throughput import Throughput
 
 

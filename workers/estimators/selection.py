@@ -27,7 +27,7 @@ from workers.estimators.base import (
     decompose,
     distinct,
 )
-from workers.estimators.parametric import Blend
+from workers.estimators.families import Blend
 from workers.estimators.registry import FAMILIES, FREE, Family
 from workers.estimators.residuals import Offsets, calibrate
 

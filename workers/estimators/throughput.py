@@ -31,13 +31,6 @@ class Parameters(NamedTuple):
     gamma: float
 
 
-class Gradients(NamedTuple):
-    """Squared norm and variance of the gradient at the initial batch size."""
-
-    sqr: float
-    var: float
-
-
 def computation_seconds(p: Parameters, batch: Floats) -> Floats:
     """T_acc: seconds to compute the gradients of a local ``batch`` [n]."""
     return p.alpha_c + p.beta_c * batch
@@ -55,18 +48,6 @@ def step_seconds(p: Parameters, nodes: Floats, replicas: Floats, batch: Floats) 
     """T = (T_acc^γ + T_net^γ)^{1/γ}: seconds of one optimiser step, [n]."""
     computing, network = np.log(computation_seconds(p, batch)), np.log(network_seconds(p, nodes, replicas))
     return np.asarray(np.exp(np.logaddexp(p.gamma * computing, p.gamma * network) / p.gamma), np.float64)
-
-
-def throughput(p: Parameters, nodes: Floats, replicas: Floats, batch: Floats, steps: Floats) -> Floats:
-    """Samples per second with ``steps`` s [n] of gradient accumulation: R·b·(s+1) / (s·T_acc + T)."""
-    seconds = steps * computation_seconds(p, batch) + step_seconds(p, nodes, replicas, batch)
-    return replicas * batch * (steps + 1) / seconds
-
-
-def efficiency(g: Gradients, total_batch: Floats, initial_batch: float) -> Floats:
-    """Statistical efficiency of a ``total_batch`` [n]: (var + sqr) / (var/k + sqr) / k, k = B / B0."""
-    scale = total_batch / initial_batch
-    return (g.var + g.sqr) / (g.var / scale + g.sqr) / scale
 
 
 def fit_parameters(

@@ -17,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
+from workers import plugins
+
 if TYPE_CHECKING:
     from gymnasium import spaces
 
@@ -24,8 +26,7 @@ if TYPE_CHECKING:
     from workers.evaluation.problem import Problem
     from workers.inputs import Conditions, HoldOut, LoggedRun, Workload
     from workers.learning.simulator import JointSimulator, Simulator
-    from workers.learning.training.driver import Trainer
-    from workers.learning.training.problem import Planned, TrainingProblem
+    from workers.learning.training.driver import Planned, Trainer, TrainingProblem
     from workers.learning.training.request import Request
 
 
@@ -161,3 +162,31 @@ class Competing(Protocol):
     def training(self, workload: Workload, request: Request) -> TrainingProblem:
         """What all trials of one training learn in, and are compared on."""
         ...
+
+
+# The learning halves of all kinds that are installed: entry points of the group ``steward.learned_kinds``.
+
+
+def learned_kinds() -> tuple[str, ...]:
+    """Names of the kinds that can be learned for, in order."""
+    return plugins.names(plugins.LEARNED_KINDS)
+
+
+def learned_kind(name: str) -> LearnedKind:
+    """The learning half of a kind.
+
+    Raises:
+        PluginError: none of that name is installed, or it is broken: it can't be imported, lacks a part of the
+            contract, or goes by another name.
+    """
+    found = plugins.load(plugins.LEARNED_KINDS, name)
+    missing = [part for part in _PARTS if not hasattr(found, part)]
+    if missing:
+        raise plugins.PluginError(f"the learning half of kind {name!r} lacks {', '.join(missing)}")
+    if found.name != name:
+        raise plugins.PluginError(f"the learning half of kind {name!r} calls itself {found.name!r}")
+    kind: LearnedKind = found
+    return kind
+
+
+_PARTS = sorted({*LearnedKind.__annotations__, *(part for part in vars(LearnedKind) if not part.startswith("_"))})

@@ -27,7 +27,7 @@ from workers.learning.algorithms.base import (
 )
 from workers.learning.algorithms.config import Config, DeviceConfig
 from workers.learning.backends import Backend, backend_of, resolve
-from workers.learning.spaces import sample
+from workers.learning.components.base import sample
 
 AnyConfig = TypeVar("AnyConfig", bound=Config)
 CPU = DeviceConfig(device="cpu")
@@ -82,14 +82,12 @@ class Agent:
 
     def collect(self, experience: Experience) -> Host | None:
         """Take in one slab, which followed from `act`; return the buffer's entry that is then complete, or None."""
-        entry = self.buffer.collect(experience, self._before(len(experience.reward)))
+        batch, before = len(experience.reward), self._carry
+        if self._acted is not None and (before is None or len(before) != batch):
+            before = np.zeros((batch, self._acted.shape[1]), np.float32)
+        entry = self.buffer.collect(experience, before)
         self._carry = None if self._acted is None else self._acted * ~experience.done[:, None]
         return entry
-
-    def _before(self, batch: int) -> NDArray[np.float32] | None:
-        if self._acted is None or (self._carry is not None and len(self._carry) == batch):
-            return self._carry
-        return np.zeros((batch, self._acted.shape[1]), np.float32)
 
     def remember(self, experience: Experience) -> None:
         """Take in one slab."""

@@ -1,156 +1,471 @@
-"""Building of agents: parts, spaces and standard graphs."""
+"""The three stages from a description to something that runs: compose → complete → bind.
+
+1. `compose` joins components by wires, and opens composites up into their inner calls; no spaces, no arrays. Raises
+   ComposeError: a call to or a wire from something that is not in the graph, two nodes of one name.
+2. `complete` lets spaces flow from the root inputs. A component gets its variables once the spaces of all its inputs
+   are known. Raises IncompleteInputError (a port that nothing is wired to, or a source without a space), DeadLockError
+   (components that wait for each other), SpaceMismatchError.
+3. `bind` draws the variables' starting values, puts them on a backend and allocates memories. Raises BindError.
+
+Every error names component and input, those inside composites by their path ('q.trunk'). Each stage is timed;
+`Bound.report` says how long each took. (After Schaarschmidt, Mika, Fricke & Yoneki, RLgraph, SysML 2019.)
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Protocol, TypeVar
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.policy import Policy
-from workers.learning.algorithms.base import Experience
-from workers.learning.algorithms.config import DQN, ActorCritic, Config
-from workers.learning.components.base import Node
-from workers.learning.simulator import Simulator
-from workers.learning.stages import (
-    BindError,
-    Bound,
-    BuildError,
-    BuildReport,
-    Completed,
-    CompleteError,
-    ComposeError,
-    DeadLockError,
-    Graph,
-    IncompleteInputError,
-    SpaceMismatchError,
-    bind,
-    complete,
-    compose,
-    run_alone,
-)
+from workers.learning.backends import Array, Backend, Store, Views
+from workers.learning.components.base import Component, Memory, Node, Space, SpaceError, Spaces, Variable
 
-# What observations are like before anything is learned: where their entries lie, and how far they vary.
-
-
-AnyConfig = TypeVar("AnyConfig", bound=Config)
-SLABS = 64  # of random play
-LEAST = 0.25  # entries are of order 1: what varies by less is stretched as if it varied by so much
-DIGITS = 4
-
-
-def standardised(config: AnyConfig, simulator: Simulator, seed: int) -> AnyConfig:
-    """The config with `centre` and `scale` of its network, as legal moves at random find them in a simulator.
-
-    Where there is no plain network that reads observations, the config is returned as it came.
-
-    Args:
-        config: of any algorithm.
-        simulator: freshly made; it is played in, so whoever learns needs another.
-        seed: of the moves.
-    """
-    if not isinstance(config, DQN | ActorCritic) or config.network.scorer is not None:
-        return config
-    if isinstance(config, ActorCritic) and config.recurrent:
-        return config
-    seen = _played(simulator, np.random.default_rng(seed))
-    apart = seen.std(axis=0)
-    scale = np.where(apart > 0.0, np.maximum(apart, LEAST), 1.0)
-    given = {"centre": _plain(seen.mean(axis=0)), "scale": _plain(scale)}
-    network = msgspec.structs.replace(config.network, **given)
-    changed: AnyConfig = msgspec.structs.replace(config, network=network)
-    return changed
-
-
-def _played(simulator: Simulator, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Observations [n, D] of ``SLABS`` steps of uniformly drawn legal actions."""
-    (observation, mask), found = simulator.reset(), []
-    for _ in range(SLABS):
-        found.append(observation)
-        observation, mask, *_ = simulator.step((rng.random(mask.shape) * mask).argmax(axis=1))
-    return np.concatenate(found).astype(np.float64)
-
-
-def _plain(numbers: NDArray[np.float64]) -> tuple[float, ...]:
-    return tuple(float(f"{number:.{DIGITS}g}") for number in numbers)
-
-
-# Named arrays within named arrays: parts are told apart by a prefix of their names.
-
-
-Arrays = Mapping[str, NDArray[Any]]
-
-
-def part(arrays: Arrays, prefix: str) -> dict[str, NDArray[Any]]:
-    """Return the arrays whose names start with the prefix, without it."""
-    return {name.removeprefix(prefix): value for name, value in arrays.items() if name.startswith(prefix)}
-
-
-def prefixed(arrays: Arrays, prefix: str) -> dict[str, NDArray[Any]]:
-    """Return the arrays with the prefix before each name; the inverse of `part`."""
-    return {f"{prefix}{name}": value for name, value in arrays.items()}
-
-
-# The three stages from a description to something that runs: compose → complete → bind.
+# What can go wrong while an agent is built.
 #
-# * `compose` joins components by wires, and opens composites up into their inner calls; no spaces, no arrays. Errors:
-# ComposeError (a call to or a wire from something that is not in the graph, two nodes of one name). * `complete` lets
-# spaces flow from the root inputs. A component is input-complete when the spaces of all its inputs are   known; only
-# then it gets its variables. Errors: IncompleteInputError (a port that nothing is wired to, or a source   without a
-# space), DeadLockError (components that wait for each other), SpaceMismatchError. * `bind` draws the variables'
-# starting values, puts them on a backend and allocates memories. Error: BindError.
-#
-# Every error names component and input, those inside composites by their path ('q.trunk'). Each stage is timed;
-# `Bound.report` says how long each took. (After Schaarschmidt, Mika, Fricke & Yoneki, RLgraph, SysML 2019.)
+# BuildError
+# ├── ComposeError              the graph refers to something that it does not hold
+# ├── CompleteError             its spaces can't be completed
+# │   ├── IncompleteInputError  an input has no source, or its source has no space
+# │   ├── DeadLockError         components wait for each other
+# │   └── SpaceMismatchError    a component can't work on the space it is given
+# └── BindError                 the completed graph can't be put on the backend
 
 
-__all__ = [
-    "BindError",
-    "Bound",
-    "BuildError",
-    "BuildReport",
-    "CompleteError",
-    "Completed",
-    "ComposeError",
-    "DeadLockError",
-    "Graph",
-    "IncompleteInputError",
-    "Node",
-    "SpaceMismatchError",
-    "bind",
-    "complete",
-    "compose",
-    "run_alone",
-]
+class BuildError(Exception):
+    """An agent can't be built."""
 
 
-# Demonstrations: an expert (a heuristic of the kind, or the planner) plays in the simulator, and learners watch.
+class ComposeError(BuildError):
+    """The graph refers to something that it does not hold."""
 
 
-class Situated(Simulator, Protocol):
-    """A simulator that shows a policy what the service would show it."""
-
-    @property
-    def situation(self) -> Any:
-        """B runs, each at the point of its next decision: what `Policy.act` takes."""
-        ...
+class CompleteError(BuildError):
+    """The graph's spaces can't be completed."""
 
 
-def demonstrate(simulator: Situated, policy: Policy, slabs: int) -> Iterator[Experience]:
-    """Let an expert decide, from a reset on: `slabs` slabs of what came of it, [B, …] each.
+class IncompleteInputError(CompleteError):
+    """A component's input has no source, or its source has no space."""
 
-    The expert is as sure as can be of what it does: `log_prob` is 0. An action that the mask forbids would not be an
-    example to follow; raises ValueError.
+
+class DeadLockError(CompleteError):
+    """Components wait for each other's outputs."""
+
+
+class SpaceMismatchError(CompleteError):
+    """A component can't work on the space it is given."""
+
+
+class BindError(BuildError):
+    """The completed graph can't be put on the backend."""
+
+
+# The first stage: join components by wires, and open composites up into their inner calls.
+
+
+@dataclass(frozen=True)
+class Graph:
+    """What `compose` gives.
+
+    Attributes:
+        inputs: names of the root inputs.
+        calls: the nodes as they were handed in.
+        nodes: calls of components that are no composites, inner ones by their path ("q.trunk"); a wire is a root input
+            or an output of one of them.
+        aliases: the wire that each output of a composite stands for.
+        unwired: (path, port) of inputs that nothing is wired to.
+        seconds: time spent.
     """
-    observation, mask = simulator.reset()
-    for _ in range(slabs):
-        action = np.asarray(policy.act(simulator.situation).action, np.int64)
-        if not mask[np.arange(len(action)), action].all():
-            raise ValueError(f"the expert {policy.name!r} chose an action that is not legal")
-        step = simulator.step(action)
-        sure = np.zeros(len(action), np.float32)
-        reward, done, after = step.reward, step.terminated, step.final_observation
-        yield Experience(observation, mask, action, reward, done, after, step.mask, sure, step.discount)
-        observation, mask = step.observation, step.mask
+
+    inputs: tuple[str, ...]
+    calls: tuple[Node, ...]
+    nodes: tuple[Node, ...]
+    aliases: Mapping[str, str]
+    unwired: tuple[tuple[str, str], ...]
+    seconds: float
+
+
+def compose(inputs: Sequence[str], nodes: Sequence[Node]) -> Graph:
+    """Join nodes to a graph; raises ComposeError."""
+    start = perf_counter()
+    opened = _Opened()
+    _check_names((*inputs, *(node.name for node in nodes)))
+    scope = frozenset((*inputs, *(node.name for node in nodes)))
+    for node in nodes:
+        _check_call(node, node.name, scope)
+        opened.add(node, node.name, node.inputs, ())
+    flat = [
+        replace(node, inputs={port: opened.source(wire) for port, wire in node.inputs.items()}) for node in opened.nodes
+    ]
+    aliases = {wire: opened.source(wire) for wire in opened.aliases}
+    return Graph(tuple(inputs), tuple(nodes), tuple(flat), aliases, tuple(opened.unwired), perf_counter() - start)
+
+
+@dataclass
+class _Opened:
+    """The graph while composites are being opened."""
+
+    nodes: list[Node] = field(default_factory=list)
+    aliases: dict[str, str] = field(default_factory=dict)
+    unwired: list[tuple[str, str]] = field(default_factory=list)
+
+    def add(self, node: Node, path: str, wires: Mapping[str, str], within: tuple[Component, ...]) -> None:
+        """Add a call whose inputs are these wires of the whole graph; of a composite, its inner calls."""
+        missing = [port for port in node.component.takes if port not in node.inputs]
+        self.unwired.extend((path, port) for port in missing)
+        if not node.component.calls():
+            self.nodes.append(Node(path, node.component, wires, node.variables))
+            return
+        if any(node.component is outer for outer in within):
+            raise ComposeError(f"component {path!r} holds itself")
+        self._open(node, path, wires, (*within, node.component))
+
+    def _open(self, node: Node, path: str, wires: Mapping[str, str], within: tuple[Component, ...]) -> None:
+        inner = node.component.calls()
+        _check_names((*node.component.takes, *(call.name for call in inner)), path)
+        scope = frozenset((*node.component.takes, *(call.name for call in inner)))
+        own = set(node.component.takes)
+
+        def outside(wire: str) -> str | None:
+            """The wire's name in the whole graph; None for an own input that nothing is wired to."""
+            return wires.get(wire) if wire in own else f"{path}.{wire}"
+
+        for call in inner:
+            _check_call(call, f"{path}.{call.name}", scope)
+            found = {port: outside(wire) for port, wire in call.inputs.items()}
+            wired = {port: wire for port, wire in found.items() if wire is not None}
+            self.add(replace(call, variables=node.variables), f"{path}.{call.name}", wired, within)
+        for port, wire in node.component.results().items():
+            if wire.split(".")[0] not in scope:
+                raise ComposeError(f"component {path!r}: output {port!r} is {wire!r}, which is not in the graph")
+            source = outside(wire)
+            if source is not None:
+                self.aliases[f"{path}.{port}"] = source
+
+    def source(self, wire: str) -> str:
+        """Follow outputs of composites to what computes them."""
+        seen = set()
+        while wire in self.aliases and wire not in seen:
+            seen.add(wire)
+            wire = self.aliases[wire]
+        return wire
+
+
+def _check_names(names: Sequence[str], path: str = "") -> None:
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
+    if twice:
+        where = f"component {path!r}: " if path else ""
+        raise ComposeError(f"{where}named more than once: {', '.join(twice)}")
+
+
+def _check_call(node: Node, path: str, scope: frozenset[str]) -> None:
+    for port, wire in node.inputs.items():
+        if port not in node.component.takes:
+            raise ComposeError(f"component {path!r} has no input {port!r}; it takes {', '.join(node.component.takes)}")
+        if wire.split(".")[0] not in scope:
+            raise ComposeError(f"component {path!r}: input {port!r} is wired to {wire!r}, which is not in the graph")
+
+
+# The second stage: spaces flow from the root inputs, and components get their variables.
+
+
+@dataclass(frozen=True)
+class Completed:
+    """What `complete` gives.
+
+    Attributes:
+        graph: what was completed.
+        order: its nodes in an order that can run.
+        spaces: of all wires, outputs of composites included.
+        owners: by node, the first node that calls the same component.
+        variables: of each owner, by the component's own names for them.
+        seconds: time spent.
+    """
+
+    graph: Graph
+    order: tuple[Node, ...]
+    spaces: Spaces
+    owners: Mapping[str, str]
+    variables: Mapping[str, Mapping[str, Variable]]
+    seconds: float
+
+
+def complete(graph: Graph, spaces: Spaces) -> Completed:
+    """Let the spaces of the root inputs flow through the graph; raises CompleteError."""
+    start = perf_counter()
+    for path, port in graph.unwired:
+        raise IncompleteInputError(f"component {path!r}: nothing is wired to its input {port!r}")
+    flow = _Flow(graph, {name: spaces[name] for name in graph.inputs if name in spaces})
+    flow.run()
+    for wire, source in graph.aliases.items():
+        if source not in flow.known:
+            raise IncompleteInputError(
+                f"component {_source(wire)!r}: output {wire!r} is {source!r}, which nothing gives"
+            )
+        flow.known[wire] = flow.known[source]
+    return Completed(graph, tuple(flow.order), flow.known, flow.owners, flow.variables, perf_counter() - start)
+
+
+def prefixes(completed: Completed) -> dict[str, str]:
+    """Return what stands before the variables' own names, by owner.
+
+    Where several root calls own variables: the root call's name. Where inner components of one root call have variables
+    of the same name: their path in it.
+    """
+    roots: dict[str, list[str]] = {}
+    for owner, needed in completed.variables.items():
+        if needed:
+            roots.setdefault(owner.split(".")[0], []).append(owner)
+    found = dict.fromkeys(completed.variables, "")
+    for root, owners in roots.items():
+        before = f"{root}." if len(roots) > 1 else ""
+        names = [name for owner in owners for name in completed.variables[owner]]
+        for owner in owners:
+            inner = "" if len(set(names)) == len(names) else owner[len(root) + 1 :]
+            found[owner] = f"{before}{inner}/" if inner else before
+    return found
+
+
+@dataclass
+class _Flow:
+    """Spaces on their way through a graph."""
+
+    graph: Graph
+    known: dict[str, Space]
+    order: list[Node] = field(default_factory=list)
+    owners: dict[str, str] = field(default_factory=dict)
+    variables: dict[str, Mapping[str, Variable]] = field(default_factory=dict)
+    _first: dict[int, str] = field(default_factory=dict)
+
+    def run(self) -> None:
+        """Complete each node once all its inputs are; raises where some never are."""
+        nodes = {node.name: node for node in self.graph.nodes}
+        waiting = {name: self._waits_for(node, nodes) for name, node in nodes.items()}
+        readers: dict[str, list[str]] = {}
+        for name, sources in waiting.items():
+            for source in sources:
+                readers.setdefault(source, []).append(name)
+        ready = deque(name for name, sources in waiting.items() if not sources)
+        while ready:
+            name = ready.popleft()
+            self._complete(nodes[name])
+            for reader in readers.get(name, ()):
+                waiting[reader].discard(name)
+                if not waiting[reader]:
+                    ready.append(reader)
+        if len(self.order) < len(nodes):
+            raise DeadLockError(_circle(nodes, {name: left for name, left in waiting.items() if left}))
+
+    def _waits_for(self, node: Node, nodes: Mapping[str, Node]) -> set[str]:
+        found = set()
+        for port, wire in node.inputs.items():
+            if wire in self.known:
+                continue
+            if wire in self.graph.inputs:
+                raise IncompleteInputError(
+                    f"component {node.name!r}: input {port!r} is wired to the root input {wire!r}, "
+                    "which was given no space"
+                )
+            if _source(wire) not in nodes:
+                raise _not_given(node.name, port, wire)
+            found.add(_source(wire))
+        return found
+
+    def _complete(self, node: Node) -> None:
+        inputs = {}
+        for port, wire in node.inputs.items():
+            if wire not in self.known:
+                raise _not_given(node.name, port, wire)
+            inputs[port] = self.known[wire]
+        try:
+            outputs, needed = node.component.gives(inputs), node.component.variables(inputs)
+        except SpaceError as error:
+            raise SpaceMismatchError(f"node {node.name!r}: {error}") from error
+        owner = self._first.setdefault(id(node.component), node.name)
+        if self.variables.setdefault(owner, needed) != needed:
+            described = ", ".join(f"{port!r}: {space}" for port, space in inputs.items())
+            raise SpaceMismatchError(
+                f"node {node.name!r}: component {node.component.name!r} is shared with {owner!r}, but its inputs here "
+                f"({described}) ask for other variables"
+            )
+        self.owners[node.name] = owner
+        self.order.append(node)
+        self.known.update({f"{node.name}.{port}": space for port, space in outputs.items()})
+
+
+def _source(wire: str) -> str:
+    """The node that gives a wire."""
+    return wire.rpartition(".")[0]
+
+
+def _not_given(name: str, port: str, wire: str) -> IncompleteInputError:
+    return IncompleteInputError(
+        f"component {name!r}: input {port!r} is wired to {wire!r}, which that component does not give"
+    )
+
+
+def _circle(nodes: Mapping[str, Node], waiting: Mapping[str, set[str]]) -> str:
+    """Say who waits for whom: from any node that waits, follow until one comes again."""
+    path, name = [], min(waiting)
+    while name not in path:
+        path.append(name)
+        name = min(waiting[name])
+    said = []
+    for one in path[path.index(name) :]:
+        other = min(waiting[one])
+        port = next(port for port, wire in nodes[one].inputs.items() if _source(wire) == other)
+        said.append(f"{one!r} (input {port!r}) waits for {other!r}")
+    return f"components wait for each other: {', '.join(said)}"
+
+
+# The third stage: variables and memories on a backend, and programs over the graph's wires.
+
+
+Feeds = Mapping[str, Array]
+Sets = Mapping[str, Views]
+Program = Callable[[Sets, Feeds], dict[str, Array]]
+
+
+@dataclass(frozen=True)
+class BuildReport:
+    """Seconds per stage, and how big the result is: calls of components, and numbers that are learned."""
+
+    compose_seconds: float
+    complete_seconds: float
+    bind_seconds: float
+    nodes: int
+    parameters: int
+
+
+class Bound:
+    """A graph on a backend: feed any wires, fetch any wires.
+
+    `stores` holds the variable sets by name. `report` says how long the stages took.
+    """
+
+    def __init__(
+        self, completed: Completed, backend: Backend, stores: Mapping[str, Store], report: BuildReport
+    ) -> None:
+        self.completed, self.backend, self.stores, self.report = completed, backend, stores, report
+        prefix = prefixes(completed)
+        self._names = {
+            node.name: tuple(
+                (name, f"{prefix[completed.owners[node.name]]}{name}")
+                for name in completed.variables[completed.owners[node.name]]
+            )
+            for node in completed.order
+        }
+        self._nodes = {node.name: node for node in completed.order}
+        self._programs: dict[tuple[tuple[str, ...], tuple[str, ...]], tuple[Program, tuple[str, ...]]] = {}
+        self._losses: dict[tuple[str, tuple[str, ...], tuple[str, ...]], Callable[..., Any]] = {}
+
+    def run(self, fetches: tuple[str, ...], feeds: Feeds, variables: Sets | None = None) -> dict[str, Array]:
+        """Compute wires from other wires; only the nodes in between run. Raises BindError where that can't be.
+
+        `variables` are views by variable set, in place of the stores': the result is then a pure function of feeds and
+        variables (sets that are not named are read from their stores).
+        """
+        key = (fetches, tuple(feeds))
+        if key not in self._programs:
+            plan = self._plan(*key)
+            program = self._program(plan, *key)
+            sets = tuple(dict.fromkeys(node.variables for node in plan if self._names[node.name]))
+            on_host = any(isinstance(node.component, Memory) for node in plan)
+            self._programs[key] = (program if on_host else self.backend.compile(program), sets)
+        program, sets = self._programs[key]
+        given = variables or {}
+        return program({name: given.get(name) or self.stores[name].views for name in sets}, feeds)
+
+    def gradient(
+        self, loss: str, fetches: tuple[str, ...], feeds: Feeds, variables: Sets | None = None
+    ) -> tuple[Mapping[str, Array], Array]:
+        """Fetch wires, and the gradient [P] of the mean of the wire `loss` by the set `online`; see `run`."""
+        key = (loss, fetches, tuple(feeds))
+        if key not in self._losses:
+            self._losses[key] = self._loss(*key)
+        others = {name: store.views for name, store in self.stores.items()} | dict(variables or {})
+        return self.backend.gradient(self._losses[key], others.pop("online"), others, feeds)
+
+    def _loss(
+        self, loss: str, fetches: tuple[str, ...], feeds: tuple[str, ...]
+    ) -> Callable[[Views, Sets, Feeds], tuple[Array, dict[str, Array]]]:
+        wires = (*dict.fromkeys((*fetches, loss)),)
+        program, xp = self._program(self._plan(wires, feeds), wires, feeds), self.backend.xp
+
+        def function(views: Views, others: Sets, feeds: Feeds) -> tuple[Array, dict[str, Array]]:
+            found = program({**others, "online": views}, feeds)
+            return xp.mean(found[loss]), {wire: found[wire] for wire in fetches}
+
+        return function
+
+    def _program(self, plan: tuple[Node, ...], fetches: tuple[str, ...], fed: tuple[str, ...]) -> Program:
+        xp, aliases = self.backend.xp, self.completed.graph.aliases
+        known_as = [(wire, aliases[wire]) for wire in fed if wire in aliases]
+        steps = [
+            (node.component.run, node.variables, self._names[node.name], tuple(node.inputs.items()), f"{node.name}.")
+            for node in plan
+        ]
+
+        def program(sets: Sets, feeds: Feeds) -> dict[str, Array]:
+            values = dict(feeds)
+            values.update({source: values[wire] for wire, source in known_as})
+            for run, kept, names, inputs, prefix in steps:
+                own = {name: sets[kept][full] for name, full in names}
+                found = run(xp, own, {port: values[wire] for port, wire in inputs})
+                for port, value in found.items():
+                    values[prefix + port] = value
+            return {wire: values[wire] if wire in values else values[aliases[wire]] for wire in fetches}
+
+        return program
+
+    def _plan(self, fetches: tuple[str, ...], feeds: tuple[str, ...]) -> tuple[Node, ...]:
+        """The nodes between feeds and fetches, in an order that can run."""
+        aliases = self.completed.graph.aliases
+        fed = {*feeds, *(aliases[wire] for wire in feeds if wire in aliases)}
+        needed, wanted = set(), [wire for wire in fetches if wire not in fed]
+        while wanted:
+            wire = wanted.pop()
+            wire = aliases.get(wire, wire)
+            name = wire.rpartition(".")[0]
+            if wire in fed:
+                continue
+            if name not in self._nodes or wire not in self.completed.spaces:
+                raise BindError(
+                    f"{wire!r} is needed for {', '.join(fetches)}, and is neither fed nor given by any component"
+                )
+            if name not in needed:
+                needed.add(name)
+                wanted.extend(source for source in self._nodes[name].inputs.values() if source not in fed)
+        return tuple(node for node in self.completed.order if node.name in needed)
+
+
+def bind(completed: Completed, backend: Backend, rng: np.random.Generator) -> Bound:
+    """Put a completed graph on a backend; all variable sets start equal. Raises BindError."""
+    start = perf_counter()
+    values = initial(completed, rng)
+    sets = dict.fromkeys(["online", *(node.variables for node in completed.order)])
+    stores = {name: backend.store(values) for name in sets}
+    for node in completed.order:
+        if isinstance(node.component, Memory):
+            node.component.allocate({port: completed.spaces[wire] for port, wire in node.inputs.items()}, rng)
+    parameters = sum(np.size(value) for value in values.values())
+    spent = completed.graph.seconds, completed.seconds, perf_counter() - start
+    return Bound(completed, backend, stores, BuildReport(*spent, len(completed.order), int(parameters)))
+
+
+def initial(completed: Completed, rng: np.random.Generator) -> dict[str, NDArray[np.float32]]:
+    """Draw the values that all variable sets start from, by name. Raises BindError for one that is not finite."""
+    prefix = prefixes(completed)
+    values = {
+        f"{prefix[owner]}{name}": variable.initial(rng)
+        for owner, needed in completed.variables.items()
+        for name, variable in needed.items()
+    }
+    for name, value in values.items():
+        if not np.isfinite(value).all():
+            raise BindError(f"the variable {name!r} starts at a value that is not finite")
+    return values

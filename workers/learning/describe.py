@@ -21,8 +21,8 @@ from workers.learning.agent import make_agent
 from workers.learning.algorithms import registry
 from workers.learning.algorithms.config import Config, encode
 from workers.learning.backends import BackendError
-from workers.learning.build import Bound, BuildError, Completed, Node
-from workers.learning.spaces import Space, reals
+from workers.learning.build import Bound, BuildError, Completed
+from workers.learning.components.base import Node, Space, reals
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,11 @@ def describe(bound: Bound) -> Description:
 def _calls(completed: Completed, node: Node, path: str, wires: Mapping[str, str]) -> list[Call]:
     """The call and its inner ones; `wires` are those of the whole graph."""
     component, within = node.component, node.component.calls()
-    ports = component.results() if within else component.gives(_spaces(completed, wires))
+    ports = (
+        component.results()
+        if within
+        else component.gives({port: completed.spaces[wire] for port, wire in wires.items()})
+    )
     found = Call(
         path,
         component.name,
@@ -108,10 +112,6 @@ def _calls(completed: Completed, node: Node, path: str, wires: Mapping[str, str]
         inside = Node(call.name, call.component, call.inputs, node.variables)
         inner.extend(_calls(completed, inside, f"{path}.{call.name}", whole))
     return [found, *inner]
-
-
-def _spaces(completed: Completed, wires: Mapping[str, str]) -> dict[str, Space]:
-    return {port: completed.spaces[wire] for port, wire in wires.items()}
 
 
 def _parameters(completed: Completed, path: str) -> int:
@@ -178,7 +178,7 @@ def mermaid(description: Description) -> str:
     """Return a Mermaid flowchart; composites are boxes around their inner calls, edges carry spaces."""
     lines = ["flowchart LR"]
     lines += [f'  {_id(name)}(["{name}<br/>{space}"])' for name, space in _roots(description).items()]
-    lines += _nested(description, _mermaid_open, lambda call: f'{_id(call.path)}["{_label(call, "<br/>")}"]', "end")
+    lines += _nested(description, 'subgraph {id}["{label}"]', '{id}["{label}"]', "end", "<br/>")
     lines += [f'  {_id(source)} -->|"{port}: {space}"| {_id(to)}' for source, to, port, space in _edges(description)]
     return "\n".join(lines)
 
@@ -187,7 +187,7 @@ def dot(description: Description) -> str:
     """Return a Graphviz digraph; composites are clusters."""
     lines = ["digraph agent {", "  rankdir=LR; node [shape=box, fontsize=10]; edge [fontsize=8];"]
     lines += [f'  {_id(name)} [shape=oval, label="{name}\\n{space}"];' for name, space in _roots(description).items()]
-    lines += _nested(description, _dot_open, lambda call: f'{_id(call.path)} [label="{_label(call, NEWLINE)}"];', "}")
+    lines += _nested(description, 'subgraph cluster_{id} {{ label="{label}";', '{id} [label="{label}"];', "}", NEWLINE)
     lines += [
         f'  {_id(source)} -> {_id(to)} [label="{port}: {space}"];' for source, to, port, space in _edges(description)
     ]
@@ -212,17 +212,7 @@ def _label(call: Call, newline: str) -> str:
     return f"{call.path}{newline}{call.component}{size}{kept}"
 
 
-def _mermaid_open(call: Call) -> str:
-    return f'subgraph {_id(call.path)}["{_label(call, "<br/>")}"]'
-
-
-def _dot_open(call: Call) -> str:
-    return f'subgraph cluster_{_id(call.path)} {{ label="{_label(call, NEWLINE)}";'
-
-
-def _nested(
-    description: Description, opened: Callable[[Call], str], leaf: Callable[[Call], str], closed: str
-) -> list[str]:
+def _nested(description: Description, opened: str, leaf: str, closed: str, newline: str) -> list[str]:
     """Lines of calls; those within a composite stand between its opening and closing line."""
     lines: list[str] = []
     within: list[str] = []
@@ -230,20 +220,17 @@ def _nested(
         while within and not call.path.startswith(f"{within[-1]}."):
             within.pop()
             lines.append("  " * (len(within) + 1) + closed)
-        lines.append("  " * (len(within) + 1) + (opened(call) if call.composite else leaf(call)))
+        form = opened if call.composite else leaf
+        lines.append("  " * (len(within) + 1) + form.format(id=_id(call.path), label=_label(call, newline)))
         if call.composite:
             within.append(call.path)
     return lines + ["  " * (depth + 1) + closed for depth in reversed(range(len(within)))]
 
 
-def _leaves(description: Description) -> dict[str, Call]:
-    return {call.path: call for call in description.calls if not call.composite}
-
-
 def _edges(description: Description) -> list[tuple[str, str, str, str]]:
     """(from, to, port, space) between calls that are no composites; root inputs are sources too."""
     found = []
-    for path, call in _leaves(description).items():
+    for path, call in {call.path: call for call in description.calls if not call.composite}.items():
         for port, source in call.inputs.items():
             wire = description.aliases.get(source.wire, source.wire)
             found.append((wire.rpartition(".")[0] or wire, path, port, source.space))

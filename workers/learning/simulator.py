@@ -1,19 +1,22 @@
-"""The contract of simulators: described, joint."""
+"""The contract of simulators, of one agent and of several; how they are described as data, and what they show first."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from app.kinds.contract.policy import Policy
 from app.kinds.registry import read_spec
 from workers import plugins
 from workers.inputs import Conditions, Workload
+from workers.learning.algorithms.base import Experience
+from workers.learning.algorithms.config import DQN, ActorCritic, Config
 
 
 class Step(NamedTuple):
@@ -175,3 +178,69 @@ class SimulatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def seeded(self, seed: int) -> SimulatorSpec:
         """Return the same simulator under another seed."""
         return msgspec.structs.replace(self, seed=seed)
+
+
+# What observations are like before anything is learned: where their entries lie, and how far they vary.
+
+
+AnyConfig = TypeVar("AnyConfig", bound=Config)
+SLABS = 64  # of random play
+LEAST = 0.25  # entries are of order 1: what varies by less is stretched as if it varied by so much
+DIGITS = 4
+
+
+def standardised(config: AnyConfig, simulator: Simulator, seed: int) -> AnyConfig:
+    """The config with `centre` and `scale` of its network, as legal moves at random find them in a simulator.
+
+    Where there is no plain network that reads observations, the config is returned as it came.
+
+    Args:
+        config: of any algorithm.
+        simulator: freshly made; it is played in, so whoever learns needs another.
+        seed: of the moves.
+    """
+    if not isinstance(config, DQN | ActorCritic) or config.network.scorer is not None:
+        return config
+    if isinstance(config, ActorCritic) and config.recurrent:
+        return config
+    rng, (observation, mask), found = np.random.default_rng(seed), simulator.reset(), []
+    for _ in range(SLABS):
+        found.append(observation)
+        observation, mask, *_ = simulator.step((rng.random(mask.shape) * mask).argmax(axis=1))
+    seen = np.concatenate(found).astype(np.float64)
+    apart = seen.std(axis=0)
+    spread = np.where(apart > 0.0, np.maximum(apart, LEAST), 1.0)
+    centre, scale = (tuple(float(f"{number:.{DIGITS}g}") for number in part) for part in (seen.mean(axis=0), spread))
+    network = msgspec.structs.replace(config.network, centre=centre, scale=scale)
+    changed: AnyConfig = msgspec.structs.replace(config, network=network)
+    return changed
+
+
+# Demonstrations: an expert (a heuristic of the kind, or the planner) plays in the simulator, and learners watch.
+
+
+class Situated(Simulator, Protocol):
+    """A simulator that shows a policy what the service would show it."""
+
+    @property
+    def situation(self) -> Any:
+        """B runs, each at the point of its next decision: what `Policy.act` takes."""
+        ...
+
+
+def demonstrate(simulator: Situated, policy: Policy, slabs: int) -> Iterator[Experience]:
+    """Let an expert decide, from a reset on: `slabs` slabs of what came of it, [B, …] each.
+
+    The expert is as sure as can be of what it does: `log_prob` is 0. An action that the mask forbids would not be an
+    example to follow; raises ValueError.
+    """
+    observation, mask = simulator.reset()
+    for _ in range(slabs):
+        action = np.asarray(policy.act(simulator.situation).action, np.int64)
+        if not mask[np.arange(len(action)), action].all():
+            raise ValueError(f"the expert {policy.name!r} chose an action that is not legal")
+        step = simulator.step(action)
+        sure = np.zeros(len(action), np.float32)
+        reward, done, after = step.reward, step.terminated, step.final_observation
+        yield Experience(observation, mask, action, reward, done, after, step.mask, sure, step.discount)
+        observation, mask = step.observation, step.mask

@@ -20,8 +20,7 @@ from app.evaluations.service import Evaluated
 from app.kinds.registry import KINDS
 from workers.evaluation.protocol import Candidate, EvaluationRun, Settings
 from workers.inputs import HoldOut, LoggedRun, Workload
-from workers.kinds.contract import Evaluation, LearnedKind
-from workers.kinds.registry import learned_kind
+from workers.kinds.contract import Evaluation, LearnedKind, learned_kind
 from workers.tasks import inputs
 from workers.tasks.base import RunningJob
 
@@ -106,25 +105,34 @@ def evaluate(job: RunningJob) -> None:
     """Judge from the last checkpoint, draw the page, and publish."""
     given = load(job)
     problem, held_out = _evaluation(job, given)
-    run = EvaluationRun(problem, given.candidates, _settings(given.request), _resumed(job, given))
+    wanted = given.request
+    settings = Settings(
+        seeds=wanted.seeds,
+        episodes=wanted.episodes,
+        seed=wanted.seed,
+        level=wanted.level,
+        equivalence_margin=wanted.equivalence_margin,
+    )
+    run = EvaluationRun(problem, given.candidates, settings, _resumed(job, given))
     while not run.done:
         run.advance()
-        job.progress(min(run.progress, DRAWING), run.eta_seconds, run.live, lambda: _kept(given, run))
-    more = {"model": given.model_version, "held_out": held_out, "off_policy": _off_policy(given)}
-    report = finite({**run.result().as_dict(), **more})
-    evaluated = _evaluated(job, given, report)
-    job.publish(lambda session: {"evaluation": evaluations.publish(session, job.lease.workload_id, evaluated)})
-
-
-def _off_policy(given: EvaluateInput) -> dict[str, Any]:
-    """Of each agent, by version: its score on the runs that really happened, or the reason why there is none."""
-    return {
+        job.progress(
+            min(run.progress, DRAWING),
+            run.eta_seconds,
+            run.live,
+            lambda: msgspec.msgpack.encode(Kept(given.spec_version, run.checkpoint(), JUDGE)),
+        )
+    scored = {  # of each agent, by version: on the runs that really happened, or the reason why there is no score
         str(given.versions[one.name]): given.kind.off_policy(
             given.workload, cast("bytes", one.contenders[0]), given.runs
         )
         for one in given.candidates
         if not one.outdated
     }
+    more = {"model": given.model_version, "held_out": held_out, "off_policy": scored}
+    report = finite({**run.result().as_dict(), **more})
+    evaluated = _evaluated(job, given, report)
+    job.publish(lambda session: {"evaluation": evaluations.publish(session, job.lease.workload_id, evaluated)})
 
 
 def _evaluation(job: RunningJob, given: EvaluateInput) -> Evaluation:
@@ -134,26 +142,12 @@ def _evaluation(job: RunningJob, given: EvaluateInput) -> Evaluation:
     return given.kind.evaluation(given.workload, given.held_out, given.request.seed)
 
 
-def _settings(request: EvaluationRequest) -> Settings:
-    return Settings(
-        seeds=request.seeds,
-        episodes=request.episodes,
-        seed=request.seed,
-        level=request.level,
-        equivalence_margin=request.equivalence_margin,
-    )
-
-
 def _resumed(job: RunningJob, given: EvaluateInput) -> bytes | None:
     """What to go on from; nothing where the spec or the judge was changed meanwhile."""
     if not job.lease.checkpoint:
         return None
     kept = msgspec.msgpack.decode(job.lease.checkpoint, type=Kept)
     return kept.run if (kept.spec_version, kept.judge) == (given.spec_version, JUDGE) else None
-
-
-def _kept(given: EvaluateInput, run: EvaluationRun) -> bytes:
-    return msgspec.msgpack.encode(Kept(given.spec_version, run.checkpoint(), JUDGE))
 
 
 def _evaluated(job: RunningJob, given: EvaluateInput, report: dict[str, Any]) -> Evaluated:

@@ -25,8 +25,7 @@ from app.jobs import lease as leases
 from app.kinds.contract.engine import DEFAULT_ROLE
 from workers.estimators.base import TooLittleData
 from workers.inputs import LoggedRun
-from workers.kinds.contract import Competing, Online
-from workers.kinds.registry import learned_kind
+from workers.kinds.contract import Competing, Online, learned_kind
 from workers.learning.training.driver import TrainedAgent, Training
 from workers.learning.training.request import Untrainable, entries
 from workers.learning.training.trial import NO_PLAN, Learned, Trial, learned

@@ -21,15 +21,12 @@ from app.domain_models import service as domain_models
 from app.jobs import sweeps
 from app.kinds.registry import read_spec
 from workers.inputs import Workload
-from workers.kinds.contract import Competing
-from workers.kinds.registry import learned_kind
-from workers.learning.bracket import Bracket, Decision, Entry, TrialRecord
+from workers.kinds.contract import Competing, learned_kind
 from workers.learning.execution import base as blob
 from workers.learning.training.competition import JUDGING_SECONDS
 from workers.learning.training.conclude import Contender, conclude, yardsticks
-from workers.learning.training.driver import LEARNING, TrainedAgent
-from workers.learning.training.problem import Planned, TrainingProblem
-from workers.learning.training.request import PLANNER, Request, Start, entries
+from workers.learning.training.driver import LEARNING, Planned, TrainedAgent, TrainingProblem
+from workers.learning.training.request import PLANNER, Bracket, Decision, Entry, Request, Start, TrialRecord, entries
 from workers.learning.training.trial import Trial
 from workers.tasks import inputs
 from workers.tasks.base import Cancelled, RunningJob
@@ -144,7 +141,7 @@ def fit(job: RunningJob) -> None:
 #
 # `lead` runs whenever no trial is at work: it opens the trials as one group, or compares them and sends the survivors
 # on, or publishes the best. `trial` takes one learner up to its next comparison. The rules stand in
-# `workers.learning.bracket`, what is known of the trials in the database: any worker may take any step, and again.
+# `Bracket`, what is known of the trials in the database: any worker may take any step, and again.
 
 
 class Opened(NamedTuple):
@@ -231,7 +228,10 @@ def _end(
     """Judge the best, and publish it."""
     live = {"phase": "judging", "algorithm": given.request.algorithm}
     job.progress(LEARNING, JUDGING_SECONDS, live, lambda: job.lease.checkpoint or b"")
-    contenders = [_contender(trial, decision.stopped.get(i)) for i, trial in enumerate(known)]
+    contenders = [
+        Contender(_record(trial, decision.stopped.get(i)), trial.share, trial.artifact, trial.report)
+        for i, trial in enumerate(known)
+    ]
     trained = conclude(problem, given.request, contenders, planned or problem.plan(), given.champion_artifact)
     resting = {known[i].job_id: reason for i, reason in decision.stopped.items()}
 
@@ -247,10 +247,6 @@ def _end(
 def _record(trial: sweeps.TrialStatus, ended: str | None = None) -> TrialRecord:
     reason = trial.ended if trial.ended is not None else trial.failed
     return TrialRecord(Entry(trial.algorithm, trial.seed), trial.rungs, trial.score, reason if ended is None else ended)
-
-
-def _contender(trial: sweeps.TrialStatus, ended: str | None) -> Contender:
-    return Contender(_record(trial, ended), trial.share, trial.artifact, trial.report)
 
 
 def trial(job: RunningJob) -> None:

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from app.cli.main import cli
 from app.cli.options import DONE, SUFFIXES, UNMET
-from workers.evaluation.report import plot
+from workers.evaluation.report import plots
 
 
 def test_the_childs_answer_and_status_are_handed_on(capfd: pytest.CaptureFixture[str]) -> None:
@@ -39,7 +39,7 @@ def test_a_plot_that_can_not_be_drawn_is_refused_before_anything_runs(
 
 
 def test_what_may_be_asked_for_is_what_can_be_drawn() -> None:
-    assert SUFFIXES == plot.SUFFIXES
+    assert SUFFIXES == plots.SUFFIXES
 
 
 def test_a_version_is_a_number_or_a_role() -> None:

@@ -14,7 +14,7 @@ from app.policies.artifact import TablePolicy
 from app.policies.base import IncompatibleArtifact, Published
 from app.policies.network import NetworkPolicy
 from tests.planted import planted_spec, planted_table
-from workers.kinds.iterative.evaluation.optimum import Grid, solve
+from workers.kinds.iterative.optimum import Grid, solve
 from workers.kinds.iterative.simulator import TRAINING, IterativeSimulator
 
 SPEC = planted_spec(iterations=6)

@@ -9,21 +9,26 @@ import pytest
 
 from tests.contracts import estimator
 from workers.estimators.base import Estimator, Inputs
-from workers.estimators.flexible import GaussianProcess, GradientBoosting
-from workers.estimators.parametric import Blend, Ernest, Guided, Mean, ernest_parameters, ernest_terms
+from workers.estimators.families import (
+    Blend,
+    Ernest,
+    GaussianProcess,
+    GradientBoosting,
+    Guided,
+    Mean,
+    ernest_parameters,
+    ernest_terms,
+)
 from workers.estimators.registry import FAMILIES
 from workers.estimators.throughput import (
-    Gradients,
     Parameters,
     Throughput,
-    efficiency,
     fit_parameters,
     step_seconds,
-    throughput,
 )
 
 POLLUX = Parameters(0.121, 0.00568, 0.0236, 0.00634, 0.0118, 0.00317, 1.14)
-GRADIENTS = Gradients(sqr=0.00136, var=0.000502)
+SQUARE, VARIANCE = 0.00136, 0.000502  # of the gradient at the initial batch size
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -81,8 +86,8 @@ def test_ernest_takes_a_throughput_by_its_reciprocal() -> None:
 )
 def test_pollux_numbers(nodes: int, replicas: int, expected: tuple[float, float, float]) -> None:
     n, r, b = np.array([float(nodes)]), np.array([float(replicas)]), np.array([64.0])
-    rate = throughput(POLLUX, n, r, b, np.zeros(1))
-    share = efficiency(GRADIENTS, r * b, 128.0)
+    rate, scale = r * b / step_seconds(POLLUX, n, r, b), r * b / 128.0
+    share = (VARIANCE + SQUARE) / (VARIANCE / scale + SQUARE) / scale
     np.testing.assert_allclose([rate[0], share[0], rate[0] * share[0]], expected, atol=6e-4)
 
 

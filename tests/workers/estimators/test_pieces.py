@@ -21,9 +21,9 @@ from workers.estimators.base import (
     replicate_variance,
 )
 from workers.estimators.residuals import Measured, bounds, calibrate, unexplained, weighted_quantile
-from workers.kinds.iterative.estimation import fit, grid
-from workers.kinds.iterative.estimation.fit import change_cost
-from workers.kinds.iterative.estimation.grid import Executions
+from workers.kinds.iterative import fit, grid
+from workers.kinds.iterative.fit import change_cost
+from workers.kinds.iterative.grid import Executions
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.floats(-10, 10)), min_size=1, max_size=60))
@@ -261,15 +261,13 @@ def test_feature_nodes_are_what_was_seen_or_quantiles() -> None:
     assert grid.inputs(_layout(), nodes[:0]).shape == (8, 1)
 
 
-def test_executions_read_what_is_stored() -> None:
+def test_executions_are_read_under_each_other() -> None:
     rows = np.array([[0.0, 2.0, 5.0], [1.0, 4.0, 3.0]])
-    read = Executions.from_blobs([("a", rows.astype("<f8").tobytes()), ("b", rows[:1].astype("<f8").tobytes())], 3)
+    read = Executions((("a", rows), ("b", rows[:1])))
     flat = read.flat(_layout())
     assert read.names == ["a", "b"]
     assert flat.groups.tolist() == [0, 0, 1]
     assert flat.changed[:, 0].tolist() == [0.0, 1.0, 0.0]
-    with pytest.raises(ValueError, match="no multiple of a row of 3 numbers"):
-        Executions.from_blobs([("a", b"12345678")], 3)
     with pytest.raises(ValueError, match=r"must be \[n, 3\]"):
         Executions((("a", np.zeros((2, 5))),)).flat(_layout())
 

@@ -8,7 +8,7 @@ import pytest
 
 from workers.estimators import selection
 from workers.estimators.base import Floats, Inputs, Integers, Rows, TooLittleData
-from workers.estimators.parametric import LogLinear, Mean
+from workers.estimators.families import LogLinear, Mean
 from workers.estimators.registry import FAMILIES, FREE, Family
 from workers.estimators.selection import Candidate, Selection, execution_folds, input_folds, select
 

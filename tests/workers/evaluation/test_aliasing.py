@@ -8,7 +8,7 @@ from app.policies.artifact import TablePolicy
 from tests.planted import planted_spec, planted_table
 from workers.evaluation.judge import check
 from workers.evaluation.problem import Encoder
-from workers.kinds.iterative.evaluation.problem import IterativeProblem
+from workers.kinds.iterative.problem import IterativeProblem
 
 SPEC = planted_spec(iterations=12, metrics=[{"name": "iteration_seconds", "target": 130.0, "scope": "run"}])
 

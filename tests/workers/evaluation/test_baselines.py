@@ -8,7 +8,7 @@ from tests.planted import planted_spec, planted_table
 from workers.evaluation.arena import play
 from workers.evaluation.candidate import RandomLegal, Tuned, tune, tuner
 from workers.evaluation.statistics import Level
-from workers.kinds.iterative.evaluation.problem import IterativeProblem
+from workers.kinds.iterative.problem import IterativeProblem
 
 SPEC = planted_spec(iterations=12, metrics=[{"name": "iteration_seconds", "target": 130.0, "scope": "run"}])
 TABLE = planted_table(SPEC, effect=0.3, noise=0.2)

@@ -19,8 +19,8 @@ from tests.planted import planted_spec, planted_table
 from workers.evaluation.candidate import Candidate, Settings
 from workers.evaluation.protocol import Evaluation, EvaluationRun, evaluate
 from workers.evaluation.statistics import Level
-from workers.kinds.iterative.evaluation.problem import IterativeProblem
-from workers.kinds.iterative.evaluation.world import IterativeWorld
+from workers.kinds.iterative.problem import IterativeProblem
+from workers.kinds.iterative.world import IterativeWorld
 
 SPEC = planted_spec(iterations=12, metrics=[{"name": "iteration_seconds", "target": 130.0, "scope": "run"}])
 SHORT = planted_spec(iterations=5, metrics=[{"name": "iteration_seconds", "target": 54.0, "scope": "run"}])

@@ -28,9 +28,9 @@ from workers.evaluation.wrappers import (
     switched_on,
     wrapped,
 )
-from workers.kinds.iterative.evaluation.judge import Evaluator
-from workers.kinds.iterative.evaluation.problem import IterativeProblem
-from workers.kinds.iterative.evaluation.world import IterativeWorld
+from workers.kinds.iterative.judge import Evaluator
+from workers.kinds.iterative.problem import IterativeProblem
+from workers.kinds.iterative.world import IterativeWorld
 
 SPEC = planted_spec(iterations=10, metrics=[{"name": "iteration_seconds", "target": 110.0, "scope": "run"}])
 TABLE = planted_table(SPEC, effect=0.3, noise=0.2, drift=0.02)

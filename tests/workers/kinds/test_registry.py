@@ -6,11 +6,11 @@ from types import SimpleNamespace
 import pytest
 
 from workers import plugins
-from workers.kinds.registry import learned_kind, learned_kinds
+from workers.kinds.contract import learned_kind, learned_kinds
 
 ENTRIES = {
     "gone": "workers.nowhere:KIND",
-    "nameless": "workers.kinds.registry:KIND",
+    "nameless": "workers.kinds.contract:KIND",
     "partial": f"{__name__}:PARTIAL",
     "other": "workers.kinds.iterative:KIND",
 }

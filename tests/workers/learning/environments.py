@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from app.kinds.contract.policy import Choice, Situation
 from app.kinds.iterative.layout import Layout
 from tests.planted import planted_spec, planted_table
-from workers.kinds.iterative.evaluation.judge import Evaluator
-from workers.kinds.iterative.evaluation.optimum import solve
-from workers.kinds.iterative.expected import ExpectedSimulator
-from workers.kinds.iterative.simulator import TRAINING
+from workers.kinds.iterative.judge import Evaluator
+from workers.kinds.iterative.optimum import solve
+from workers.kinds.iterative.simulator import TRAINING, ExpectedSimulator
 from workers.learning.simulator import Step
 
 

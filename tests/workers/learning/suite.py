@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +10,9 @@ from numpy.typing import NDArray
 from app.kinds.iterative.policies import FAMILIES
 from tests.workers.learning import environments
 from workers.learning.algorithms.config import Config
+from workers.learning.backends import Backend, flatten
+from workers.learning.build import bind, complete, compose
+from workers.learning.components.base import Component, Memory, Node, Spaces, sample
 from workers.learning.execution.serial import Plan, Serial
 from workers.learning.simulator import Simulator
 
@@ -109,3 +113,27 @@ def check_resumed(config: Config, *, prepare: Prepare | None = None) -> None:
         assert (one.episode_return, one.loss, one.updates) == (other.episode_return, other.loss, other.updates)
     assert resumed.done
     np.testing.assert_array_equal(exported(straight), exported(resumed))
+
+
+def run_alone(
+    component: Component, spaces: Spaces, backend: Backend, batch: int = 8, seed: int = 0, spread: float = 0.0
+) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
+    """Build one component alone and run it on samples of its input spaces; return inputs and outputs as NumPy arrays.
+
+    The same seed gives the same inputs and variables on every backend. `spread` is the standard deviation of what is
+    added to the variables' starting values: with it, a head that starts at zero says something too.
+    """
+    rng = np.random.default_rng(seed)
+    inputs = {port: sample(spaces[port], batch, rng) for port in component.takes}
+    node = Node("alone", component, {port: port for port in component.takes})
+    bound = bind(complete(compose(component.takes, [node]), spaces), backend, rng)
+    start = flatten({name: backend.to_numpy(view) for name, view in bound.stores["online"].views.items()})
+    drawn = (start + spread * rng.standard_normal(len(start))).astype(np.float32)
+    own = {"online": backend.cut(bound.stores["online"].layout, backend.asarray(drawn))}
+    ports = tuple(component.results()) or tuple(component.gives(spaces))
+    on_host = isinstance(component, Memory)
+    feeds = {port: value if on_host else backend.asarray(value) for port, value in inputs.items()}
+    with backend.without_gradient():
+        found = bound.run(tuple(f"alone.{port}" for port in ports), feeds, own)
+    values = {port: found[f"alone.{port}"] for port in ports}
+    return inputs, {port: value if on_host else backend.to_numpy(value) for port, value in values.items()}

@@ -9,10 +9,11 @@ from app.policies.network import NetworkPolicy
 from tests.workers.learning import environments, suite
 from tests.workers.learning.suite import greedy_return, trained
 from workers.learning.agent import Agent, make_agent
-from workers.learning.algorithms.config import ActorCritic, Cloning, Entropy, Network, Optimiser, decode, encode, named
+from workers.learning.algorithms.config import ActorCritic, Cloning, Entropy, Network, Optimiser, encode, named
 from workers.learning.algorithms.network import NetworkLearner
-from workers.learning.build import demonstrate
+from workers.learning.algorithms.registry import decode
 from workers.learning.execution.serial import Collector, Plan, Serial
+from workers.learning.simulator import demonstrate
 
 SMALL = ActorCritic(
     network=Network(layers=(32,), activation="tanh"),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from workers.learning.bracket import FIRST, REDUCTION, Bracket, Decision, Entry, TrialRecord, best
+from workers.learning.training.request import FIRST, REDUCTION, Bracket, Decision, Entry, TrialRecord, best
 
 SCORES = some.floats(-10, 10, allow_nan=False)
 COURSES = some.integers(1, 20).flatmap(

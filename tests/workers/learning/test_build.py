@@ -6,23 +6,20 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from workers.learning.backends import get_backend
-from workers.learning.backends.base import BackendError
+from workers.learning.backends import BackendError, get_backend
 from workers.learning.build import (
     BindError,
     Completed,
     ComposeError,
     DeadLockError,
     IncompleteInputError,
-    Node,
     SpaceMismatchError,
     bind,
     complete,
     compose,
 )
-from workers.learning.components.base import Arrays, Component, Variable
+from workers.learning.components.base import Arrays, Component, Node, Spaces, Variable, reals
 from workers.learning.components.network import Composite, LinearHead, Pick, QNetwork, Trunk
-from workers.learning.spaces import Spaces, reals
 
 Q_WIRES = {"observation": "observation", "mask": "mask"}
 SPACES = {"observation": reals(6), "mask": spaces.MultiBinary(3), "action": spaces.Discrete(3)}

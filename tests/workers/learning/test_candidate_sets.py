@@ -13,7 +13,7 @@ from app.policies.base import IncompatibleArtifact
 from app.policies.functions import attended, encoded, pooled, scores
 from app.policies.network import ScorerPolicy
 from tests.workers.learning import games
-from tests.workers.learning.suite import trained
+from tests.workers.learning.suite import run_alone, trained
 from workers.learning.agent import make_agent
 from workers.learning.algorithms.config import (
     DQN,
@@ -25,13 +25,12 @@ from workers.learning.algorithms.config import (
     Network,
     Optimiser,
     Scorer,
-    decode,
     encode,
 )
+from workers.learning.algorithms.registry import decode
 from workers.learning.backends import get_backend
-from workers.learning.build import run_alone
 from workers.learning.components import network as components
-from workers.learning.spaces import reals
+from workers.learning.components.base import reals
 
 Context = Literal["none", "mean", "attention"]
 CONTEXTS: tuple[Context, ...] = ("none", "mean", "attention")

@@ -6,11 +6,11 @@ import torch
 from gymnasium import spaces
 
 from workers.learning.backends import get_backend
+from workers.learning.components.base import reals, unit
 from workers.learning.components.exploration import ApeX, EpsilonGreedy, GeometricSchedule, Linear, Softmax
 from workers.learning.components.network import Adam, Synchroniser
 from workers.learning.components.replay import PrioritisedReplay, Replay, SumTree
 from workers.learning.components.value import Huber, NStep, Target
-from workers.learning.spaces import reals, unit
 
 XP = get_backend("numpy").xp
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from tests.workers.learning.suite import run_alone
 from workers.learning import components
 from workers.learning.backends import BACKENDS, get_backend
-from workers.learning.build import run_alone
-from workers.learning.components.base import Component, Memory, SpaceError
+from workers.learning.components.base import Component, Memory, SpaceError, Spaces, reals, sample, unit
 from workers.learning.components.exploration import EpsilonGreedy, Softmax
 from workers.learning.components.network import (
     GRU,
@@ -61,7 +61,6 @@ from workers.learning.components.value import (
     QuantileTarget,
     Target,
 )
-from workers.learning.spaces import Spaces, reals, sample, unit
 
 ACTIONS = spaces.Discrete(4)
 MASK = spaces.MultiBinary(4)

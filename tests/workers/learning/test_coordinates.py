@@ -12,9 +12,8 @@ from tests.workers.learning.suite import trained
 from tests.workers.learning.test_centring import Endless
 from workers.learning.algorithms.buffers import Coordinates
 from workers.learning.algorithms.config import NAMED, ActorCritic, Network, QTable, Scorer
-from workers.learning.backends import get_backend
-from workers.learning.backends.base import layout
-from workers.learning.build import LEAST, standardised
+from workers.learning.backends import get_backend, layout
+from workers.learning.simulator import LEAST, standardised
 
 OUT, WIDE = 4, 2
 NETWORK = Network(centre=(1.0, -2.0), scale=(0.5, 3.0))

@@ -14,7 +14,7 @@ from workers.learning.agent import Agent, make_agent
 from workers.learning.algorithms.base import Experience
 from workers.learning.algorithms.config import NAMED, QTable
 from workers.learning.backends import get_backend
-from workers.learning.spaces import reals
+from workers.learning.components.base import reals
 
 WIDE, ACTIONS = 9, 4
 

@@ -6,7 +6,7 @@ import pytest
 from app.kinds.contract.policy import Choice, Situation
 from app.kinds.iterative.heuristics import HEURISTICS
 from tests.workers.learning import environments
-from workers.learning.build import demonstrate
+from workers.learning.simulator import demonstrate
 
 
 @pytest.mark.parametrize("name", ["threshold", "hold"])

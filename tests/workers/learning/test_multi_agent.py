@@ -17,8 +17,8 @@ from workers.learning.algorithms.config import (
     Memory,
     Network,
     Optimiser,
-    decode,
 )
+from workers.learning.algorithms.registry import decode
 from workers.learning.execution.base import Plan
 from workers.learning.execution.joint import IndependentAgents, Joint
 from workers.learning.simulator import Seen

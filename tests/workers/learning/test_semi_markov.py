@@ -14,11 +14,11 @@ from tests.workers.learning.test_closed_forms import slab
 from tests.workers.learning.test_value_agents import SMALL, TABLE
 from workers.learning.algorithms.config import NAMED, Config
 from workers.learning.backends import get_backend
+from workers.learning.components.base import reals
 from workers.learning.components.policy import GAE, VTrace
 from workers.learning.components.replay import TRANSITION, Replay, Rollout
 from workers.learning.components.value import NStep
 from workers.learning.simulator import Step
-from workers.learning.spaces import reals
 
 XP = get_backend("numpy").xp
 STEP_SPACE = {

@@ -8,17 +8,8 @@ from app.policies.network import NetworkPolicy
 from tests.workers.learning import environments, suite
 from tests.workers.learning.suite import exported, greedy_return, trained
 from workers.learning.algorithms.buffers import ReplayBuffer
-from workers.learning.algorithms.config import (
-    DQN,
-    Exploration,
-    Memory,
-    Network,
-    Optimiser,
-    QTable,
-    decode,
-    encode,
-    named,
-)
+from workers.learning.algorithms.config import DQN, Exploration, Memory, Network, Optimiser, QTable, encode, named
+from workers.learning.algorithms.registry import decode
 from workers.learning.components.replay import PrioritisedReplay
 from workers.learning.execution.base import Plan
 from workers.learning.execution.serial import Serial

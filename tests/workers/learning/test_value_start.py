@@ -8,8 +8,8 @@ from tests.workers.learning import environments, suite
 from tests.workers.learning.test_value_agents import SMALL, TABLE, VARIANTS
 from workers.learning.algorithms.buffers import ReplayBuffer
 from workers.learning.algorithms.config import DQN, Config, Imitation, Network
-from workers.learning.build import demonstrate
 from workers.learning.execution.serial import Plan, Serial
+from workers.learning.simulator import demonstrate
 
 SHOWN = msgspec.structs.replace(SMALL, imitation=Imitation(margin=0.3, weight=1.0, updates=300))
 

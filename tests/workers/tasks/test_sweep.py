@@ -23,9 +23,9 @@ from app.jobs import service, sweeps
 from app.settings import Settings
 from tests.planted import planted_spec, planted_table
 from workers.kinds.iterative.training import IterativeTraining
-from workers.learning.bracket import Bracket, Decision
 from workers.learning.execution import ExecutionError
-from workers.learning.training.problem import Planned
+from workers.learning.training.driver import Planned
+from workers.learning.training.request import Bracket, Decision
 from workers.learning.training.trial import Trial as Learner
 from workers.tasks import trained
 from workers.tasks.base import RunningJob, perform

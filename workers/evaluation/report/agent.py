@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from workers.evaluation.report import charts, plot, tables
+from workers.evaluation.report import charts, tables
 from workers.evaluation.report import page as pictures
+from workers.evaluation.report import plots as plot
 from workers.evaluation.report.markup import Markup, document, element, joined, section
 from workers.evaluation.report.page import VERDICT
 

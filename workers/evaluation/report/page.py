@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from workers.evaluation.report import charts, plot, plots, tables
+from workers.evaluation.report import charts, plots, tables
+from workers.evaluation.report import plots as plot
 from workers.evaluation.report.charts import Palette, figure
-from workers.evaluation.report.markup import Markup, document, element, joined, section
-from workers.evaluation.report.wording import count, listed, number
+from workers.evaluation.report.markup import Markup, count, document, element, joined, listed, number, section
 
 # What stands under ``pictures`` in a report: a kind's ``schedules`` (see ``schedules``), or ``plots`` (see ``plots``).
 #
@@ -30,7 +30,7 @@ def drawn(found: Json | None) -> list[tuple[str, str, Any]]:
     given = found or {}
     if given.get("schedules"):
         return plot.drawn(given["schedules"], given["points"])
-    return plots.drawn(given.get("plots") or ())
+    return plots.charts_of(given.get("plots") or ())
 
 
 def figures(found: Json | None) -> list[Markup]:
@@ -237,14 +237,13 @@ def _tuner(tuner: Json | None) -> list[Markup]:
         return []
     if tuner.get("settings") is None:
         return [element("p", f"Not tuned: {tuner.get('reason')}")]
-    chosen = ", ".join(f"{name} {_value(value)}" for name, value in tuner["settings"].items())
+    chosen = ", ".join(
+        f"{name} {(number(value) if isinstance(value, int | float) else str(value))}"
+        for name, value in tuner["settings"].items()
+    )
     effort = f"{tuner['trials']} trials in {number(tuner.get('seconds'))} s"
     text = f"After {effort}: {chosen}; return {number(tuner['return'])}."
     return [element("p", text), _drawn(charts.tuning(tuner.get("history") or ()), "Best return found so far, by trial")]
-
-
-def _value(value: Any) -> str:
-    return number(value) if isinstance(value, int | float) else str(value)
 
 
 def _held_out(held_out: Json | None) -> list[Markup]:

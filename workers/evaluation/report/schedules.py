@@ -92,7 +92,12 @@ def gantt(picture: Json, frame: Frame) -> Json | None:
     encoding = {
         "x": clock.axis(frame.domain),
         "x2": {"field": "until"},
-        "y": quantity("low", title, scale={"domain": [0, lanes], "nice": False}, axis=_lanes(found)),
+        "y": quantity(
+            "low",
+            title,
+            scale={"domain": [0, lanes], "nice": False},
+            axis={"grid": False} if len(found["nodes"]) == 1 else {"labels": False, "ticks": False, "grid": False},
+        ),
         "y2": {"field": "high"},
         "color": _bar_colour(found["bars"]),
     }
@@ -102,11 +107,6 @@ def gantt(picture: Json, frame: Frame) -> Json | None:
 
 def _height(lanes: int) -> float:
     return float(min(max(lanes * 14, 120), LARGEST_HEIGHT))
-
-
-def _lanes(found: Json) -> Json:
-    """Processors of one node have numbers; several nodes have names instead."""
-    return {"grid": False} if len(found["nodes"]) == 1 else {"labels": False, "ticks": False, "grid": False}
 
 
 def _borders(found: Json, clock: Clock, lanes: int) -> list[Json]:

@@ -11,10 +11,24 @@ from typing import Any, NamedTuple
 from app.charts.figures import layer, quantity
 from app.charts.text import amount
 from app.charts.text import percent as text_percent
-from workers.evaluation.report import plot
+from workers.evaluation.report import plots
 from workers.evaluation.report.charts import CLASSES, WIDTH, Palette, figure, layers
-from workers.evaluation.report.markup import Markup, document, element, joined, safe, section, table
-from workers.evaluation.report.wording import MINUS, NOTHING, count, interval, number, percent, percents
+from workers.evaluation.report.markup import (
+    MINUS,
+    NOTHING,
+    Markup,
+    count,
+    document,
+    element,
+    interval,
+    joined,
+    number,
+    percent,
+    percents,
+    safe,
+    section,
+    table,
+)
 
 Json = dict[str, Any]
 MARKS = {"passed": "✓", "failed": "✗", "unknown": "?", "beyond": "·"}
@@ -92,22 +106,21 @@ def _labelled(name: str, best: str | None) -> Markup:
 def scores(level: Json, roles: dict[str, str]) -> Markup:
     """Every policy of one level beside every other, the best return first."""
     policies = _ranked(level)
-    rows = [_scores(name, found, level["best_heuristic"]) for name, found in policies]
+    rows = [
+        [
+            _labelled(name, level["best_heuristic"]),
+            interval(found["return"]),
+            interval(found.get("iqm")),
+            interval(found.get("advantage"), signed=True),
+            percents(found.get("probability_of_improvement")),
+            number(found.get("normalised")),
+            percent(found.get("guarded")),
+        ]
+        for name, found in policies
+    ]
     own = [index for index, (name, _) in enumerate(policies) if roles.get(name) == "candidate"]
     head = ["policy", "return", "IQM", "over best heuristic", "probability of improvement", "normalised", "guarded"]
     return table(head, rows, marked=own)
-
-
-def _scores(name: str, found: Json, best: str | None) -> list[str]:
-    return [
-        _labelled(name, best),
-        interval(found["return"]),
-        interval(found.get("iqm")),
-        interval(found.get("advantage"), signed=True),
-        percents(found.get("probability_of_improvement")),
-        number(found.get("normalised")),
-        percent(found.get("guarded")),
-    ]
 
 
 def gaps(candidates: Sequence[Json]) -> Markup:
@@ -388,7 +401,7 @@ def main(arguments: Sequence[str]) -> int:
     """Draw what standard input holds; the exit status."""
     answer, (file,) = json.load(sys.stdin), [name for name in arguments if name != "--"]
     try:
-        plot.write(Path(file), lambda: page(answer), lambda: plot.stacked(title(answer), drawn(answer)))
+        plots.write(Path(file), lambda: page(answer), lambda: plots.stacked(title(answer), drawn(answer)))
     except (OSError, ValueError) as error:
         print(f"{file}: {error}", file=sys.stderr)
         return REFUSED

@@ -93,7 +93,20 @@ def fit_steps(measured: Measured, seed: int) -> Fitted:
     with threadpool_limits(1):
         chosen = select(INPUTS, known.inputs, known.seconds, place, seed=seed, families=families)
         members = _members(chosen, known, place, rng)
-    return Fitted(members, (chosen.offsets.low, chosen.offsets.high), _report(chosen, measured))
+    return Fitted(
+        members,
+        (chosen.offsets.low, chosen.offsets.high),
+        {
+            "family": chosen.family,
+            "candidates": [one.report(chosen.family) for one in chosen.candidates],
+            "mape": chosen.nested.mape,
+            "naive_mape": chosen.naive_mape,
+            "coverage": chosen.offsets.coverage,
+            "level": chosen.offsets.level,
+            "places": len(distinct(measured.gpus, measured.nodes)[0]),
+            "observations": len(measured.seconds),
+        },
+    )
 
 
 def _constant(least: int) -> Callable[[Inputs], int]:
@@ -131,19 +144,6 @@ def _redrawn(place: Integers, rng: np.random.Generator) -> Integers:
     """Rows of as many places as there are, drawn with replacement."""
     drawn = np.unique(rng.integers(0, int(place.max()) + 1, int(place.max()) + 1))
     return np.flatnonzero(np.isin(place, drawn))
-
-
-def _report(chosen: Selection, measured: Measured) -> dict[str, Any]:
-    return {
-        "family": chosen.family,
-        "candidates": [one.report(chosen.family) for one in chosen.candidates],
-        "mape": chosen.nested.mape,
-        "naive_mape": chosen.naive_mape,
-        "coverage": chosen.offsets.coverage,
-        "level": chosen.offsets.level,
-        "places": len(distinct(measured.gpus, measured.nodes)[0]),
-        "observations": len(measured.seconds),
-    }
 
 
 def tabulated(fitted: list[Fitted], measured: list[Measured], nodes: Integers) -> Throughput:
@@ -188,15 +188,6 @@ def _bounded(logs: Floats, measured: Measured) -> Floats:
     """Families that follow lines may come to nothing where there are fewer GPUs than were measured."""
     low, high = np.log(measured.seconds.min() / BEYOND), np.log(measured.seconds.max() * BEYOND)
     return np.clip(logs, low, high)
-
-
-def within(measured: Measured, fitted: Fitted) -> tuple[Floats, Floats]:
-    """Predicted seconds, and whether what was measured is within the 90 % interval, [n] each; for what was held out."""
-    logs = np.stack([np.log(member.median(measured.inputs)) for member in fitted.members])
-    centre, apart = logs.mean(axis=0), NORMAL_90 * logs.std(axis=0)
-    miss = np.log(measured.seconds) - centre
-    low, high = fitted.bounds
-    return np.exp(centre), (miss >= -np.hypot(low, apart)) & (miss <= np.hypot(high, apart))
 
 
 # Recover pairwise slow-downs from steps that were measured beside other jobs.

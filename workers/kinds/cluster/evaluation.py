@@ -21,9 +21,9 @@ from app.kinds.contract.policy import Situation
 from workers.evaluation.arena import Player, play
 from workers.evaluation.problem import Axis, HeatMapAxes
 from workers.evaluation.statistics import Level
-from workers.kinds.cluster.simulator.kernels import CAME, NOBODY
-from workers.kinds.cluster.world.episodes import DRAWN, STEPS, Episodes, draw, drawn, foreseen, seen_at
-from workers.kinds.cluster.world.world import ClusterWorld
+from workers.kinds.cluster.episodes import DRAWN, STEPS, Episodes, draw, drawn, foreseen, seen_at
+from workers.kinds.cluster.kernels import CAME, NOBODY
+from workers.kinds.cluster.world import ClusterWorld
 from workers.kinds.simulated.problem import SimulatedProblem
 
 # What becomes of jobs under a policy: when each is finished, and, in one episode, what each has at any time.
@@ -364,12 +364,14 @@ class ClusterProblem(SimulatedProblem):
         state, rows = situation.state, np.arange(len(action))
         asked = state.asked != NOBODY
         gpus = np.where(asked, state.clusters.gpus[rows, state.asked], 0).astype(np.float64)
-        hours = self._seconds(situation.view.observation[:, LEFT]) / 3600
+        hours = (
+            np.asarray(
+                self.layout.spec.interval_seconds
+                * np.expm1(4.0 * (situation.view.observation[:, LEFT].astype(np.float64) + 1.0))
+            )
+            / 3600
+        )
         return hours, gpus, np.where(asked, np.log2(FACTORS[action]), np.nan)
-
-    def _seconds(self, entry: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Seconds that are left, of the entry that ``observe`` makes of them."""
-        return np.asarray(self.layout.spec.interval_seconds * np.expm1(4.0 * (entry.astype(np.float64) + 1.0)))
 
     @override
     def action_name(self, action: int) -> str:

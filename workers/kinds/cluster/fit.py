@@ -45,7 +45,7 @@ from app.kinds.cluster.samples import (
     VALUE,
     Content,
 )
-from app.kinds.cluster.throughput import Place, Profile, seconds
+from app.kinds.cluster.throughput import Place, seconds
 from workers.estimators.base import TooLittleData
 from workers.inputs import Workload
 from workers.kinds.cluster.estimation import (
@@ -439,12 +439,10 @@ def _learned(gathered: Gathered, seed: int) -> tuple[LearningCurves, dict[str, A
             curve = Curve(own[:, ITERATION], own[:, VALUE] if rises else -own[:, VALUE])
             found.setdefault((int(own[0, OF_APPLICATION]), rises), []).append(curve)
     known = {key: fit_class(curves, seed) for key, curves in found.items() if key[0] >= 0}
-    told = {_called(gathered, key): one.report for key, one in known.items()}
+    told = {
+        f"{gathered.applications[key[0]]}, {'metric' if key[1] else 'loss'}": one.report for key, one in known.items()
+    }
     return classes([key[0] for key in known], [key[1] for key in known], [*known.values()]), told
-
-
-def _called(gathered: Gathered, key: tuple[int, bool]) -> str:
-    return f"{gathered.applications[key[0]]}, {'metric' if key[1] else 'loss'}"
 
 
 def noise_scales(gathered: Gathered) -> Floats:
@@ -487,44 +485,3 @@ def _fit_report(gathered: Gathered, fitted: Sequence[ThroughputFitted], executio
         "observations": len(gathered.steps),
         "unexplained": [],
     }
-
-
-# What jobs of each application have shown by now: later jobs of it begin with that.
-
-
-Gradient = tuple[float, float]
-
-
-class Experience:
-    """Of jobs of any number of applications, each by its name.
-
-    Attributes:
-        profiles: throughput, as all jobs of an application measured it.
-        gradients: square and variance as one of its jobs measured them first.
-        totals: progress after which its jobs were complete, of data as were measured.
-    """
-
-    def __init__(self, *, throughput: bool = True) -> None:
-        self._throughput = throughput
-        self.profiles: dict[str, Profile] = {}
-        self.gradients: dict[str, Gradient] = {}
-        self.totals: dict[str, list[float]] = {}
-        self._fits: dict[str, dict[tuple[object, ...], Floats]] = {}
-
-    def profile(self, application: str) -> Profile:
-        """The one that all jobs of an application share; a new one where throughput is not told on."""
-        if not self._throughput:
-            return Profile(self._fits.setdefault(application, {}))
-        return self.profiles.setdefault(application, Profile(self._fits.setdefault(application, {})))
-
-    def completed(self, application: str, total: float) -> None:
-        """A job of an application is complete after so much progress."""
-        self.totals.setdefault(application, []).append(total)
-
-    def remaining(self, application: str, done: float) -> float:
-        """Progress that is left after ``done``, on average of those jobs that needed more.
-
-        As much as is done where none is known that needed more: of long jobs those that have lasted long last longest.
-        """
-        more = [total - done for total in self.totals.get(application, ()) if total > done]
-        return float(np.mean(more)) if more else done

@@ -16,7 +16,7 @@ from workers.kinds.simulated import SimulatedKind
 if TYPE_CHECKING:
     from app.kinds.contract.policy import Policy
     from workers.kinds.cluster.evaluation import ClusterProblem
-    from workers.kinds.cluster.world.world import ClusterWorld
+    from workers.kinds.cluster.world import ClusterWorld
     from workers.learning.training.driver import Trainer
     from workers.learning.training.request import Request
 
@@ -44,8 +44,7 @@ class LearnedCluster(SimulatedKind):
     def world(self, workload: Workload, conditions: Conditions) -> ClusterWorld:
         from app.kinds.cluster.model import ClusterModel
         from app.kinds.cluster.outlook import Beliefs
-        from workers.kinds.cluster.world.played import PlayedSource
-        from workers.kinds.cluster.world.world import ClusterWorld
+        from workers.kinds.cluster.world import ClusterWorld, PlayedSource
 
         layout = self.layout(workload.spec)
         gpus = int(layout.capacity.sum())
@@ -57,7 +56,7 @@ class LearnedCluster(SimulatedKind):
     def trainer(self, workload: Workload, request: Request, champion: bytes | None) -> Trainer:
         """A competition; policy gradients imitate the rule first. Raises Untrainable where jobs have no times."""
         from app.kinds.cluster.model import ClusterModel
-        from workers.kinds.cluster.world.episodes import playable
+        from workers.kinds.cluster.episodes import playable
         from workers.learning.training.request import Untrainable
 
         if not playable(ClusterModel.from_bytes(workload.model).arrivals):
@@ -67,7 +66,7 @@ class LearnedCluster(SimulatedKind):
 
     def baselines(self, workload: Workload) -> Mapping[str, Policy]:
         """Every rule of the layout but the one that looks ahead; the one that answers without an agent is first."""
-        from workers.kinds.cluster.world.played import Ruled
+        from workers.kinds.cluster.world import Ruled
 
         names = sorted(self.layout(workload.spec).rules, key=lambda name: name != WITH_MODEL)
         return {name: Ruled(name) for name in names if name != AHEAD}

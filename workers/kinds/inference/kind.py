@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from workers.inputs import HoldOut, LoggedRun
     from workers.kinds.inference.evaluation.problem import InferenceProblem
     from workers.kinds.inference.simulator.world import InferenceWorld
-    from workers.learning.training.driver import Trainer
-    from workers.learning.training.problem import Planned
+    from workers.learning.training.driver import Planned, Trainer
     from workers.learning.training.request import Request
 
 
@@ -66,7 +65,7 @@ class LearnedInference(SimulatedKind, Online):
 
     def simulator(self, workload: Workload, conditions: Conditions) -> Any:
         """The world; for learners its episodes begin anew one by one, and each user may have an agent of its own."""
-        from workers.kinds.inference.simulator.clients import Clients
+        from workers.kinds.inference.simulator.world import Clients
 
         world = self.world(workload, conditions)
         together = conditions.purpose == "learning" and workload.spec.policies == "per_user"
@@ -207,7 +206,7 @@ class LearnedInference(SimulatedKind, Online):
         """The optimum of one server whose answers lose nothing by delay; else the reason why there is none."""
         from app.kinds.inference.model import ServiceModel
         from workers.kinds.inference.evaluation.optimum import Intractable, solve
-        from workers.learning.training.problem import Planned
+        from workers.learning.training.driver import Planned
 
         if workload.spec.policies == "per_user":
             return Planned(why_not="every user has an agent of its own")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from workers.inputs import Conditions, HoldOut, LoggedRun, Workload
     from workers.kinds.iterative.training import IterativeTraining
     from workers.learning.simulator import Simulator
-    from workers.learning.training.problem import Planned
+    from workers.learning.training.driver import Planned
     from workers.learning.training.request import Request
 
 
@@ -31,9 +31,9 @@ class Iterative(SimulatedKind):
 
     def fit(self, workload: Workload, seed: int) -> Fitted:
         """Fit how metrics respond to allocations, and choose the heuristic that answers without an agent."""
-        from workers.kinds.iterative.estimation.fit import fit_domain_model
-        from workers.kinds.iterative.estimation.grid import Executions
-        from workers.kinds.iterative.evaluation.judge import chosen_rule
+        from workers.kinds.iterative.fit import fit_domain_model
+        from workers.kinds.iterative.grid import Executions
+        from workers.kinds.iterative.judge import chosen_rule
 
         fitted = fit_domain_model(workload.spec, Executions(tuple(workload.samples)), seed)
         try:
@@ -49,8 +49,7 @@ class Iterative(SimulatedKind):
         if conditions.purpose == "evaluation":
             return self.world(workload, conditions)
         from app.kinds.iterative.layout import Layout
-        from workers.kinds.iterative.expected import ExpectedSimulator
-        from workers.kinds.iterative.simulator import IterativeSimulator, ranged
+        from workers.kinds.iterative.simulator import ExpectedSimulator, IterativeSimulator, ranged
 
         expected, ranges = ranged(conditions.options)
         family: Any = ExpectedSimulator if expected else IterativeSimulator
@@ -60,7 +59,7 @@ class Iterative(SimulatedKind):
 
     def world(self, workload: Workload, conditions: Conditions) -> World:
         """Episodes by the domain model; ``held_out`` are tables as bytes."""
-        from workers.kinds.iterative.evaluation.problem import IterativeProblem
+        from workers.kinds.iterative.problem import IterativeProblem
 
         problem = IterativeProblem(workload.spec, _table(workload), conditions.held_out)
         return problem.world(conditions.batch, conditions.seed)
@@ -98,8 +97,8 @@ class Iterative(SimulatedKind):
     def evaluation(self, workload: Workload, held_out: HoldOut | None, seed: int) -> Evaluation:
         """L3 follows a domain model that is fitted to the held-out executions alone."""
         from workers.evaluation.protocol import NOT_REQUESTED, not_requested
-        from workers.kinds.iterative.evaluation.judge import held_out_model
-        from workers.kinds.iterative.evaluation.problem import NOTHING_HELD_OUT, IterativeProblem
+        from workers.kinds.iterative.judge import held_out_model
+        from workers.kinds.iterative.problem import NOTHING_HELD_OUT, IterativeProblem
 
         spec, table = workload.spec, _table(workload)
         if held_out is None:
@@ -114,7 +113,7 @@ class Iterative(SimulatedKind):
         from app.kinds.iterative.layout import Layout
         from app.kinds.iterative.model import from_reports
         from app.kinds.iterative.policies import load
-        from workers.kinds.iterative.evaluation.off_policy import TooFewRuns, score
+        from workers.kinds.iterative.off_policy import TooFewRuns, score
 
         layout, logs = Layout(workload.spec), []
         for run in runs:

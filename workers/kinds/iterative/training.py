@@ -16,13 +16,12 @@ from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.policies import check, load, save
 from app.kinds.iterative.spec import Spec
 from workers.inputs import Samples
-from workers.kinds.iterative.evaluation.judge import CrossFit, Evaluator, TooFewHalves, alone, calibrated, judge
-from workers.kinds.iterative.evaluation.optimum import Grid, NoOptimum, Optimum, plan
+from workers.kinds.iterative.judge import CrossFit, Evaluator, TooFewHalves, alone, calibrated, judge
+from workers.kinds.iterative.optimum import Grid, NoOptimum, Optimum, plan
 from workers.kinds.iterative.simulator import TRAINING, described
 from workers.learning.simulator import SimulatorSpec
 from workers.learning.training.competition import Competition
-from workers.learning.training.driver import Training
-from workers.learning.training.problem import Planned, TrainingProblem
+from workers.learning.training.driver import Planned, Training, TrainingProblem
 from workers.learning.training.request import Request
 
 # What learners of an ``iterative`` workload learn in, and who tells how good they are. See ``TrainingProblem``.

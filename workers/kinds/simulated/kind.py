@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from workers.inputs import HoldOut, LoggedRun
     from workers.kinds.simulated.problem import SimulatedProblem
     from workers.learning.simulator import Simulator
-    from workers.learning.training.driver import Trainer
-    from workers.learning.training.problem import TrainingProblem
+    from workers.learning.training.driver import Trainer, TrainingProblem
     from workers.learning.training.request import Request
 
 FEWEST_HELD_OUT = 3

@@ -1,4 +1,4 @@
-"""What a kind is to those who learn and judge in its simulator: its world, what is observed, paid and counted in it."""
+"""A kind to those who learn and judge in its simulator: its worlds, what is observed, paid and counted in them."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from app.kinds.contract.kind import Outcome
-from app.kinds.contract.policy import Policy, Situation
+from app.kinds.contract.policy import Policy, Situation, View
+from app.kinds.simulated import NumberedLayout
 from workers.evaluation.arena import Bare, Player
-from workers.evaluation.problem import Axis, Encoder, HeatMapAxes, LevelOptimum, Problem, Tunable
+from workers.evaluation.problem import Axis, Encoder, HeatMapAxes, LevelOptimum, Problem, SimulatedWorld, Tunable
 from workers.evaluation.statistics import TITLES, Level
 from workers.evaluation.wrappers import World
 from workers.inputs import Conditions, Workload
 from workers.kinds.contract import Spaces
 
 if TYPE_CHECKING:
-    from workers.learning.training.problem import Planned
-
-
-# What a kind is to those who learn and judge in its simulator: its world, what is observed, paid and counted in it.
+    from workers.learning.training.driver import Planned
 
 
 NO_PLAN = "no plan is known for workloads of this kind"
@@ -108,7 +106,7 @@ class SimulatedEnvironment:
 
     def reference(self, workload: Workload) -> Planned:
         """Why there is no plan: none is known for workloads of this kind."""
-        from workers.learning.training.problem import Planned
+        from workers.learning.training.driver import Planned
 
         del workload
         return Planned(why_not=NO_PLAN)
@@ -226,3 +224,42 @@ class SimulatedProblem(Problem):
     @override
     def pictures(self, shown: Mapping[str, bytes | Policy], seed: int) -> dict[str, Any] | None:
         return self._kind.pictures(self._workload, {name: self._policy(one) for name, one in shown.items()}, seed)
+
+
+# A world of numbered actions, for kinds whose layout is a ``NumberedLayout`` and whose domain model is a tuple.
+
+
+class NumberedWorld(SimulatedWorld):
+    """B episodes of a workload; a kind writes ``begin`` and ``advance``, and sets ``terms_of``. See ``SimulatedWorld``.
+
+    Args:
+        layout: of the workload.
+        models: domain models, named tuples of numbers: its own, and those of held-out executions.
+        weights: what each of the reward's terms is worth, [T].
+        conditions: how many episodes, and their seed.
+    """
+
+    def __init__(
+        self, layout: NumberedLayout, models: Sequence[Any], weights: Sequence[float], conditions: Conditions
+    ) -> None:
+        super().__init__(
+            layout,
+            len(layout.entries),
+            layout.actions,
+            weights,
+            steps=layout.iterations,
+            batch=conditions.batch,
+            seed=conditions.seed,
+            held_out=len(models) - 1,
+        )
+        self._models, self._model = np.array(models, np.float64), type(models[0])
+
+    def followed(self) -> Any:
+        """The domain model that each episode follows: its numbers, [B] each."""
+        which = np.zeros(self.batch, np.int64) if self.model is None else 1 + self.model
+        return self._model(*self._models[which].T)
+
+    def seen(self, state: Any) -> View:
+        """Observation and mask, as the layout makes them of a state."""
+        view: View = self.layout.seen(state)
+        return view

@@ -16,7 +16,7 @@ from workers.evaluation.statistics import Level, confidence_at, mean_interval
 from workers.inputs import Conditions, Workload
 from workers.kinds.simulated.problem import SimulatedEnvironment
 from workers.learning.simulator import SimulatorSpec
-from workers.learning.training.problem import Planned, TrainingProblem
+from workers.learning.training.driver import Planned, TrainingProblem
 
 LARGEST_TABLE = 6  # entries
 FEWEST_JUDGED = 32  # episodes, however long they are: intervals are of their returns

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from workers.inputs import Conditions, HoldOut, LoggedRun, Samples, Workload
     from workers.kinds.workflow.training.train import SchedulerTrainer
     from workers.learning.simulator import Simulator
-    from workers.learning.training.problem import Planned
+    from workers.learning.training.driver import Planned
     from workers.learning.training.request import Request
 
 ONE_TRACE = "there is one trace only, and agents may have learned from it: upload another for L3"
@@ -61,7 +61,7 @@ class Workflow(LearnedKind):
 
     def reference(self, workload: Workload) -> Planned:
         """Why there is no plan: only the optimum of a single episode is known, by the problem."""
-        from workers.learning.training.problem import Planned
+        from workers.learning.training.driver import Planned
 
         del workload
         return Planned(why_not=NO_PLAN)

@@ -24,13 +24,11 @@ from workers.learning.algorithms.base import (
 from workers.learning.algorithms.base import Batch as BaseBatch
 from workers.learning.algorithms.buffers import RolloutBuffer
 from workers.learning.algorithms.config import ActorCritic
-from workers.learning.algorithms.network import NetworkLearner, learning_rate
+from workers.learning.algorithms.network import FLAT, NetworkLearner, learning_rate
 from workers.learning.algorithms.q_table import centred
-from workers.learning.backends import Backend
-from workers.learning.backends.base import Array
-from workers.learning.backends.base import Backend as BaseBackend
-from workers.learning.build import Bound, Node
-from workers.learning.components.base import Component
+from workers.learning.backends import Array, Backend
+from workers.learning.build import Bound, Sets
+from workers.learning.components.base import Component, Node, Space, Spaces, reals, unit
 from workers.learning.components.exploration import Linear, Schedule
 from workers.learning.components.network import GRU, Adam, Critic, LinearHead, PolicyNetwork, Synchroniser, Trunk
 from workers.learning.components.policy import (
@@ -47,8 +45,6 @@ from workers.learning.components.policy import (
     VTrace,
 )
 from workers.learning.components.replay import KEPT, SLAB, RecurrentRollout, Rollout, stacked
-from workers.learning.spaces import Space, Spaces, reals, unit
-from workers.learning.stages import Sets
 
 # Network inputs of an actor-critic agent: single steps, or sequences with the memory of a recurrent core.
 
@@ -159,7 +155,6 @@ EXAMPLE = ("observation", "mask", "action", "log_prob", "advantage", "target", "
 """What the loss is fed, besides the entropy's weight."""
 TRAJECTORY = ("rewards", "ends", "values", "last", "log_probs", "behaviours")
 """What the estimator is fed, [B, T] each, but `last` [B]."""
-FLAT = ("parameters", "gradient", "first", "second", "count", "rate", "target_parameters", "share")
 INPUTS = (*SLAB, "noise", *TRAJECTORY, "advantage", "target", "old", "entropy_weight", *FLAT)
 UNROLLED = ("sequence", "begins", "memory")
 """What a recurrent core is fed, in place of observations."""
@@ -169,16 +164,14 @@ ACTOR = (CORE, POLICY)
 """What acts."""
 
 
-def inputs(config: ActorCritic) -> tuple[str, ...]:
-    """Return the names of the root inputs."""
-    return (*INPUTS, *UNROLLED) if config.recurrent else INPUTS
-
-
 def root_spaces(config: ActorCritic, observation: Space, actions: spaces.Discrete) -> Spaces:
     """Return the spaces of the root inputs, for an environment's observation and action space."""
     mask, steps = spaces.MultiBinary(int(actions.n)), config.rollout
     numbers = ("reward", "log_prob", "last", "advantage", "target", "old", "entropy_weight", *FLAT)
-    core = _core_spaces(config, observation) if config.recurrent else {}
+    core: Spaces = {}
+    if config.recurrent:
+        bits = spaces.MultiBinary(config.rollout)
+        core = {"sequence": stacked(observation, config.rollout), "begins": bits, "memory": reals(config.recurrent)}
     return {
         **core,
         "observation": observation,
@@ -194,80 +187,44 @@ def root_spaces(config: ActorCritic, observation: Space, actions: spaces.Discret
     }
 
 
-def _core_spaces(config: ActorCritic, observation: Space) -> Spaces:
-    return {
-        "sequence": stacked(observation, config.rollout),
-        "begins": spaces.MultiBinary(config.rollout),
-        "memory": reals(config.recurrent or 0),
-    }
-
-
-def policy(config: ActorCritic, actions: int, advice: slice | None) -> Component:
-    """Return the actor's network: observation, mask → logits."""
-    wanted = config.network
-    if wanted.scorer is not None:
-        return buffers.scorer(wanted.scorer, wanted, advice, config.temperature, "logits")
-    return PolicyNetwork(Trunk(wanted.layers, wanted.activation), LinearHead(actions))
-
-
-def critic(config: ActorCritic) -> Component:
-    """Return the critic's network; it shares nothing with the actor's (but a recurrent core)."""
-    if config.network.scorer is not None:
-        return buffers.critic(config.network.scorer, config.network)
-    return Critic(Trunk(config.network.layers, config.network.activation))
-
-
-def estimator(config: ActorCritic) -> Estimator:
-    """Return what turns rewards and values into advantages."""
-    if config.estimator == "vtrace":
-        return VTrace(config.gamma, config.trace, config.rho, config.cut)
-    return GAE(config.gamma, config.trace)
-
-
 def nodes(config: ActorCritic, actions: spaces.Discrete, advice: slice | None) -> list[Node]:
-    """Return the nodes: act, remember, estimate, loss, optimise, average."""
-    return [*_acting(config, actions, advice), *_learning(config)]
+    """Return the nodes: act, remember, estimate, loss, optimise, average.
 
-
-def _acting(config: ActorCritic, actions: spaces.Discrete, advice: slice | None) -> list[Node]:
+    The critic's network shares nothing with the actor's (but a recurrent core).
+    """
+    count, wanted = int(actions.n), config.network
+    actor: Component = PolicyNetwork(Trunk(wanted.layers, wanted.activation), LinearHead(count))
+    critic: Component = Critic(Trunk(wanted.layers, wanted.activation))
+    if wanted.scorer is not None:
+        actor = buffers.scorer(wanted.scorer, wanted, advice, config.temperature, "logits")
+        critic = buffers.critic(wanted.scorer, wanted)
     seen = {"observation": "core.observation" if config.recurrent else "observation", "mask": "mask"}
     core = [Node("core", GRU(config.recurrent), {port: port for port in UNROLLED})] if config.recurrent else []
-    value = critic(config)
     rollout = (RecurrentRollout if config.recurrent else Rollout)(config.rollout)
-    return [
-        *core,
-        Node("policy", policy(config, int(actions.n), advice), seen),
-        Node("critic", value, {port: seen[port] for port in value.takes}),
-        Node("draw", Draw(actions), {"logits": "policy.logits", "mask": "mask", "noise": "noise"}),
-        Node("rollout", rollout, {port: port for port in rollout.takes}),
-    ]
-
-
-def _learning(config: ActorCritic) -> list[Node]:
-    estimate = estimator(config)
+    estimate: Estimator = GAE(config.gamma, config.trace)
+    if config.estimator == "vtrace":
+        estimate = VTrace(config.gamma, config.trace, config.rho, config.cut)
     ports = dict(zip(("reward", "done", "value", "last", "log_prob", "behaviour"), TRAJECTORY, strict=True))
     surrogate = ClippedSurrogate(config.clip) if config.surrogate == "clipped" else Surrogate()
+    moved = {"log_prob": "chance.log_prob", "behaviour": "log_prob", "advantage": "advantage"}
+    rest = {"value": "error.loss", "entropy": "chance.entropy", "entropy_weight": "entropy_weight"}
     return [
+        *core,
+        Node("policy", actor, seen),
+        Node("critic", critic, {port: seen[port] for port in critic.takes}),
+        Node("draw", Draw(actions), {"logits": "policy.logits", "mask": "mask", "noise": "noise"}),
+        Node("rollout", rollout, {port: port for port in rollout.takes}),
         Node("estimate", estimate, {port: ports[port] for port in estimate.takes}),
         Node("normalise", Normalise(), {"advantage": "advantage"}),
         Node("chance", LogProbability(), {"logits": "policy.logits", "mask": "mask", "action": "action"}),
-        Node(
-            "surrogate",
-            surrogate,
-            {"log_prob": "chance.log_prob", "behaviour": "log_prob", "advantage": "advantage"},
-        ),
+        Node("surrogate", surrogate, moved),
         Node("surprise", NegativeLogLikelihood(), {"log_prob": "chance.log_prob"}),
         Node("error", ValueLoss(config.value_clip), {"value": "critic.value", "target": "target", "old": "old"}),
-        _summed("loss", config, "surrogate.loss"),
-        _summed("cloned", config, "surprise.loss"),
+        Node("loss", ActorCriticLoss(config.value_weight), {"policy": "surrogate.loss", **rest}),
+        Node("cloned", ActorCriticLoss(config.value_weight), {"policy": "surprise.loss", **rest}),
         Node("optimise", Adam(config.optimiser.clip), {port: port for port in Adam.takes}),
         Node("synchronise", Synchroniser(), {"online": "parameters", "target": "target_parameters", "share": "share"}),
     ]
-
-
-def _summed(name: str, config: ActorCritic, policy_loss: str) -> Node:
-    rest = {"value": "error.loss", "entropy": "chance.entropy", "entropy_weight": "entropy_weight"}
-    return Node(name, ActorCriticLoss(config.value_weight), {"policy": policy_loss, **rest})
 
 
 # The actor-critic learner: A2C, A3C, PPO and V-trace by the switches of its config.
@@ -289,11 +246,11 @@ class ActorCriticLearner(NetworkLearner):
         observation: Space,
         actions: spaces.Discrete,
         advice: slice | None,
-        backend: BaseBackend,
+        backend: Backend,
     ) -> None:
         self.config, self.actions = config, int(actions.n)
         graph, given = nodes(config, actions, advice), root_spaces(config, observation, actions)
-        super().__init__(config, inputs(config), graph, given, advice, backend)
+        super().__init__(config, (*INPUTS, *UNROLLED) if config.recurrent else INPUTS, graph, given, advice, backend)
         self.seen: StepInputs = (
             SequenceInputs(backend, config.rollout, config.recurrent)
             if config.recurrent

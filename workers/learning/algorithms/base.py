@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.learning.backends.base import Array, Backend
+from workers.learning.backends import Array, Backend
 from workers.learning.components.exploration import Schedule
 
 Observations = NDArray[np.float32]  # [B, D]

@@ -10,14 +10,23 @@ from numpy.typing import NDArray
 
 from workers.learning.algorithms.base import Batch, Experience, Host, LearnStats
 from workers.learning.algorithms.config import DQN, Network, Scorer
-from workers.learning.backends.base import Array, Backend, Layout
-from workers.learning.build import part, prefixed
+from workers.learning.backends import Array, Backend, Layout
 from workers.learning.components import network as components
+from workers.learning.components.base import empty
 from workers.learning.components.replay import Replay, Rollout
 from workers.learning.components.value import NStep
-from workers.learning.spaces import empty
 
 Arrays = dict[str, NDArray[Any]]
+
+
+def part(arrays: Host, prefix: str) -> dict[str, NDArray[Any]]:
+    """Return the arrays whose names start with the prefix, without it."""
+    return {name.removeprefix(prefix): value for name, value in arrays.items() if name.startswith(prefix)}
+
+
+def prefixed(arrays: Host, prefix: str) -> dict[str, NDArray[Any]]:
+    """Return the arrays with the prefix before each name; the inverse of `part`."""
+    return {f"{prefix}{name}": value for name, value in arrays.items()}
 
 
 class ReplayBuffer:

@@ -1,32 +1,24 @@
 """The project's own algorithms; its entry points name them."""
 
 from workers.learning.algorithms.actor_critic import ActorCriticLearner
-from workers.learning.algorithms.base import Learner
-from workers.learning.algorithms.config import DQN, NAMED, ActorCritic, QTable
+from workers.learning.algorithms.config import DQN, NAMED, QTable
 from workers.learning.algorithms.dqn import ValueLearner
 from workers.learning.algorithms.q_table import TableLearner
-from workers.learning.algorithms.registry import ALONE, AgentSpaces, Algorithm
-from workers.learning.backends.base import Backend
-
-
-def _values(config: DQN, seen: AgentSpaces, backend: Backend) -> Learner:
-    return ValueLearner(config, *seen, backend)
-
-
-def _actor_critic(config: ActorCritic, seen: AgentSpaces, backend: Backend) -> Learner:
-    return ActorCriticLearner(config, *seen, backend)
-
-
-def _table(config: QTable, seen: AgentSpaces, backend: Backend) -> Learner:
-    del backend
-    return TableLearner(config, seen.observation, seen.actions)
+from workers.learning.algorithms.registry import ALONE, Algorithm
 
 
 def _algorithm(name: str) -> Algorithm:
     config = NAMED[name]
     if isinstance(config, QTable):
-        return Algorithm(name, config, _table, ranks=frozenset({1}), executors=ALONE)
-    return Algorithm(name, config, _values if isinstance(config, DQN) else _actor_critic)
+        return Algorithm(
+            name,
+            config,
+            lambda config, seen, _backend: TableLearner(config, seen.observation, seen.actions),
+            ranks=frozenset({1}),
+            executors=ALONE,
+        )
+    learner = ValueLearner if isinstance(config, DQN) else ActorCriticLearner
+    return Algorithm(name, config, lambda config, seen, backend: learner(config, *seen, backend))
 
 
 tabular_q = _algorithm("tabular_q")

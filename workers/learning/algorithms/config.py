@@ -292,11 +292,6 @@ def encode(config: Config) -> bytes:
     return msgspec.json.encode(config)
 
 
-def decode(data: bytes | str) -> BuiltIn:
-    """Read a config of the project's own from JSON; raises msgspec.ValidationError naming the field."""
-    return msgspec.json.decode(data, type=BuiltIn)
-
-
 def named(name: str) -> BuiltIn:
     """Return the config of an own algorithm by the name that requests use; raises KeyError."""
     return NAMED[name]

@@ -23,13 +23,13 @@ from workers.learning.algorithms.base import (
     State,
 )
 from workers.learning.algorithms.buffers import ReplayBuffer
-from workers.learning.algorithms.config import DQN, Scorer
-from workers.learning.algorithms.network import NetworkLearner, learning_rate
-from workers.learning.algorithms.q_table import centred
-from workers.learning.backends.base import Array, Backend
-from workers.learning.build import Node
-from workers.learning.components.base import Component
-from workers.learning.components.exploration import ApeX, EpsilonGreedy, GeometricSchedule, Linear, Schedule, Softmax
+from workers.learning.algorithms.config import DQN
+from workers.learning.algorithms.network import FLAT, NetworkLearner, learning_rate
+from workers.learning.algorithms.q_table import centred, ladder
+from workers.learning.backends import Array, Backend
+from workers.learning.build import Sets
+from workers.learning.components.base import Component, Node, Space, Spaces, reals, unit
+from workers.learning.components.exploration import EpsilonGreedy, GeometricSchedule, Schedule, Softmax
 from workers.learning.components.network import Adam, DuelingHead, LinearHead, Pick, QNetwork, Synchroniser, Trunk
 from workers.learning.components.replay import TRANSITION, PrioritisedReplay, Replay
 from workers.learning.components.value import (
@@ -48,43 +48,16 @@ from workers.learning.components.value import (
     mean_of_quantiles,
     spread,
 )
-from workers.learning.spaces import Space, Spaces, reals, unit
-from workers.learning.stages import Sets
 
 # The graph of the value-based agent: one set of components, wired by the switches of its config.
 
 
-INPUTS = (
-    *STEP,
-    "epsilon",
-    "noise",
-    "parameters",
-    "gradient",
-    "first",
-    "second",
-    "count",
-    "rate",
-    "target_parameters",
-    "share",
-    "expert",
-)
+INPUTS = (*STEP, "epsilon", "noise", *FLAT, "expert")
 
 
 def root_spaces(observation: Space, actions: spaces.Discrete, noise: int = 2) -> Spaces:
     """Return the spaces of the root inputs, for an environment's observation and action space."""
     mask = spaces.MultiBinary(int(actions.n))
-    numbers = (
-        "parameters",
-        "gradient",
-        "first",
-        "second",
-        "count",
-        "rate",
-        "target_parameters",
-        "share",
-        "reward",
-        "expert",
-    )
     return {
         "observation": observation,
         "action": actions,
@@ -94,40 +67,25 @@ def root_spaces(observation: Space, actions: spaces.Discrete, noise: int = 2) ->
         "mask": mask,
         "epsilon": unit(),
         "noise": unit(noise),
-        **{name: reals() for name in (*numbers, "expert")},
+        **{name: reals() for name in (*FLAT, "reward", "expert")},
     }
 
 
 def network(config: DQN, actions: int, advice: slice | None) -> Component:
-    """Return the Q-network of a config: observation, mask → values [N] (and quantiles [N, K])."""
+    """Return the Q-network of a config: observation, mask → values [N] (and quantiles [N, K]).
+
+    Candidates are scored one by one. Raises ValueError for switches that ask for another head.
+    """
     if config.network.scorer is not None:
-        return _scorer(config, config.network.scorer, advice)
+        if config.quantiles or config.network.dueling:
+            raise ValueError("a scorer of candidates has one plain head: without quantiles and not dueling")
+        return buffers.scorer(config.network.scorer, config.network, advice)
     trunk = Trunk(config.network.layers, config.network.activation)
     if config.quantiles:
         many = (DuelingQuantileHead if config.network.dueling else QuantileHead)(actions, config.quantiles)
         return QuantileNetwork(trunk, many)
     head = DuelingHead(actions) if config.network.dueling else LinearHead(actions)
     return QNetwork(trunk, head)
-
-
-def _scorer(config: DQN, wanted: Scorer, advice: slice | None) -> Component:
-    """Candidates are scored one by one. Raises ValueError for switches that ask for another head."""
-    if config.quantiles or config.network.dueling:
-        raise ValueError("a scorer of candidates has one plain head: without quantiles and not dueling")
-    return buffers.scorer(wanted, config.network, advice)
-
-
-def explorer(config: DQN, actions: spaces.Discrete) -> Component:
-    """Return what chooses actions while learning."""
-    return Softmax(actions) if config.exploration.schedule == "softmax" else EpsilonGreedy(actions)
-
-
-def memory(config: DQN) -> Replay:
-    """Return the replay memory of a config."""
-    wanted = config.memory
-    return (
-        PrioritisedReplay(wanted.capacity, wanted.alpha, wanted.beta) if wanted.prioritised else Replay(wanted.capacity)
-    )
 
 
 def nodes(
@@ -137,17 +95,25 @@ def nodes(
     targets: Callable[[DQN, Component], list[Node]],
 ) -> list[Node]:
     """Return the nodes: act, remember, target, loss, optimise, synchronise."""
-    q = network(config, int(actions.n), advice)
-    given = {"values": "q.values", "mask": "mask", "epsilon": "epsilon", "noise": "noise"}
+    q, wanted = network(config, int(actions.n), advice), config.memory
+    kind, softmax = "quantiles" if config.quantiles else "values", config.exploration.schedule == "softmax"
+    replay = Replay(wanted.capacity)
+    if wanted.prioritised:
+        replay = PrioritisedReplay(wanted.capacity, wanted.alpha, wanted.beta)
+    pick, loss = (PickQuantiles(), QuantileHuber(config.huber)) if config.quantiles else (Pick(), Huber(config.huber))
+    chosen = {"values": "q.values", "mask": "mask", "epsilon": "epsilon", "noise": "noise"}
+    judged = {"predicted": "pick.taken", "target": "target.target", "weight": "memory.weight"}
     both = {"online": "parameters", "target": "target_parameters", "share": "share"}
     return [
         Node("q", q, {"observation": "observation", "mask": "mask"}),
-        Node("explore", explorer(config, actions), given),
+        Node("explore", Softmax(actions) if softmax else EpsilonGreedy(actions), chosen),
         Node("n_step", NStep(config.n_step, config.gamma), {port: port for port in STEP}),
-        Node("memory", memory(config), {port: f"n_step.{port}" for port in TRANSITION}),
+        Node("memory", replay, {port: f"n_step.{port}" for port in TRANSITION}),
         *targets(config, q),
-        *learning(config, q),
-        *imitating(config),
+        Node("q_learn", q, {"observation": "memory.observation", "mask": "memory.mask"}),
+        Node("pick", pick, {kind: f"q_learn.{kind}", "action": "memory.action"}),
+        Node("loss", loss, judged),
+        *_imitating(config),
         Node("optimise", Adam(config.optimiser.clip), {port: port for port in Adam.takes}),
         Node("synchronise", Synchroniser(), both),
     ]
@@ -168,22 +134,7 @@ def bellman(config: DQN, q: Component) -> list[Node]:
     return [Node("q_target", q, following, variables="target"), *chosen, target]
 
 
-def learning(config: DQN, q: Component) -> list[Node]:
-    """Return what gives `loss.loss` and `loss.error` of a batch from the memory."""
-    kind = "quantiles" if config.quantiles else "values"
-    loss = QuantileHuber(config.huber) if config.quantiles else Huber(config.huber)
-    return [
-        Node("q_learn", q, {"observation": "memory.observation", "mask": "memory.mask"}),
-        Node(
-            "pick",
-            PickQuantiles() if config.quantiles else Pick(),
-            {kind: f"q_learn.{kind}", "action": "memory.action"},
-        ),
-        Node("loss", loss, {"predicted": "pick.taken", "target": "target.target", "weight": "memory.weight"}),
-    ]
-
-
-def imitating(config: DQN) -> list[Node]:
+def _imitating(config: DQN) -> list[Node]:
     """Return the memory of demonstrations, and what joins the large-margin loss to the other; nothing without them."""
     wanted = config.imitation
     if wanted is None:
@@ -203,14 +154,6 @@ Targets = Callable[[DQN, Component], list[Node]]
 """From config and Q-network: the nodes that give `target.target` of a batch from the memory."""
 
 
-def schedule(config: DQN) -> Schedule:
-    """Return the ε-schedule of a config."""
-    wanted = config.exploration
-    if wanted.schedule == "softmax":
-        return GeometricSchedule(wanted.start, wanted.end)
-    return ApeX(wanted.start) if wanted.schedule == "apex" else Linear(wanted.start, wanted.end, wanted.fraction)
-
-
 class ValueLearner(NetworkLearner):
     """Q-learning with a replay memory and a target network; see `Learner`.
 
@@ -228,8 +171,10 @@ class ValueLearner(NetworkLearner):
         backend: Backend,
         targets: Targets = bellman,
     ) -> None:
-        self.config, self.schedule = config, schedule(config)
-        self.noise = int(actions.n) if config.exploration.schedule == "softmax" else 2
+        self.config, wanted = config, config.exploration
+        softmax = wanted.schedule == "softmax"
+        self.schedule: Schedule = GeometricSchedule(wanted.start, wanted.end) if softmax else ladder(wanted)
+        self.noise = int(actions.n) if softmax else 2
         self.loss = "loss.loss" if config.imitation is None else "joined.loss"
         graph = nodes(config, actions, advice, targets)
         super().__init__(config, INPUTS, graph, root_spaces(observation, actions, self.noise), advice, backend)

@@ -12,12 +12,12 @@ from workers.learning.algorithms import buffers
 from workers.learning.algorithms.base import Host, State
 from workers.learning.algorithms.buffers import Coordinates
 from workers.learning.algorithms.config import DQN, ActorCritic, Optimiser
-from workers.learning.backends.base import Array, Backend, Views, flatten
-from workers.learning.build import Bound, Node, bind, complete, compose
-from workers.learning.components.base import Memory
-from workers.learning.spaces import Spaces
-from workers.learning.stages import initial
+from workers.learning.backends import Array, Backend, Views, flatten
+from workers.learning.build import Bound, bind, complete, compose, initial
+from workers.learning.components.base import Memory, Node, Spaces
 
+FLAT = ("parameters", "gradient", "first", "second", "count", "rate", "target_parameters", "share")
+"""What optimiser and synchroniser are fed."""
 VECTORS = ("first", "second", "average")
 """The optimiser's moments, and the running average of the parameters that is exported."""
 

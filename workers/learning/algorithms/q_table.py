@@ -31,20 +31,10 @@ from workers.learning.algorithms.base import (
     State,
 )
 from workers.learning.algorithms.buffers import SlabBuffer
-from workers.learning.algorithms.config import QTable
-from workers.learning.backends.base import Array, Backend
-from workers.learning.backends.numpy import NumpyBackend
+from workers.learning.algorithms.config import Exploration, QTable
+from workers.learning.backends import Array, Backend, NumpyBackend
 from workers.learning.components.exploration import ApeX, EpsilonGreedy, Linear, Schedule
 from workers.learning.components.value import FORBIDDEN
-
-# Rewards less what every decision is worth, for problems that go on and on.
-#
-# Where what follows is discounted by the time that a decision takes, and nothing ends, the values of all states have
-# one level in common, many times as large as what sets them apart. To learn it takes as long as the horizon, and it
-# says nothing about what to do. Rewards are centred (Naik et al., Reward Centering, 2024): less the level's share of
-# the time that each decision takes. What is best remains so: all values differ by one number. The level is found anew
-# in each batch: the one at which temporal-difference errors are 0 on average.
-
 
 NEVER = 1e-9  # a share of endings that is none
 
@@ -119,6 +109,11 @@ def _cut(values: NDArray[np.float32], bins: int) -> tuple[float, float, int]:
     return low - margin, high + margin, count
 
 
+def ladder(wanted: Exploration) -> Schedule:
+    """Return the schedule of ε: the same for all environments, or Ape-X's ladder over them."""
+    return ApeX(wanted.start) if wanted.schedule == "apex" else Linear(wanted.start, wanted.end, wanted.fraction)
+
+
 class TableLearner:
     """Q(s, a) = table[cell(s), a]; see `Learner`.
 
@@ -135,10 +130,7 @@ class TableLearner:
         if any(entry >= wide for entry in config.entries):
             raise ValueError(f"entries {config.entries} are not all below the observation's length {wide}")
         self.config, self.actions, self.wide = config, int(actions.n), wide
-        wanted = config.exploration
-        self.schedule: Schedule = (
-            ApeX(wanted.start) if wanted.schedule == "apex" else Linear(wanted.start, wanted.end, wanted.fraction)
-        )
+        self.schedule = ladder(config.exploration)
         self.explore = EpsilonGreedy(actions)
 
     def init(self, rng: np.random.Generator) -> State:

@@ -17,7 +17,7 @@ from gymnasium import spaces
 
 from workers.learning.algorithms.base import Learner
 from workers.learning.algorithms.config import Config
-from workers.learning.backends.base import Backend
+from workers.learning.backends import Backend
 
 GROUP = "steward.algorithms"
 EVERYWHERE = frozenset({"serial", "processes", "ray"})

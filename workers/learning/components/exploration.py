@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from workers.learning.components.base import Arrays, Component, SpaceError
+from workers.learning.components.base import Arrays, Component, Space, SpaceError, Spaces
 from workers.learning.components.value import FORBIDDEN
-from workers.learning.spaces import Space, Spaces
 
 
 class Schedule(ABC):

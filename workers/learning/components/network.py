@@ -11,10 +11,9 @@ from gymnasium import spaces
 from typing_extensions import override
 
 from app.policies import functions
-from workers.learning.backends.base import Array
-from workers.learning.components.base import Arrays, Component, Node, SpaceError, Variable
-from workers.learning.spaces import Spaces, reals
-from workers.learning.stages import Completed, Graph, complete, compose, prefixes
+from workers.learning.backends import Array
+from workers.learning.build import Completed, Graph, complete, compose, prefixes
+from workers.learning.components.base import Arrays, Component, Node, SpaceError, Spaces, Variable, reals
 
 # Components made of components.
 
@@ -54,7 +53,9 @@ class Composite(Component):
         """Run the inner calls. (In a graph the build has opened them up, and this is not used.)"""
         graph, values = self._graph(), dict(inputs)
         nodes = {node.name: node for node in graph.nodes}
-        for name in TopologicalSorter({name: _sources(node) for name, node in nodes.items()}).static_order():
+        wires = {name: node.inputs.values() for name, node in nodes.items()}
+        sources = {name: {wire.rpartition(".")[0] for wire in own if "." in wire} for name, own in wires.items()}
+        for name in TopologicalSorter(sources).static_order():
             node, before = nodes[name], f"{name.removeprefix('it.')}/"
             own = {key.removeprefix(before): value for key, value in variables.items() if key.startswith(before)}
             found = node.component.run(xp, own or variables, {port: values[w] for port, w in node.inputs.items()})
@@ -66,10 +67,6 @@ class Composite(Component):
 
     def _completed(self, inputs: Spaces) -> Completed:
         return complete(self._graph(), {port: inputs[port] for port in self.takes})
-
-
-def _sources(node: Node) -> set[str]:
-    return {wire.rpartition(".")[0] for wire in node.inputs.values() if "." in wire}
 
 
 # Trunk, heads, and the Q-network nested from them.

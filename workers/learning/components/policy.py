@@ -8,10 +8,9 @@ from typing import Any, ClassVar
 from gymnasium import spaces
 from typing_extensions import override
 
-from workers.learning.backends.base import Array
-from workers.learning.components.base import Arrays, Component, SpaceError
+from workers.learning.backends import Array
+from workers.learning.components.base import Arrays, Component, Space, SpaceError, Spaces, reals
 from workers.learning.components.value import FORBIDDEN
-from workers.learning.spaces import Space, Spaces, reals
 
 # How much better an action was than expected, and what the state was worth: estimates over trajectories.
 #

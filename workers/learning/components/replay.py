@@ -9,9 +9,8 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from workers.learning.components.base import Arrays, HostArrays, Memory
+from workers.learning.components.base import Arrays, HostArrays, Memory, Space, Spaces, empty, reals
 from workers.learning.components.value import STEP
-from workers.learning.spaces import Space, Spaces, empty, reals
 
 TRANSITION = ("observation", "mask", "action", "reward", "discount", "next_observation", "next_mask")
 Batch = dict[str, NDArray[Any]]

@@ -10,9 +10,19 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from workers.learning.components.base import Arrays, Component, HostArrays, Memory, Node, SpaceError, Variable
+from workers.learning.components.base import (
+    Arrays,
+    Component,
+    HostArrays,
+    Memory,
+    Node,
+    SpaceError,
+    Spaces,
+    Variable,
+    empty,
+    reals,
+)
 from workers.learning.components.network import Composite, Trunk, apply, dense
-from workers.learning.spaces import Spaces, empty, reals
 
 FORBIDDEN = -1e30
 """The value of an action that the mask forbids: below any real one, finite in float32."""
@@ -250,13 +260,12 @@ class QuantileHuber(Component):
 
 def mean_of_quantiles(views: Mapping[str, NDArray[Any]], quantiles: int) -> dict[str, NDArray[Any]]:
     """Return the arrays of the plain network that says what this one's mean says: heads averaged over quantiles."""
-    heads = ("advantage.", "value.")
-    return {name: _mean(view, quantiles) if name.startswith(heads) else view.copy() for name, view in views.items()}
-
-
-def _mean(view: NDArray[Any], quantiles: int) -> NDArray[Any]:
-    shares = view.reshape(-1, quantiles, *view.shape[1:])
-    return np.ascontiguousarray(shares.mean(axis=1, dtype=np.float64), np.float32)
+    found = {name: view.copy() for name, view in views.items()}
+    for name, view in views.items():
+        if name.startswith(("advantage.", "value.")):
+            shares = view.reshape(-1, quantiles, *view.shape[1:])
+            found[name] = np.ascontiguousarray(shares.mean(axis=1, dtype=np.float64), np.float32)
+    return found
 
 
 def spread(views: Mapping[str, NDArray[Any]], quantiles: int) -> dict[str, NDArray[Any]]:

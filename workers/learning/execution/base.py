@@ -13,7 +13,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from workers.learning.algorithms.base import LearnStats
-from workers.learning.build import part
+from workers.learning.algorithms.buffers import part
 
 
 class ExecutionError(Exception):

@@ -1,27 +1,316 @@
 """The learner of a distributed training: it takes what actors deliver, and acts itself whenever nothing has come.
 
 The ratio of updates to environment steps is that of a serial training: actors that are ahead wait (their rings are
-bounded), and a learner that is ahead does a slab of its own. So no core is idle, whichever side is the slower, and the
-first seconds, in which actors start, are used too. Every actor, and the learner's own collector, has its own
+bounded), and a learner that is ahead does a slab of its own. So no core is idle, whichever side is the slower, and
+the first seconds, in which actors start, are used too. Every actor, and the learner's own collector, has its own
 exploration rates.
 """
 
-from abc import abstractmethod
-from collections.abc import Callable
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import prod
 from time import perf_counter
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from workers.learning.agent import Agent, make_agent
-from workers.learning.algorithms.config import Config
+from workers.learning.algorithms.base import LearnStats
+from workers.learning.algorithms.config import DQN, ActorCritic, Config
+from workers.learning.algorithms.registry import algorithm_of
 from workers.learning.backends import LEARNS, get_backend
 from workers.learning.components.exploration import Schedule
-from workers.learning.execution.base import ChunkTotals, Plan
-from workers.learning.execution.products import Arrays, Product, Worker, product_of, require_actors, shared_out
+from workers.learning.execution.base import ChunkTotals, ExecutionError, Plan
 from workers.learning.execution.serial import Collector, Learner
 from workers.learning.simulator import SimulatorSpec
+
+# Arrays that processes share.
+#
+# They lie in a file without a name: the processes that hold its descriptor see the same pages, and the system takes
+# them back with the last of them, however it ends. So nothing can be left behind, not by `kill -9` either.
+
+
+ALIGNED = 64  # bytes: a cache line
+NAME = "steward-learning"  # what the system's list of mappings calls it; no path leads to it
+
+
+class Field(NamedTuple):
+    """One array: NumPy's name of its type, and its shape."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+
+Fields = Mapping[str, Field]
+
+
+def nameless(size: int) -> int:
+    """Return a descriptor of `size` zero bytes that no path leads to."""
+    if hasattr(os, "memfd_create"):
+        file = os.memfd_create(NAME)
+    else:
+        with tempfile.TemporaryFile() as opened:  # not Linux: a file that is deleted while it is open
+            file = os.dup(opened.fileno())
+    os.truncate(file, size)
+    return file
+
+
+class SharedArrays:
+    """Named arrays, zero at first.
+
+    Args:
+        fields: what there is; the same in every process.
+        file: the descriptor of those who made it; None makes new ones.
+    """
+
+    def __init__(self, fields: Fields, file: int | None = None) -> None:
+        starts, size = {}, 0
+        for name, (dtype, shape) in fields.items():
+            starts[name] = size
+            size += -(-prod(shape) * np.dtype(dtype).itemsize // ALIGNED) * ALIGNED
+        self.file = nameless(max(size, ALIGNED)) if file is None else file
+        pages = mmap.mmap(self.file, max(size, ALIGNED))
+        self.arrays: dict[str, NDArray[Any]] = {
+            name: np.frombuffer(pages, dtype, prod(shape), starts[name]).reshape(shape)
+            for name, (dtype, shape) in fields.items()
+        }
+
+    def close(self) -> None:
+        """Let go; the pages go with the last array that looks at them."""
+        if self.file >= 0:
+            os.close(self.file)
+            self.file = -1
+            self.arrays = {}
+
+
+class ParameterBuffer:
+    """The learner's parameters [P] and progress in shared memory: one process writes, actors read.
+
+    A version that is odd is being written; who reads looks at it before and after, and reads again if it has changed.
+    (A processor that reorders stores may still show a mixture of two versions that are one update apart: as harmless as
+    the staleness that an actor's parameters have anyway.)
+    """
+
+    def __init__(self, parameters: int, file: int | None = None) -> None:
+        fields = {
+            "version": Field("<i8", (1,)),
+            "progress": Field("<f8", (1,)),
+            "parameters": Field("<f4", (parameters,)),
+        }
+        self.shared = SharedArrays(fields, file)
+        self._version, self._progress, self._parameters = self.shared.arrays.values()
+
+    @property
+    def progress(self) -> float:
+        """Share of the training that is done."""
+        return float(self._progress[0])
+
+    def write(self, parameters: NDArray[np.float32], progress: float) -> None:
+        """Show the next version; one process writes."""
+        self._version[0] += 1
+        self._parameters[:] = parameters
+        self._progress[0] = progress
+        self._version[0] += 1
+
+    def read(self, known: int) -> tuple[int, NDArray[np.float32]] | None:
+        """Return version and a copy of the parameters; None while they are those of the `known` version."""
+        while True:
+            version = int(self._version[0])
+            if version == known:
+                return None
+            found = self._parameters.copy()
+            if version % 2 == 0 and int(self._version[0]) == version:
+                return version, found
+
+    def close(self) -> None:
+        """Release the views and the shared memory; neither may be used after it."""
+        del self._version, self._progress, self._parameters
+        self.shared.close()
+
+
+# What actors deliver to a learner. The same whatever carries it: shared memory, or a cluster.
+#
+# * `Entries` of the learner's buffer: n-step transitions of value-based agents (Ape-X: Horgan et al., 2018); rollouts
+# with their behaviour's probabilities, to be corrected for by the learner, of actor-critic agents (IMPALA: Espeholt et
+# al., 2018). The fastest where acting is the bigger part, and the only way where an entry is gone over more than once.
+# * `Gradients` that an entry gives rise to; everybody has a share of the replay memory, the learner has the parameters
+# (Gorila: Nair et al., 2015; A3C: Mnih et al., 2016). The fastest where learning is the bigger part.
+
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+@dataclass
+class Worker:
+    """An agent, its collector of transitions, and its random generator."""
+
+    agent: Agent
+    collector: Collector
+    rng: np.random.Generator
+
+    def gather(self, progress: float) -> Arrays | None:
+        """Act for one entry of the buffer; None where that takes longer at first."""
+        entry = None
+        for _ in range(self.agent.buffer.slabs):
+            entry = self.agent.collect(self.collector.step(self.agent, progress, self.rng))
+        return entry
+
+    def remember(self, progress: float) -> None:
+        """Act for one entry, and take it in."""
+        entry = self.gather(progress)
+        if entry is not None:
+            self.agent.buffer.insert(entry)
+
+
+class Product(ABC):
+    """One kind of delivery: how an actor makes it, and what a learner does with it.
+
+    Attributes:
+        slabs: how many slabs of environment steps stand behind one.
+        slots: how many an actor may be ahead: the more, the less it waits, and the older are its parameters.
+        shown: names of the learner's arrays that actors must know.
+        differentiates: whether its maker needs gradients.
+    """
+
+    slots: int
+    differentiates: bool
+
+    def __init__(self, agent: Agent, shown: tuple[str, ...]) -> None:
+        self.slabs, self.shown = agent.buffer.slabs, shown
+
+    @abstractmethod
+    def fields(self) -> Fields:
+        """Return the arrays of one delivery."""
+
+    @abstractmethod
+    def produce(self, worker: Worker, progress: float, out: Arrays) -> None:
+        """Act, and fill the arrays."""
+
+    @abstractmethod
+    def consume(self, agent: Agent, given: Arrays, progress: float, rng: np.random.Generator) -> LearnStats | None:
+        """Learn from what was delivered."""
+
+    def contribute(self, worker: Worker, progress: float) -> LearnStats | None:
+        """Do both at once: act as an actor would, and learn from it."""
+        worker.remember(progress)
+        return worker.agent.learn(progress, worker.rng)
+
+
+class Entries(Product):
+    """An entry of the buffer; `count` of its rows are filled, none while there is no entry yet."""
+
+    differentiates = False
+
+    def __init__(self, agent: Agent, batch: int) -> None:
+        super().__init__(agent, agent.learner.acting)
+        self.slots, self.entry = (4 if self.slabs == 1 else 2), agent.buffer.entry(batch)
+
+    def fields(self) -> Fields:
+        """The arrays of an entry, and ``count``, how many of its rows are filled."""
+        found = {port: Field(value.dtype.str, value.shape) for port, value in self.entry.items()}
+        return {**found, "count": Field("<i8", (1,))}
+
+    def produce(self, worker: Worker, progress: float, out: Arrays) -> None:
+        """Act until the agent's buffer has an entry or says that there is none yet, and copy it."""
+        entry = worker.gather(progress)
+        out["count"][0] = 0 if entry is None else len(entry["reward"])
+        if entry is not None:
+            for port in self.entry:
+                out[port][:] = entry[port]
+
+    def consume(self, agent: Agent, given: Arrays, progress: float, rng: np.random.Generator) -> LearnStats | None:
+        """Into the buffer; then learn."""
+        if given["count"][0]:
+            agent.buffer.insert({port: given[port] for port in self.entry})
+        return agent.learn(progress, rng)
+
+
+class Gradients(Product):
+    """The gradients [U, P] of an entry's updates, `count` of them; `figures` are those of `LearnStats`, in order.
+
+    An actor is a learner of its own, with the moments of its own steps, but begins every entry at common parameters.
+    """
+
+    differentiates = True
+    slots = 2
+
+    def __init__(self, agent: Agent) -> None:
+        super().__init__(agent, agent.learner.shared)
+        self.shape = agent.buffer.updates, len(agent.parameters(("online",)))
+
+    def fields(self) -> Fields:
+        """``gradients`` [U, P], ``count`` of them, and 4 ``figures``."""
+        return {"gradients": Field("<f4", self.shape), "count": Field("<i8", (1,)), "figures": Field("<f8", (4,))}
+
+    def produce(self, worker: Worker, progress: float, out: Arrays) -> None:
+        """One entry of a training of its own."""
+        worker.remember(progress)
+        taken, stats = worker.agent.differentiate(progress)
+        out["count"][0] = len(taken)
+        for index, gradient in enumerate(taken):
+            out["gradients"][index] = gradient
+        if stats is not None:
+            out["figures"][:] = (stats.updates, stats.loss, stats.rate, stats.exploration or 0.0)
+
+    def consume(self, agent: Agent, given: Arrays, progress: float, rng: np.random.Generator) -> LearnStats | None:
+        """Take the steps, whatever the parameters are by now."""
+        del rng  # the batches were drawn elsewhere
+        count = int(given["count"][0])
+        if not count:
+            return None
+        for gradient in given["gradients"][:count]:
+            agent.apply(gradient.copy(), progress)
+        updates, loss, rate, exploration = given["figures"].tolist()
+        return LearnStats(int(updates), loss, rate, exploration)
+
+
+def learns_more_than_it_acts(config: Config, batch: int, lanes: int) -> bool:
+    """Whether one learner could not keep up with actors on all other lanes, and gradients say all that it learns from.
+
+    An example to learn from costs about twice what a step of an environment does. Demonstrations are the learner's
+    alone, and so is what is gone over more than once.
+    """
+    if isinstance(config, ActorCritic):
+        one_step = config.surrogate == "gradient" and config.epochs == 1 and config.batch is None
+        return config.asynchronous or (one_step and config.estimator == "gae")
+    if not isinstance(config, DQN) or config.imitation is not None:
+        return False
+    examples = config.updates_per_slab * config.batch
+    return 2 * (lanes - 1) * examples > batch * config.slabs_per_update
+
+
+def shared_out(config: Config, batch: int, lanes: int) -> Config:
+    """Return the config by which each of `lanes` workers learns: those that learn everywhere share the memory out."""
+    if not isinstance(config, DQN) or not learns_more_than_it_acts(config, batch, lanes):
+        return config
+    share = {name: -(-getattr(config.memory, name) // lanes) for name in ("capacity", "warm_up")}
+    return structs.replace(config, memory=structs.replace(config.memory, **share))
+
+
+def require_actors(config: Config, executor: str) -> None:
+    """Raise ExecutionError for an algorithm that this executor can't run."""
+    if executor not in algorithm_of(config).executors:
+        raise ExecutionError(f"{type(config).__name__} can't be run by {executor!r}: use 'serial'")
+
+
+def product_of(config: Config, agent: Agent, batch: int, lanes: int) -> Product:
+    """Return what is delivered for an agent.
+
+    Args:
+        config: the agent's, as `shared_out` gives it.
+        agent: built by it.
+        batch: environments of each actor.
+        lanes: actors, and the learner.
+    """
+    return Gradients(agent) if learns_more_than_it_acts(config, batch, lanes) else Entries(agent, batch)
 
 
 class Delivery(NamedTuple):

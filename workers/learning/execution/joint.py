@@ -13,8 +13,8 @@ from typing_extensions import override
 
 from workers.learning.agent import Agent, make_agent
 from workers.learning.algorithms.base import Acted, Experience, Exported, LearnStats
+from workers.learning.algorithms.buffers import part
 from workers.learning.algorithms.config import Config
-from workers.learning.build import part
 from workers.learning.execution import base as blob
 from workers.learning.execution.base import ChunkTotals, Executor, Live, Paced, Plan
 from workers.learning.simulator import JointSimulator, Role, Seen

@@ -20,8 +20,18 @@ from app.processes import child_command, die_with_parent
 from workers.learning.algorithms.config import Config, encode
 from workers.learning.algorithms.registry import decode
 from workers.learning.execution.base import ExecutionError, Plan
-from workers.learning.execution.distributed import Delivery, Distributed, Fleet, Post, make_worker
-from workers.learning.execution.products import Field, Fields, ParameterBuffer, SharedArrays, nameless
+from workers.learning.execution.distributed import (
+    Delivery,
+    Distributed,
+    Field,
+    Fields,
+    Fleet,
+    ParameterBuffer,
+    Post,
+    SharedArrays,
+    make_worker,
+    nameless,
+)
 from workers.learning.simulator import SimulatorSpec
 
 # An actor process: ``python -m workers.learning.execution.processes <descriptors>``, started by `processes`.
@@ -103,6 +113,9 @@ class Actor:
     def __init__(self, job: Job, delivered: Fields, buffer: ParameterBuffer) -> None:
         self.post, self.delivered, self.closed = job.post, 0, False
         self.ring = SharedArrays(ring_fields(delivered, job.slots))
+        # one thread for each library: actors are as many as there are cores for them
+        paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = {**os.environ, **dict.fromkeys(THREADS, "1"), "PYTHONPATH": os.pathsep.join(paths)}
         job_file, (free_end, self.free), (self.filled, filled_end) = _written(job), os.pipe(), os.pipe()
         os.write(self.free, bytes(range(job.slots)))  # they fit into the pipe: nobody need be there yet
         given = (job_file, buffer.shared.file, self.ring.file, free_end, filled_end)
@@ -111,7 +124,7 @@ class Actor:
             pass_fds=given,
             stdin=subprocess.DEVNULL,
             stdout=sys.stderr.fileno() if _is_file(sys.stderr) else subprocess.DEVNULL,
-            env=_environment(),
+            env=environment,
             start_new_session=True,  # an interrupt at the terminal is for the learner, which then ends its actors
         )
         for file in (job_file, free_end, filled_end):
@@ -140,12 +153,6 @@ def _is_file(stream: object) -> bool:
         return stream.fileno() >= 0  # type: ignore[attr-defined]
     except (AttributeError, OSError, ValueError):
         return False
-
-
-def _environment() -> dict[str, str]:
-    """This process's, with one thread for each library: actors are as many as there are cores for them."""
-    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, **dict.fromkeys(THREADS, "1"), "PYTHONPATH": os.pathsep.join(paths)}
 
 
 class ProcessFleet:
@@ -195,22 +202,20 @@ class ProcessFleet:
         """Take the next filled slot; replace those who have ended."""
         if not self._waiting:
             for key, _ in self._pipes.select(timeout=0):
-                self._hear(key.data)
+                actor: Actor = key.data
+                slots = os.read(actor.filled, 64)
+                if slots:
+                    actor.delivered += len(slots)
+                    self._stillborn = 0
+                    self._waiting.extend((actor, slot) for slot in slots)
+                else:
+                    self._replace(actor)
         if not self._waiting:
             return None
         actor, slot = self._waiting.popleft()
         arrays = {name: array[slot] for name, array in actor.ring.arrays.items()}
         paid, episodes = arrays.pop("told")
         return Delivery(arrays, float(paid), int(episodes), (actor, slot))
-
-    def _hear(self, actor: Actor) -> None:
-        slots = os.read(actor.filled, 64)
-        if slots:
-            actor.delivered += len(slots)
-            self._stillborn = 0
-            self._waiting.extend((actor, slot) for slot in slots)
-        else:
-            self._replace(actor)
 
     def _replace(self, actor: Actor) -> None:
         self._stillborn += actor.delivered == 0

@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from workers.learning.bracket import Bracket, TrialRecord
 from workers.learning.execution import Executor
 from workers.learning.execution import base as blob
 from workers.learning.training.conclude import Contender, conclude, worthwhile, yardsticks
-from workers.learning.training.driver import Stage, TrainedAgent, Trainer
-from workers.learning.training.problem import Planned, TrainingProblem
-from workers.learning.training.request import PLANNER, Request, entries
+from workers.learning.training.driver import Planned, Stage, TrainedAgent, Trainer, TrainingProblem
+from workers.learning.training.request import PLANNER, Bracket, Request, TrialRecord, entries
 from workers.learning.training.trial import Candidate, Trial
 
 JUDGING_SECONDS = 2.0  # about what that takes
@@ -127,12 +125,12 @@ class Competition(Trainer):
     def conclude(self) -> TrainedAgent:
         """Judge the best candidates of all trials, the plan, and the champion."""
         planned = self._planned or self.problem.plan()
-        contenders = [self._contender(i) for i in range(len(self.trials))]
+        each = zip(self.trials, self.records, self.candidates, strict=True)
+        contenders = [
+            Contender(record, trial.share, None if kept is None else kept.artifact, trial.report)
+            for trial, record, kept in each
+        ]
         return conclude(self.problem, self.request, contenders, planned, self.champion, self.clock)
-
-    def _contender(self, i: int) -> Contender:
-        trial, kept = self.trials[i], self.candidates[i]
-        return Contender(self.records[i], trial.share, None if kept is None else kept.artifact, trial.report)
 
     def close(self) -> None:
         """Let go of processes and memory."""

@@ -13,12 +13,9 @@ from app.kinds.contract.policy import Policy
 from app.policies.artifact import SHARED
 from app.policies.base import IncompatibleArtifact
 from workers.learning.agent import Agent
-from workers.learning.bracket import TrialRecord, best
-from workers.learning.build import Situated, demonstrate
-from workers.learning.simulator import JointSimulator
-from workers.learning.training.driver import TrainedAgent
-from workers.learning.training.problem import Planned, TrainingProblem
-from workers.learning.training.request import PLANNER, STEPS, Request, Untrainable
+from workers.learning.simulator import JointSimulator, Situated, demonstrate
+from workers.learning.training.driver import Planned, TrainedAgent, TrainingProblem
+from workers.learning.training.request import PLANNER, STEPS, Request, TrialRecord, Untrainable, best
 
 
 @dataclass(frozen=True)

@@ -13,15 +13,13 @@ import numpy as np
 from app.policies.artifact import SHARED
 from workers.learning.agent import CARRY, Agent
 from workers.learning.algorithms.base import Exported
-from workers.learning.algorithms.config import Config, encode
-from workers.learning.bracket import Bracket, Entry
-from workers.learning.build import standardised
-from workers.learning.execution import Executor, Plan, make_executor
+from workers.learning.algorithms.config import encode
+from workers.learning.execution import Plan, make_executor
 from workers.learning.execution import base as blob
-from workers.learning.simulator import JointSimulator, SimulatorSpec
+from workers.learning.simulator import JointSimulator, standardised
 from workers.learning.training.conclude import imitate, take_over
-from workers.learning.training.problem import Planned, TrainingProblem
-from workers.learning.training.request import ONLINE, STEPS, Request, Untrainable, configured
+from workers.learning.training.driver import Planned, TrainingProblem
+from workers.learning.training.request import ONLINE, STEPS, Bracket, Entry, Request, Untrainable, configured
 
 ENVIRONMENTS, FEWEST = 512, 16
 SHORTEST = 64  # steps of each
@@ -76,26 +74,17 @@ class Trial:
             continuing=problem.continuing,
             cloning_entropy=problem.cloning_entropy,
         )
-        self.runner = self._runner(clock)
+        steps = max(1, round((request.budget or STEPS) * bracket.budget(float(request.tried))))
+        plan = Plan(steps, CHUNK_STEPS, keep_memory=False, pauses=bracket.shares[:-1])
+        worlds, draws = np.random.SeedSequence(entry.seed).generate_state(2)
+        simulator = problem.simulator(environments(steps, problem.length), int(worlds))
+        made = simulator.make_any() if problem.continuing else None
+        if made is not None and not isinstance(made, JointSimulator):  # what goes on has coordinates of its own
+            self.config = standardised(self.config, made, entry.seed)
+        self.runner = make_executor(request.executor, self.config, simulator, plan, int(draws), clock)
         self.curve: list[tuple[int, float]] = []
         self.imitated: dict[str, Any] | None = None
         self._prepared = False
-
-    def _runner(self, clock: Callable[[], float]) -> Executor:
-        request, part = self.request, self.bracket.budget(float(self.request.tried))
-        steps = max(1, round((request.budget or STEPS) * part))
-        plan = Plan(steps, CHUNK_STEPS, keep_memory=False, pauses=self.bracket.shares[:-1])
-        worlds, draws = np.random.SeedSequence(self.entry.seed).generate_state(2)
-        simulator = self.problem.simulator(environments(steps, self.problem.length), int(worlds))
-        self.config = self._standardised(simulator)
-        return make_executor(request.executor, self.config, simulator, plan, int(draws), clock)
-
-    def _standardised(self, simulator: SimulatorSpec) -> Config:
-        """With the coordinates that problems which go on are learned in."""
-        made = simulator.make_any() if self.problem.continuing else None
-        if made is None or isinstance(made, JointSimulator):
-            return self.config
-        return standardised(self.config, made, self.entry.seed)
 
     @property
     def share(self) -> float:
@@ -121,15 +110,12 @@ class Trial:
         if self._prepared:
             return
         if self.request.start is not None or self.request.imitate is not None:
-            self._begin(planned)
+            agent = self.runner.agent
+            if not isinstance(agent, Agent):
+                raise Untrainable("agents that learn together begin from nothing: leave out start_from and imitate")
+            take_over(agent, self.problem, self.request)
+            self.imitated = imitate(agent, self.problem, self.request, self.entry.seed, planned)
         self._prepared = True
-
-    def _begin(self, planned: Planned | None) -> None:
-        agent = self.runner.agent
-        if not isinstance(agent, Agent):
-            raise Untrainable("agents that learn together begin from nothing: leave out start_from and imitate")
-        take_over(agent, self.problem, self.request)
-        self.imitated = imitate(agent, self.problem, self.request, self.entry.seed, planned)
 
     def advance(self) -> None:
         """Learn for a chunk, about half a second, or up to the next rung."""

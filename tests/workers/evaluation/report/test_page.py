@@ -12,10 +12,9 @@ import pytest
 
 from tests.workers.evaluation.report.sample import UNAVAILABLE, report
 from workers.evaluation.report.charts import Palette
-from workers.evaluation.report.markup import Markup, element, joined, table
+from workers.evaluation.report.markup import Markup, element, interval, joined, listed, number, percent, percents, table
 from workers.evaluation.report.page import page
 from workers.evaluation.report.tables import level_status
-from workers.evaluation.report.wording import interval, listed, number, percent, percents
 
 NASTY = "<script>alert('x')</script>\"&{{1+1}}"
 

@@ -12,11 +12,11 @@ from app.kinds.workflow.queue import nodes_of, pool
 from app.kinds.workflow.spec import NodeType
 from tests.workers.evaluation.report.test_page import NASTY, Seen, nodes, texts_of
 from tests.workers.kinds.workflow.evaluation.schedules import drawn, in_turn, jobs
-from workers.evaluation.report import plot
-from workers.evaluation.report.plot import page, save
+from workers.evaluation.report import plots as plot
+from workers.evaluation.report.plots import page, save
 from workers.evaluation.report.schedules import chosen, frames, undominated
 from workers.kinds.workflow.evaluation.pictures import picture, window
-from workers.kinds.workflow.simulator.request import Schedule
+from workers.kinds.workflow.simulator.simulate import Schedule
 
 
 def pictures(name: str = "gate") -> list[dict[str, Any]]:

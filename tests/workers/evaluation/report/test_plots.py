@@ -9,7 +9,8 @@ import pytest
 
 from tests.workers.evaluation.report.sample import interval
 from tests.workers.evaluation.report.test_page import NASTY, Seen, texts_of
-from workers.evaluation.report import agent, page, plot
+from workers.evaluation.report import agent, page
+from workers.evaluation.report import plots as plot
 from workers.evaluation.report.agent import rendered
 from workers.evaluation.report.charts import definition
 

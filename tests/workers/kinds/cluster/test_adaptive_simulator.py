@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from app.kinds.cluster.strategies import goodput, soonest
-from workers.kinds.cluster.fit import Experience
-from workers.kinds.cluster.simulator.adaptive import AdaptiveSimulator
-from workers.kinds.cluster.simulator.measured import ONE_GPU, read_applications
-from workers.kinds.cluster.simulator.simulator import read_log
+from tests.pollux.adaptive import AdaptiveSimulator, Experience
+from tests.pollux.measured import ONE_GPU, read_applications
+from tests.pollux.simulator import read_log
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@ import pytest
 
 from app.kinds.cluster.arrivals import Arrivals, none
 from workers.estimators.base import TooLittleData
-from workers.kinds.cluster.world.episodes import draw
+from workers.kinds.cluster.episodes import draw
 
 
 def test_jobs_without_durations_are_refused_with_what_is_missing() -> None:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from workers.kinds.cluster.simulator.simulator import Submission, draw
+from tests.pollux.simulator import Submission, draw
 
 LOGS = [[Submission(f"a-{n}", 600.0 * n, app, 1, 8) for n in range(40)] for app in ("x", "y")]
 

@@ -9,12 +9,12 @@ from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.placement import Situation, Wanted, in_order
 from app.kinds.cluster.spec import ClusterSpec
+from tests.pollux.tables import moment
 from workers.evaluation.wrappers import World
 from workers.inputs import Conditions
-from workers.kinds.cluster.simulator.kernels import Clusters, Rules
-from workers.kinds.cluster.world.episodes import TERMS, Drawn, Episodes, usual
-from workers.kinds.cluster.world.played import empty, moment
-from workers.kinds.cluster.world.world import ClusterWorld
+from workers.kinds.cluster.episodes import TERMS, Drawn, Episodes, usual
+from workers.kinds.cluster.kernels import Clusters, Rules
+from workers.kinds.cluster.world import ClusterWorld, empty
 
 GPUS, INTERVAL, INTERVALS = 4, 60.0, 20
 FAIRNESS = TERMS.index("fairness")

@@ -8,10 +8,10 @@ import pytest
 from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.placement import Rule, Situation
 from app.kinds.cluster.strategies import completing, soonest
-from workers.kinds.cluster.simulator.kernels import CHANGED, ENDED, THERE, Rules, decided, passed, play, settled
-from workers.kinds.cluster.simulator.measured import Application, read_applications
-from workers.kinds.cluster.simulator.simulator import ClusterSimulator, Settings, Submission, draw, read_log
-from workers.kinds.cluster.world.played import clusters, tabled
+from tests.pollux.measured import Application, read_applications
+from tests.pollux.simulator import ClusterSimulator, Settings, Submission, draw, read_log
+from tests.pollux.tables import clusters, play, tabled
+from workers.kinds.cluster.kernels import CHANGED, ENDED, THERE, Rules, decided, passed, settled
 
 SETTINGS = Settings(nodes=4)
 QUEUES = np.array([4.0, 1.0, 1.0]), np.array([np.inf, 900.0, 1_800.0]), 3_600.0

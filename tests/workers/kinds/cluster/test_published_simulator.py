@@ -8,8 +8,8 @@ import pytest
 
 from app.kinds.cluster.placement import Rule
 from app.kinds.cluster.strategies import equal_share, fifo, optimus, srtf, tiresias
-from workers.kinds.cluster.simulator.measured import Application, read_applications
-from workers.kinds.cluster.simulator.simulator import ClusterSimulator, read_log
+from tests.pollux.measured import Application, read_applications
+from tests.pollux.simulator import ClusterSimulator, read_log
 
 WORKLOADS = ("workload-1", "workload-2", "workload-3", "workload-4")
 

@@ -8,8 +8,9 @@ from app.kinds.cluster.lookahead import AFTERWARDS, MOST_JOBS, Ahead, costs, rol
 from app.kinds.cluster.placement import Rule, Situation
 from app.kinds.cluster.strategies import soonest
 from tests.app.kinds.cluster.test_completion import cluster
-from workers.kinds.cluster.simulator.kernels import ENDED, THERE, Clusters, Rules, decided, passed, settled
-from workers.kinds.cluster.world.played import TabledOutlook, empty
+from tests.pollux.tables import TabledOutlook
+from workers.kinds.cluster.kernels import ENDED, THERE, Clusters, Rules, decided, passed, settled
+from workers.kinds.cluster.world import empty
 
 GPUS, JOBS, INTERVAL, RESTART, SYSTEMS = 4, 3, 60.0, 30.0, 6
 SIZES = np.arange(GPUS + 1)

@@ -13,8 +13,8 @@ from app.kinds.cluster.report import ClusterReport, Ended, Submitted
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.cluster.strategies import fifo, prioritised, tiresias
 from tests.app.kinds.cluster.situations import unmeasured
-from workers.kinds.cluster.simulator.measured import read_applications
-from workers.kinds.cluster.simulator.simulator import ClusterSimulator, read_log
+from tests.pollux.measured import read_applications
+from tests.pollux.simulator import ClusterSimulator, read_log
 
 
 @pytest.mark.parametrize("rule", [fifo, tiresias, prioritised([np.inf])])

@@ -33,10 +33,10 @@ from app.workloads import service as workloads
 from tests.workers.kinds.cluster.estimation.test_fit import workload
 from workers.inputs import Conditions, Workload
 from workers.kinds.cluster import KIND
+from workers.kinds.cluster.episodes import Episodes
 from workers.kinds.cluster.fit import fit
-from workers.kinds.cluster.simulator.kernels import CAME, THERE
-from workers.kinds.cluster.world.episodes import Episodes
-from workers.kinds.cluster.world.world import ClusterWorld
+from workers.kinds.cluster.kernels import CAME, THERE
+from workers.kinds.cluster.world import ClusterWorld
 
 SPEC = ClusterSpec.model_validate({**EXAMPLE, "interval_seconds": 600, "episode_intervals": 24})
 LAYOUT, SEED, TENANT = Layout(SPEC), 5, "default"

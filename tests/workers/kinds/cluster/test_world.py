@@ -24,11 +24,11 @@ from workers.evaluation.arena import Bare, play
 from workers.evaluation.statistics import Level
 from workers.evaluation.wrappers import World
 from workers.inputs import Conditions, Workload
+from workers.kinds.cluster.episodes import TERMS, courses, lacking, left, usual
 from workers.kinds.cluster.fit import Curve, classes, fit_class
+from workers.kinds.cluster.kernels import THERE, decided, observed
 from workers.kinds.cluster.kind import KIND
-from workers.kinds.cluster.simulator.kernels import THERE, decided, observed
-from workers.kinds.cluster.world.episodes import TERMS, courses, lacking, left, usual
-from workers.kinds.cluster.world.world import ClusterWorld
+from workers.kinds.cluster.world import ClusterWorld
 
 BUSY = 6.0
 LEFT, PLACE = ENTRIES.index("left"), ENTRIES.index("place")

@@ -16,8 +16,7 @@ from app.policies.network import NetworkPolicy
 from tests.workers.kinds.inference.systems import layout, service, world
 from workers.inputs import Conditions, Workload
 from workers.kinds.inference.kind import LearnedInference
-from workers.kinds.inference.simulator.clients import Clients
-from workers.kinds.inference.simulator.world import InferenceWorld
+from workers.kinds.inference.simulator.world import Clients, InferenceWorld
 from workers.learning.algorithms.registry import algorithm
 from workers.learning.execution.base import Plan
 from workers.learning.execution.joint import Joint

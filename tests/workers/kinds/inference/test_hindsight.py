@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from app.kinds.inference.heuristics import BASELINES, statics
+from tests.workers.kinds.inference.hindsight import bounded
 from tests.workers.kinds.inference.systems import layout, service
 from workers.evaluation.arena import Bare, play
 from workers.evaluation.statistics import Level
 from workers.inputs import Conditions
-from workers.kinds.inference.evaluation.optimum import bounded
 from workers.kinds.inference.simulator.arrivals import Recorded
 from workers.kinds.inference.simulator.world import InferenceWorld
 

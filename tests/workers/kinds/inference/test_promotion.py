@@ -12,8 +12,7 @@ from app.policies.network import NetworkPolicy
 from tests.workers.kinds.inference.systems import layout, service
 from workers.inputs import Workload
 from workers.kinds.inference.kind import KIND, LearnedInference
-from workers.learning.training.driver import Training
-from workers.learning.training.problem import Planned
+from workers.learning.training.driver import Planned, Training
 from workers.learning.training.request import Request
 
 NO_PLAN = Planned(why_not="nothing is planned")

@@ -28,11 +28,11 @@ from workers.inputs import Conditions, HoldOut, Workload
 from workers.kinds.inference import KIND
 from workers.kinds.inference.evaluation.problem import InferenceProblem, exchanged, kept_back, users_kept_back
 from workers.kinds.inference.kind import LearnedInference
-from workers.kinds.inference.simulator.clients import Clients
+from workers.kinds.inference.simulator.world import Clients
 from workers.kinds.simulated.training import SimulatedTraining
 from workers.learning.algorithms.registry import algorithm
 from workers.learning.execution.joint import IndependentAgents
-from workers.learning.training.problem import Planned
+from workers.learning.training.driver import Planned
 
 SERVERS = [{"name": "cpu", "minimum": 1, "maximum": 2, "price_per_hour": 1.0}]
 MADE = layout(

@@ -21,9 +21,8 @@ from workers.kinds.contract import Online
 from workers.kinds.inference.kind import KIND
 from workers.kinds.inference.simulator.arrivals import Recorded
 from workers.kinds.inference.windows import Stretch, Window, rebuilt, stretch
-from workers.learning.bracket import Bracket, Entry
 from workers.learning.execution import base as blob
-from workers.learning.training.request import Request
+from workers.learning.training.request import Bracket, Entry, Request
 from workers.learning.training.trial import NO_PLAN, Trial, learned
 
 SECONDS = 300.0

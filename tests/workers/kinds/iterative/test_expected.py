@@ -4,8 +4,7 @@ import pytest
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.spec import Spec
 from tests.planted import planted_spec, planted_table
-from workers.kinds.iterative.expected import ExpectedSimulator
-from workers.kinds.iterative.simulator import TRAINING, IterativeSimulator, Ranges
+from workers.kinds.iterative.simulator import TRAINING, ExpectedSimulator, IterativeSimulator, Ranges
 
 SPEC = planted_spec()
 TABLE = planted_table(SPEC, effect=0.2, noise=0.15, drift=0.02)

@@ -5,8 +5,7 @@ import pytest
 
 from app.kinds.iterative.layout import Layout
 from tests.planted import planted_spec, planted_table
-from workers.kinds.iterative.expected import ExpectedSimulator
-from workers.kinds.iterative.simulator import TRAINING, IterativeSimulator, Ranges
+from workers.kinds.iterative.simulator import TRAINING, ExpectedSimulator, IterativeSimulator, Ranges
 
 SPEC = planted_spec()
 RANGES = [Ranges(), TRAINING]

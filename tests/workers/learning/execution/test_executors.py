@@ -16,8 +16,8 @@ import pytest
 
 from tests.contracts.executor import BATCH, CONFIGS, DistributedContract, ExecutorContract, simulator
 from workers.learning.algorithms.config import DQN, QTable
-from workers.learning.execution import ExecutionError, Plan, make_executor, products
-from workers.learning.execution.products import NAME, Field, ParameterBuffer, SharedArrays
+from workers.learning.execution import ExecutionError, Plan, distributed, make_executor
+from workers.learning.execution.distributed import NAME, Field, ParameterBuffer, SharedArrays
 from workers.plugins import PluginError
 
 PARENT = """
@@ -175,9 +175,9 @@ def test_a_kind_without_simulator_is_refused() -> None:
 def test_what_is_delivered_follows_from_the_balance_of_acting_and_learning() -> None:
     acting = CONFIGS["n_step_prioritised"]  # one update of 32 examples for 64 environments
     learning = CONFIGS["double"]  # of 128
-    assert products.shared_out(acting, BATCH, 2) == acting
-    shared = products.shared_out(learning, BATCH, 2)
+    assert distributed.shared_out(acting, BATCH, 2) == acting
+    shared = distributed.shared_out(learning, BATCH, 2)
     assert isinstance(shared, DQN)
     assert (shared.memory.capacity, shared.memory.warm_up) == (4096, 128)
     assert isinstance(acting, DQN)
-    assert products.learns_more_than_it_acts(acting, BATCH, 3)  # two actors are more than its learner can keep up with
+    assert distributed.learns_more_than_it_acts(acting, BATCH, 3)  # its learner can't keep up with two actors

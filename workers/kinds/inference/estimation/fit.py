@@ -34,8 +34,6 @@ from workers.kinds.inference.estimation.arrivals import (
 from workers.kinds.inference.estimation.arrivals import counted as counts_counted
 from workers.kinds.inference.estimation.service import LAWS, Rows, ServiceTime, cells, thinned
 
-# Forecasts of each user's requests.
-
 
 def forecasts(
     layout: Layout, contents: Sequence[Content], levels: NDArray[np.float64], seed: int

@@ -10,9 +10,6 @@ from scipy.special import logsumexp
 
 from workers.estimators.base import NORMAL_90, Floats, Integers, Prediction
 
-# Measured batches as arrays, and what was measured alike.
-
-
 MOST_ALIKE = 64
 
 

@@ -236,16 +236,12 @@ def _measured(data: Mapping[str, Content]) -> list[tuple[str, Content]]:
 
 def users_kept_back(users: Sequence[str], samples: Samples, request: HoldOut, seed: int) -> Chosen:
     """A share of the users, those first of whom no agent's model knew a request; one at least, and never all."""
-    known = {name: _users_of(content) for name, content in samples}
+    known = {name: set(np.unique(content.requests.user).tolist()) for name, content in samples}
     seen = set().union(*(own for name, own in known.items() if name not in request.unseen))
     unseen = [name for place, name in enumerate(users) if place not in seen]
     wanted = min(max(1, round(request.share * len(users))), len(users) - 1)
     names = drawn(users, unseen, seed)[:wanted]
     return Chosen(tuple(names), sum(name in unseen for name in names), USERS)
-
-
-def _users_of(content: Content) -> set[int]:
-    return set(np.unique(content.requests.user).tolist())
 
 
 def exchanged(model: ServiceModel, users: Sequence[str], held_out: Sequence[str], seed: int) -> list[ServiceModel]:
@@ -288,14 +284,12 @@ class InferenceProblem(SimulatedProblem):
     @cached_property
     def heat_map_axes(self) -> HeatMapAxes:
         """Requests that are started at once, over requests per second and requests that wait."""
-        limit, rate = self.layout.spec.queue_limit * len(self.layout.users), self._busiest()
+        limit = self.layout.spec.queue_limit * len(self.layout.users)
+        rate = float(max(ServiceModel.from_bytes(self._workload.model).rate.sum(axis=0).max(), 1e-3))
         waiting = np.unique(np.round(np.geomspace(1, limit, BINS + 1))) if limit > 1 else np.array([0.0, 1.0])
         rates = np.linspace(0, BUSIEST * rate, BINS + 1).round(3)
         axes = Axis("requests per second", tuple(rates.tolist())), Axis("requests that wait", tuple(waiting.tolist()))
         return HeatMapAxes(*axes, "requests that are started at once (0: a server waits)")
-
-    def _busiest(self) -> float:
-        return float(max(ServiceModel.from_bytes(self._workload.model).rate.sum(axis=0).max(), 1e-3))
 
     def drawn(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
         """NaN where the decision is how many servers are on."""

@@ -10,10 +10,7 @@ from numpy.typing import NDArray
 
 from app.kinds.workflow.queue import HOUR, Nodes
 from app.kinds.workflow.trace import Trace, selected
-from workers.kinds.workflow.simulator.request import Schedule, figures
-
-# What a schedule is worth to a workload: the terms of its objective, and the return that they come to.
-
+from workers.kinds.workflow.simulator.simulate import Schedule, figures
 
 Floats = NDArray[np.float64]
 

@@ -15,7 +15,7 @@ from workers.kinds.workflow.evaluation.episodes import Episode, Reference, durat
 from workers.kinds.workflow.evaluation.schedulers import NO_LIMITS as SCHEDULERS_NO_LIMITS
 from workers.kinds.workflow.evaluation.schedulers import EpisodeScheduler, ReplayedSchedule
 from workers.kinds.workflow.evaluation.world import SchedulerPolicy
-from workers.kinds.workflow.simulator.request import SHORTEST, Schedule
+from workers.kinds.workflow.simulator.simulate import SHORTEST, Schedule
 
 Floats = NDArray[np.float64]
 MOST_TASKS = 12

@@ -12,7 +12,7 @@ from app.charts.text import MONEY, SHARE
 from app.kinds.contract.kind import Outcome
 from app.kinds.workflow.queue import HOUR, Nodes
 from app.kinds.workflow.trace import Seconds, Trace
-from workers.kinds.workflow.simulator.request import Schedule, figures, ready, rented, slowdowns
+from workers.kinds.workflow.simulator.simulate import Schedule, figures, ready, rented, slowdowns
 
 # Gantt charts: on which of a node's processors each task is drawn.
 #

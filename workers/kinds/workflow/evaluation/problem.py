@@ -30,8 +30,7 @@ from workers.kinds.workflow.evaluation.optimum import level_optimum
 from workers.kinds.workflow.evaluation.pictures import OUTCOMES, picture, window
 from workers.kinds.workflow.evaluation.schedulers import ORDERS, EpisodeScheduler, Ruled, placed, pooled, ruled
 from workers.kinds.workflow.evaluation.world import Always, Hindsight, Memory, SchedulerPolicy, WorkflowWorld
-from workers.kinds.workflow.simulator.batches import play_agent
-from workers.kinds.workflow.simulator.request import Schedule, figures
+from workers.kinds.workflow.simulator.simulate import Schedule, figures, play_agent
 
 TASKS = 256
 LOADS = tuple(np.linspace(-2, 0.5, 11).round(3).tolist())

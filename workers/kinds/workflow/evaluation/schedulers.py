@@ -15,7 +15,7 @@ from app.kinds.workflow.trace import Trace
 from workers.kinds.workflow.evaluation.episodes import Episode
 from workers.kinds.workflow.simulator import annealing, dag
 from workers.kinds.workflow.simulator.pool import opened, play_conservative, play_rules
-from workers.kinds.workflow.simulator.request import Schedule
+from workers.kinds.workflow.simulator.simulate import Schedule
 
 NO_LIMITS = Limits()
 FULL = ("fcfs", "sjf", "f1", "f4")  # rules that stand beside every mechanism

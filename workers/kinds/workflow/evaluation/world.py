@@ -29,7 +29,7 @@ from workers.kinds.workflow.evaluation.episodes import (
 )
 from workers.kinds.workflow.evaluation.pictures import OUTCOMES, counted
 from workers.kinds.workflow.evaluation.schedulers import EpisodeScheduler
-from workers.kinds.workflow.simulator.request import Schedule
+from workers.kinds.workflow.simulator.simulate import Schedule
 from workers.learning.simulator import Step
 
 # Cache of drawn episodes: all policies of an evaluation play the same ones.

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.workflow.formats.reading import Reading, pieces
-from workers.kinds.workflow.simulator import batches, dag
-from workers.kinds.workflow.simulator.request import SimulatedSequence, parse_arguments, summary_json, text
+from workers.kinds.workflow.simulator import dag
+from workers.kinds.workflow.simulator import simulate as batches
+from workers.kinds.workflow.simulator.simulate import SimulatedSequence, parse_arguments, summary_json, text
 
 DONE, REFUSED, INTERRUPTED = 0, 1, 130
 
@@ -64,7 +65,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _draw(options: Namespace, rows: list[SimulatedSequence]) -> None:
-    from workers.evaluation.report.plot import save
+    from workers.evaluation.report.plots import save
     from workers.kinds.workflow.evaluation.pictures import picture, window
 
     several = len({row.first for row in rows}) > 1

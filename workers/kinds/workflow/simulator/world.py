@@ -16,9 +16,6 @@ import app.kinds.workflow
 from app.kinds.workflow.scheduling.placement import Fleet, Floats, Graph, Indices, Work
 from workers.kinds.compiling import Compiler, Function
 
-# Compiled loops over the kind's own functions.
-
-
 OWN = Path(__file__).parent
 kernel = Compiler(OWN, Path(app.kinds.workflow.__file__).parent, OWN).kernel
 

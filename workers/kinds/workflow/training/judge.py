@@ -20,7 +20,7 @@ from workers.kinds.workflow.evaluation.episodes import Episode, described, refer
 from workers.kinds.workflow.evaluation.pictures import QUEUED, picture, queued, window
 from workers.kinds.workflow.evaluation.problem import AgentScheduler
 from workers.kinds.workflow.evaluation.schedulers import NO_LIMITS, Ruled
-from workers.kinds.workflow.simulator.request import Figures, figures
+from workers.kinds.workflow.simulator.simulate import Figures, figures
 from workers.kinds.workflow.training.sequences import Sequence, charged_for, largest, machine_of, played
 
 # What a training shows of what it made: one sequence that was judged on, as the agent and its rivals schedule it.

@@ -11,10 +11,7 @@ from app.kinds.workflow.queue import Layout, Nodes, nodes_of
 from app.kinds.workflow.spec import NodeType, Objective, Spec
 from app.kinds.workflow.trace import Seconds, Trace, independent
 from workers.kinds.workflow.evaluation.episodes import reference, terms
-from workers.kinds.workflow.simulator.batches import play_agent
-from workers.kinds.workflow.simulator.request import SHORTEST, Schedule
-
-# What a workload pays for beyond slowdown: its whole objective, on the machine that jobs run on.
+from workers.kinds.workflow.simulator.simulate import SHORTEST, Schedule, play_agent
 
 
 class ObjectiveWeights(NamedTuple):

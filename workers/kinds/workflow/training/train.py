@@ -215,14 +215,15 @@ class SchedulerTrainer:
         chosen, evidence = self._chosen()
         artifact = save(chosen)
         unseen = self._pieces(2)
-        report = {"algorithm": chosen.name, "seed": self.seed, **self._judged(artifact, unseen)}
+        report = {
+            "algorithm": chosen.name,
+            "seed": self.seed,
+            **judge(artifact, unseen, self.champion, answering=self.spec.strategy, margin=self.margin),
+        }
         report |= {"candidates": evidence, "tasks": self.spent, "mechanism": MECHANISMS[self.mechanism]}
         report |= {"curve": [list(point) for point in self.search.curve]}
         report |= {"pictures": pictures(self.spec, unseen, artifact, report["best_heuristic"], self.champion)}
         return TrainedAgent(artifact, report)
-
-    def _judged(self, artifact: bytes, unseen: list[Sequence]) -> dict[str, Any]:
-        return judge(artifact, unseen, self.champion, answering=self.spec.strategy, margin=self.margin)
 
     def _chosen(self) -> tuple[Scheduler, dict[str, float]]:
         """What ships, unless what was found or a rule is ahead of it with 95 % confidence; and all mean losses."""

@@ -13,10 +13,10 @@ from app.kinds.iterative.spec import Spec
 from app.kinds.iterative.state import advance, begin
 from workers.estimators.base import Floats, Inputs
 from workers.estimators.selection import select
-from workers.kinds.iterative.estimation import grid
-from workers.kinds.iterative.estimation.belief import Members, members
-from workers.kinds.iterative.estimation.fit import fit_domain_model
-from workers.kinds.iterative.estimation.grid import Executions, Flat, scatter, shares
+from workers.kinds.iterative import grid
+from workers.kinds.iterative.belief import Members, members
+from workers.kinds.iterative.fit import fit_domain_model
+from workers.kinds.iterative.grid import Executions, Flat, scatter, shares
 
 STAGES = 10
 LENGTHS = np.geomspace(5.0, 80.0, STAGES)

@@ -7,8 +7,8 @@ import numpy as np
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from tests.planted import planted_spec, planted_table
-from workers.kinds.iterative.estimation.belief import centred
-from workers.kinds.iterative.estimation.grid import Executions, Flat
+from workers.kinds.iterative.belief import centred
+from workers.kinds.iterative.grid import Executions, Flat
 
 SPEC = planted_spec()
 LAYOUT = Layout(SPEC)

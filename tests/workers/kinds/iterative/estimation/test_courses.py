@@ -8,7 +8,7 @@ import pytest
 from app.kinds.iterative.layout import Layout
 from tests.planted import planted_spec
 from workers.estimators.base import Floats
-from workers.kinds.iterative.estimation.grid import Executions, Flat, courses
+from workers.kinds.iterative.grid import Executions, Flat, courses
 
 ITERATIONS = 30
 SPEC = planted_spec(

@@ -14,9 +14,9 @@ from app.kinds.iterative.spec import Spec
 from workers.estimators.base import CriterionMissed, EstimationError, Inputs, TooLittleData
 from workers.estimators.registry import FAMILIES
 from workers.estimators.selection import input_folds, select
-from workers.kinds.iterative.estimation import fit
-from workers.kinds.iterative.estimation.fit import check_judge, fit_domain_model
-from workers.kinds.iterative.estimation.grid import Executions
+from workers.kinds.iterative import fit
+from workers.kinds.iterative.fit import check_judge, fit_domain_model
+from workers.kinds.iterative.grid import Executions
 
 GPUS = {"name": "gpus", "minimum": 1, "maximum": 16, "change_seconds": 5.0}
 

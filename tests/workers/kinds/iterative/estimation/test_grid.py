@@ -8,7 +8,7 @@ import pytest
 from app.kinds.iterative.layout import Layout
 from tests.planted import planted_spec
 from workers.estimators.base import Floats
-from workers.kinds.iterative.estimation import grid
+from workers.kinds.iterative import grid
 
 
 class Curved:

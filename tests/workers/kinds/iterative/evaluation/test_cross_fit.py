@@ -13,11 +13,11 @@ from app.kinds.iterative.policies import save
 from tests.planted import planted_spec, planted_table
 from workers.evaluation.statistics import MARGIN
 from workers.inputs import Samples
-from workers.kinds.iterative.evaluation import judge
-from workers.kinds.iterative.evaluation.judge import CrossFit, Half, TooFewHalves, chosen_rule, halves
-from workers.kinds.iterative.evaluation.optimum import Grid, solve
+from workers.kinds.iterative import judge
+from workers.kinds.iterative.judge import CrossFit, Half, TooFewHalves, chosen_rule, halves
+from workers.kinds.iterative.optimum import Grid, solve
 from workers.kinds.iterative.training import UNSEEN, IterativeTraining
-from workers.learning.training.problem import Planned
+from workers.learning.training.driver import Planned
 
 SPEC = planted_spec(iterations=10, metrics=[{"name": "iteration_seconds", "target": 110.0, "scope": "run"}])
 TABLE = planted_table(SPEC, effect=0.1, noise=0.05)

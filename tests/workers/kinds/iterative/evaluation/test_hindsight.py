@@ -13,8 +13,8 @@ from tests.planted import planted_spec, planted_table
 from workers.evaluation.arena import play
 from workers.evaluation.problem import Problem
 from workers.evaluation.statistics import Level
-from workers.kinds.iterative.evaluation.optimum import hindsight
-from workers.kinds.iterative.evaluation.problem import IterativeProblem
+from workers.kinds.iterative.optimum import hindsight
+from workers.kinds.iterative.problem import IterativeProblem
 
 RESOURCES = [{"name": "executors", "minimum": 4, "maximum": 16, "step": 4, "max_steps": 1, "change_seconds": 2.0}]
 TIMED = {"name": "iteration_seconds"}

@@ -10,9 +10,9 @@ from app.kinds.iterative.policies import MODEL_NOISE, experience_of, load, save
 from tests.planted import planted_spec, planted_table
 from workers.evaluation.arena import play
 from workers.evaluation.statistics import Level
-from workers.kinds.iterative.evaluation.judge import Evaluator, _largest_hysteresis, calibrated, judge
-from workers.kinds.iterative.evaluation.optimum import COARSER, Optimum, solve
-from workers.kinds.iterative.evaluation.problem import IterativeProblem
+from workers.kinds.iterative.judge import Evaluator, _largest_hysteresis, calibrated, judge
+from workers.kinds.iterative.optimum import COARSER, Optimum, solve
+from workers.kinds.iterative.problem import IterativeProblem
 
 SPEC = planted_spec(iterations=12, metrics=[{"name": "iteration_seconds", "target": 130.0, "scope": "run"}])
 TABLE = planted_table(SPEC, effect=0.3, noise=0.2)

@@ -12,8 +12,8 @@ from app.kinds.iterative.model import Log, from_reports
 from app.kinds.iterative.policies import load, save
 from app.kinds.iterative.projector import Projector
 from tests.planted import planted_spec, planted_table
-from workers.kinds.iterative.evaluation import off_policy
-from workers.kinds.iterative.evaluation.off_policy import TooFewRuns, score
+from workers.kinds.iterative import off_policy
+from workers.kinds.iterative.off_policy import TooFewRuns, score
 from workers.kinds.iterative.simulator import IterativeSimulator
 
 SPEC = planted_spec(iterations=6, metrics=[{"name": "iteration_seconds", "unit": "s", "target": 66.0, "scope": "run"}])

@@ -12,8 +12,8 @@ from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.spec import Spec
 from app.kinds.iterative.state import begin
 from tests.planted import planted_spec, planted_table
-from workers.kinds.iterative.evaluation.judge import Evaluator
-from workers.kinds.iterative.evaluation.optimum import Grid, NoOptimum, plan, solve, why_not
+from workers.kinds.iterative.judge import Evaluator
+from workers.kinds.iterative.optimum import Grid, NoOptimum, plan, solve, why_not
 from workers.kinds.iterative.simulator import TRAINING, IterativeSimulator
 
 TIMED = {"name": "iteration_seconds", "scope": "run"}

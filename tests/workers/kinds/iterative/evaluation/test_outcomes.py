@@ -11,9 +11,9 @@ from app.kinds.iterative.spec import Resource
 from tests.planted import planted_spec, planted_table
 from workers.evaluation.arena import play
 from workers.evaluation.statistics import Level
-from workers.kinds.iterative.evaluation.judge import Evaluator
-from workers.kinds.iterative.evaluation.off_policy import hours_of, outcomes_of
-from workers.kinds.iterative.evaluation.problem import IterativeProblem
+from workers.kinds.iterative.judge import Evaluator
+from workers.kinds.iterative.off_policy import hours_of, outcomes_of
+from workers.kinds.iterative.problem import IterativeProblem
 
 LATE = {"name": "iteration_seconds", "unit": "s", "scope": "run"}
 GPUS = {"name": "gpus", "minimum": 2, "maximum": 8, "initial": 4, "price_per_hour": 2.5}

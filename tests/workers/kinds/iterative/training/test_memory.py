@@ -11,9 +11,8 @@ from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.policies import load, save
 from app.policies.network import NetworkPolicy
 from tests.planted import planted_spec, planted_table
-from workers.kinds.iterative.evaluation.judge import Evaluator
-from workers.kinds.iterative.expected import ExpectedSimulator
-from workers.kinds.iterative.simulator import Ranges
+from workers.kinds.iterative.judge import Evaluator
+from workers.kinds.iterative.simulator import ExpectedSimulator, Ranges
 from workers.learning.algorithms.config import ActorCritic, Entropy, Network, Optimiser
 from workers.learning.execution.serial import Plan, Serial
 

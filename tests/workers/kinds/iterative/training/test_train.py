@@ -12,11 +12,10 @@ from tests.planted import planted_spec, planted_table
 from workers.inputs import Workload
 from workers.kinds.iterative import KIND
 from workers.kinds.iterative.training import IterativeTraining, training
-from workers.learning.bracket import Bracket
 from workers.learning.execution import Executor
 from workers.learning.training.competition import Competition
 from workers.learning.training.driver import Training
-from workers.learning.training.request import COMPETING, SEEDS, Request, Start, Untrainable
+from workers.learning.training.request import COMPETING, SEEDS, Bracket, Request, Start, Untrainable
 
 SPEC = planted_spec(iterations=10, metrics=[{"name": "iteration_seconds", "target": 110.0, "scope": "run"}])
 TABLE = planted_table(SPEC, effect=0.3, noise=0.1)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.workflow.trace import Trace, independent
-from workers.kinds.workflow.simulator.request import Schedule
+from workers.kinds.workflow.simulator.simulate import Schedule
 
 
 def jobs(submit: list[float], runtime: list[float], processors: list[int]) -> Trace:

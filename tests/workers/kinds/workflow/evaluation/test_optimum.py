@@ -14,7 +14,7 @@ from app.kinds.workflow.trace import Trace
 from tests.workers.kinds.workflow.evaluation.schedules import drawn, in_turn, jobs
 from workers.kinds.workflow.evaluation.episodes import durations, objective_return, reference, terms
 from workers.kinds.workflow.evaluation.optimum import MOST_TASKS, Optimum, solve, why_not
-from workers.kinds.workflow.simulator.request import Schedule, slowdowns
+from workers.kinds.workflow.simulator.simulate import Schedule, slowdowns
 
 SLOWDOWN = np.array([1.0, 0, 0, 0, 0, 0])
 MAKESPAN = np.array([0.0, 0, 1, 0, 0, 0])

@@ -13,7 +13,7 @@ from app.kinds.workflow.spec import NodeType
 from tests.workers.kinds.workflow.evaluation.schedules import drawn, in_turn, jobs
 from workers.kinds.workflow.evaluation import pictures
 from workers.kinds.workflow.evaluation.pictures import BINS, MOST_NODES, MOST_TASKS, distribution, over_time, picture
-from workers.kinds.workflow.simulator.request import Schedule, slowdowns
+from workers.kinds.workflow.simulator.simulate import Schedule, slowdowns
 
 
 def test_utilisation_and_queue_by_hand() -> None:

@@ -23,13 +23,13 @@ from workers.evaluation.protocol import Evaluation, EvaluationRun, evaluate
 from workers.evaluation.report.page import page
 from workers.evaluation.statistics import Level
 from workers.inputs import HoldOut, Workload
-from workers.kinds.iterative.evaluation.problem import IterativeProblem
+from workers.kinds.iterative.problem import IterativeProblem
 from workers.kinds.workflow.evaluation.episodes import Episode, misjudged
 from workers.kinds.workflow.evaluation.problem import WorkflowProblem
 from workers.kinds.workflow.evaluation.schedulers import Ruled
 from workers.kinds.workflow.evaluation.world import Always, Hindsight, SchedulerPolicy
 from workers.kinds.workflow.kind import KIND
-from workers.kinds.workflow.simulator.request import Schedule, slowdowns
+from workers.kinds.workflow.simulator.simulate import Schedule, slowdowns
 
 RULES = ("fcfs", "fcfs+easy", "ljf+easy")
 FEW = (*RULES, "sjf+easy", "f4+easy")

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from app.kinds.workflow.plans import WORTHWHILE, Found, Remaining
 from app.kinds.workflow.scheduling.planning import STRATEGIES
 from tests.app.kinds.workflow.graphs import Edges, edges_of, layered
-from workers.kinds.workflow.plan_search import search as beginnings
-from workers.kinds.workflow.plan_search.search import _begun, _free, base, by_rule, problem_of, searched
+from workers.kinds.workflow import plan_search as beginnings
+from workers.kinds.workflow.plan_search import _begun, _free, base, by_rule, problem_of, searched
 from workers.kinds.workflow.simulator.annealing import DRAWS, SHORT, anneal, annealed, course, rest, timed
 
 SEEDS = st.integers(0, 2**32 - 1)

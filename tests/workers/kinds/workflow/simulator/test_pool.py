@@ -11,7 +11,6 @@ from app.kinds.workflow.scheduling.dispatch import EASY, MECHANISMS, NONE, RLS, 
 from app.kinds.workflow.scheduling.rules import FCFS, RULES, SJF
 from app.kinds.workflow.spec import Limits
 from app.kinds.workflow.trace import Trace, independent
-from workers.kinds.workflow.simulator.batches import scheduled
 from workers.kinds.workflow.simulator.pool import (
     ALIVE,
     HEAD,
@@ -27,6 +26,7 @@ from workers.kinds.workflow.simulator.pool import (
     play_rules,
     settle,
 )
+from workers.kinds.workflow.simulator.simulate import scheduled
 
 SIZE = 8
 F1, WFP3 = RULES.index("f1"), RULES.index("wfp3")

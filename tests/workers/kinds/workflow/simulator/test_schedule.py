@@ -6,7 +6,7 @@ import pytest
 from app.kinds.workflow.queue import nodes_of, pool
 from app.kinds.workflow.spec import NodeType
 from app.kinds.workflow.trace import Trace, independent
-from workers.kinds.workflow.simulator.request import Rentals, Schedule, figures, rented, slowdowns
+from workers.kinds.workflow.simulator.simulate import Rentals, Schedule, figures, rented, slowdowns
 
 
 def two() -> Trace:

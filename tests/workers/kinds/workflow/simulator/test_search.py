@@ -21,6 +21,7 @@ from tests.app.kinds.workflow.graphs import (
     work_of,
 )
 from tests.app.kinds.workflow.scheduling.test_planning import drawn_problem, kept
+from tests.workers.kinds.workflow.generated import chosen, drawn, generated, tuned
 from tests.workers.kinds.workflow.simulator.test_dag import drawn as drawn_trace
 from tests.workers.kinds.workflow.simulator.test_dag import trace_of
 from workers.kinds.workflow.simulator.annealing import (
@@ -43,9 +44,8 @@ from workers.kinds.workflow.simulator.annealing import (
     searched,
     value,
 )
-from workers.kinds.workflow.simulator.batches import chosen, drawn, generated, tuned
 from workers.kinds.workflow.simulator.dag import agent_plan, followed, scheduled
-from workers.kinds.workflow.simulator.request import figures
+from workers.kinds.workflow.simulator.simulate import figures
 
 
 @settings(max_examples=20)

@@ -10,8 +10,8 @@ from app.kinds.workflow.policies import Scheduler, save
 from app.kinds.workflow.scheduling.dispatch import EASY, RLS
 from app.kinds.workflow.scheduling.rules import RULES
 from tests.workers.kinds.workflow.training.test_schedulers import MACHINE, SHIPPED_AGENT, SJF, sequences, spec, trace
-from workers.evaluation.report.plot import drawn
-from workers.kinds.workflow.simulator.batches import play_agent
+from workers.evaluation.report.plots import drawn
+from workers.kinds.workflow.simulator.simulate import play_agent
 from workers.kinds.workflow.training.judge import middle, pictures
 from workers.kinds.workflow.training.sequences import Sequence
 

@@ -25,7 +25,7 @@ from app.kinds.workflow.trace import Seconds, Trace, independent
 from workers.inputs import Workload
 from workers.kinds.workflow.kind import KIND
 from workers.kinds.workflow.run_times import predicted
-from workers.kinds.workflow.simulator.batches import play_agent
+from workers.kinds.workflow.simulator.simulate import play_agent
 from workers.kinds.workflow.training.sequences import (
     Sequence,
     Source,

@@ -1,0 +1,527 @@
+"""Compiled loops of the simulator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from app.kinds.cluster.jobs import Floats, Integers
+from app.kinds.cluster.policies import ENTRIES, LARGEST, SHORT
+from app.kinds.cluster.strategies import LATE, LEAST, STEADY, USUAL, Constants
+from workers.kinds.compiling import Compiler
+
+kernel = Compiler(Path(__file__).parent, Path(__file__)).kernel
+
+CAME, THERE, ENDED, CHANGED = range(4)
+UNDISTURBED = np.zeros((0, 0))
+
+
+class Rules(NamedTuple):
+    """What all clusters have in common: A applications of up to E epochs, Q queues, up to G GPUs.
+
+    Attributes:
+        sizes: numbers of GPUs among which jobs are given theirs, ascending from 0, [R].
+        rate: iterations a second, of ``sizes`` at least, [A, G + 1, E].
+        ends: iterations at which epochs end, [A, E].
+        epochs: of each application, [A].
+        most: GPUs that a job of it can use, [A].
+        interval, restart: seconds.
+        growth: a job may have so many times the GPUs on which it has been; 0: any number.
+        weight, ageing: of each queue, see ``app.kinds.cluster.strategies.completing``, [Q].
+        patience: seconds of waiting, after which a job comes before all others.
+        constants: of ``app.kinds.cluster.strategies.values``.
+        log_slowdown: natural log of what the seconds of steps of the one application (row) are multiplied by beside a
+            job of the other (column), [A, A]; [0, 0]: nobody disturbs anybody.
+    """
+
+    sizes: Integers
+    rate: Floats
+    ends: Floats
+    epochs: Integers
+    most: Integers
+    interval: float
+    restart: float
+    growth: int
+    weight: Floats
+    ageing: Floats
+    patience: float
+    constants: Constants = USUAL
+    log_slowdown: Floats = UNDISTURBED
+
+
+class Clusters(NamedTuple):
+    """B clusters; all but the first seven change in place.
+
+    Attributes:
+        time, application, queue, asked: of the jobs of each log, [B, L]; of a shorter log the last times are infinite.
+        expected: iterations that a job is believed to need before it has run; nobody guesses where it is 0, [B, L].
+        change: seconds, node and its GPUs from then on, of each change of a node in their order, [B, K, 3].
+        speed: of a GPU of each node; of a job the slowest of its nodes counts, [B, N].
+        now: seconds, [B].
+        counts: jobs that came, are there, have ended, and changes that were made, [B, 4].
+        there: the jobs that are there, in order of submission; first ``counts[THERE]`` of each row, [B, L].
+        done, epoch: iterations, and epochs that have ended, [B, L].
+        gpus: that each has, [B, L].
+        held: GPUs on each node, [B, L, N].
+        running: seconds for which it had any, [B, L].
+        restarting, restarts: seconds until it trains, and how often its nodes have changed, [B, L].
+        been: most GPUs on which it has trained, [B, L].
+        completed: seconds from submission to completion, not a number before that, [B, L].
+        factor: of a job's weight, [B, L].
+        worth: of its completion time by its data, a factor, too, [B, L].
+        ceiling: GPUs that it may have, since it converges, [B, L].
+        capacity: GPUs of each node, [B, N].
+    """
+
+    time: Floats
+    application: Integers
+    queue: Integers
+    asked: Integers
+    expected: Floats
+    change: Floats
+    speed: Floats
+    now: Floats
+    counts: Integers
+    there: Integers
+    done: Floats
+    epoch: Integers
+    gpus: Integers
+    held: Integers
+    running: Floats
+    restarting: Floats
+    restarts: Integers
+    been: Integers
+    completed: Floats
+    factor: Floats
+    worth: Floats
+    ceiling: Integers
+    capacity: Integers
+
+
+@kernel
+def passed(rules: Rules, clusters: Clusters, b: int) -> None:
+    """Let an interval pass in one cluster: jobs train and end, nodes change, jobs come."""
+    stay, c, slower = 0, clusters, slowdowns(rules, clusters, b)
+    for at in range(c.counts[b, THERE]):
+        job = c.there[b, at]
+        ended = _trained(rules, c, b, job, slower[at])
+        if ended >= 0:
+            c.completed[b, job] = c.now[b] + ended - c.time[b, job]
+            c.held[b, job], c.gpus[b, job] = 0, 0
+            c.counts[b, ENDED] += 1
+        else:
+            c.there[b, stay] = job
+            stay += 1
+    c.now[b] += rules.interval
+    while c.counts[b, CHANGED] < c.change.shape[1] and c.change[b, c.counts[b, CHANGED], 0] <= c.now[b]:
+        _, node, gpus = c.change[b, c.counts[b, CHANGED]]
+        c.capacity[b, int(node)] = int(gpus)
+        c.counts[b, CHANGED] += 1
+    while c.counts[b, CAME] < c.time.shape[1] and c.time[b, c.counts[b, CAME]] <= c.now[b]:
+        c.there[b, stay] = c.counts[b, CAME]
+        c.counts[b, CAME] += 1
+        stay += 1
+    c.counts[b, THERE] = stay
+
+
+@kernel
+def slowdowns(rules: Rules, c: Clusters, b: int) -> Floats:
+    """What neighbours multiply the seconds of each job's steps by, [J]: ``app.kinds.cluster.placement.slowdowns``."""
+    there = c.there[b, : c.counts[b, THERE]]
+    if not len(rules.log_slowdown):
+        return np.ones(len(there))
+    found = np.zeros(len(there))
+    for at in range(len(there)):
+        for other in there:
+            if other != there[at] and _share_a_node(c.held[b, there[at]], c.held[b, other]):
+                found[at] += rules.log_slowdown[c.application[b, there[at]], c.application[b, other]]
+    return np.exp(found)
+
+
+@kernel
+def _share_a_node(one: Integers, other: Integers) -> bool:
+    shared = False
+    for node in range(len(one)):
+        shared = shared or (one[node] > 0 and other[node] > 0)
+    return shared
+
+
+@kernel
+def _trained(rules: Rules, c: Clusters, b: int, job: int, slower: float) -> float:
+    """A job trains for an interval, at steps that take ``slower`` times as long; seconds into it at which it ended, or
+    −1. Epochs end after whole seconds.
+    """
+    kind, gpus, seconds = c.application[b, job], c.gpus[b, job], rules.interval
+    if not gpus:
+        return -1.0
+    c.running[b, job] += seconds
+    left = seconds - min(c.restarting[b, job], seconds)
+    c.restarting[b, job] = max(c.restarting[b, job] - seconds, 0.0)
+    slowest = np.inf
+    for node in range(c.held.shape[2]):
+        if c.held[b, job, node]:
+            slowest = min(slowest, c.speed[b, node])
+    slowest /= slower
+    while left > 0:
+        c.been[b, job] = max(c.been[b, job], gpus)
+        rate = rules.rate[kind, gpus, c.epoch[b, job]] * slowest
+        end, reached = rules.ends[kind, c.epoch[b, job]], c.done[b, job] + rate * left
+        if reached < end:
+            c.done[b, job] = reached
+            break
+        left -= np.rint((end - c.done[b, job]) / rate)
+        c.done[b, job] = end
+        c.epoch[b, job] += 1
+        if c.epoch[b, job] == rules.epochs[kind]:
+            return seconds - left
+    return -1.0
+
+
+@kernel
+def settled(rules: Rules, c: Clusters, b: int, wanted: Integers) -> int:
+    """The jobs that are there get GPUs, [J], and nodes; who is on others restarts. How many had any, and change."""
+    there, moved = c.there[b, : len(wanted)], 0
+    before = c.held[b][there]
+    held = placed(c.capacity[b], before, wanted)
+    for at in range(len(there)):
+        job = there[at]
+        if (held[at] != before[at]).any():
+            moved += c.gpus[b, job] > 0
+            if wanted[at]:
+                c.restarts[b, job] += 1
+                c.restarting[b, job] = rules.restart
+        c.gpus[b, job] = wanted[at]
+        c.held[b, job] = held[at]
+    return moved
+
+
+# GPUs for the jobs of a cluster as ``app.kinds.cluster.strategies.completing`` gives them; compiled.
+
+
+@kernel
+def most(rules: Rules, c: Clusters, b: int) -> Integers:
+    """GPUs that each job that is there may have, [J]."""
+    found = np.empty(c.counts[b, THERE], np.int64)
+    for at in range(len(found)):
+        job = c.there[b, at]
+        found[at] = rules.most[c.application[b, job]]
+        if rules.growth:
+            found[at] = min(found[at], max(1, rules.growth * c.been[b, job]))
+        found[at] = min(found[at], c.ceiling[b, job])
+    return found
+
+
+@kernel
+def urgency(rules: Rules, c: Clusters, b: int) -> Integers:
+    """The queue that each job counts as, 0 the most urgent, [J]: ``app.kinds.cluster.strategies.urgency``."""
+    found = np.empty(c.counts[b, THERE], np.int64)
+    for at in range(len(found)):
+        job = c.there[b, at]
+        waited = max(c.now[b] - c.time[b, job] - c.running[b, job], 0.0)
+        found[at] = max(c.queue[b, job] - int(waited / rules.ageing[c.queue[b, job]]), 0)
+        if waited > rules.patience:
+            found[at] = LATE
+    return found
+
+
+@kernel
+def decided(rules: Rules, c: Clusters, b: int) -> Integers:
+    """GPUs of each job that is there, [J], by the rule ``app.kinds.cluster.strategies.completing``."""
+    limit, level = most(rules, c, b), urgency(rules, c, b)
+    limit = np.where(level == LATE, np.minimum(limit, rules.sizes[1]), limit)
+    total, value = c.capacity[b].sum(), values(rules, c, b, limit)
+    begin = admitted(rules, level, np.where(level == LATE, -c.time[b][c.there[b, : len(limit)]], value[:, 1]), total)
+    at = marginal(value, rules.sizes, limit, begin, total - rules.sizes[np.maximum(begin, 0)].sum())
+    return rules.sizes[np.maximum(at, 0)]
+
+
+@kernel
+def admitted(rules: Rules, level: Integers, first: Floats, total: int) -> Integers:
+    """Positions in ``sizes`` that jobs begin at, [J]: 1 (the fewest GPUs), 0 (none yet), −1 (none at all).
+
+    Of one ``level`` [J] those with the largest ``first`` [J] come first; who no longer fits keeps all after it waiting.
+    """
+    found, used, fewest = np.zeros(len(level), np.int64), 0, rules.sizes[1]
+    for one in np.unique(level):
+        rows = np.flatnonzero(level == one)
+        early = fewest <= total and (one < level.max() or one == LATE)
+        for at in rows[np.argsort(-first[rows], kind="mergesort")]:
+            used += fewest if early else 0
+            found[at] = -1 if used > total else int(early)
+    return found
+
+
+@kernel
+def seconds_left(rules: Rules, c: Clusters, b: int, job: int) -> Floats:
+    """What is expected of a job on each of the sizes, [R]: by what it needs, or before it ran by what is believed."""
+    kind, epoch = c.application[b, job], c.epoch[b, job]
+    left = rules.ends[kind, rules.epochs[kind] - 1] - c.done[b, job]
+    if not c.been[b, job] and c.expected[b, job]:
+        left = c.expected[b, job]
+    found = np.empty(len(rules.sizes))
+    for at in range(len(found)):
+        found[at] = left / rules.rate[kind, rules.sizes[at], epoch]
+    return found
+
+
+@kernel
+def usual_seconds(each: Floats, sizes: Integers, fair: int) -> float:
+    """The seconds that are left of a job on an equal share, or else on what is best for it."""
+    found = each[sizes <= fair].min()
+    return found if found < np.inf else each.min()
+
+
+@kernel
+def values(rules: Rules, c: Clusters, b: int, limit: Integers) -> Floats:
+    """Worth of each of ``sizes`` to each job, [J, R]; −∞ above ``limit``: ``app.kinds.cluster.strategies.values``."""
+    count, sizes, total = len(limit), rules.sizes, c.capacity[b].sum()
+    there = c.there[b, :count]
+    each, seconds = np.empty((count, len(sizes))), np.empty(count)
+    for at in range(count):
+        each[at] = seconds_left(rules, c, b, there[at])
+        seconds[at] = usual_seconds(each[at], sizes, max(1, total // count))
+    scaling, damping, horizon = rules.constants
+    place, power, found = np.empty(count), 1 / (1 - scaling), np.full((count, len(sizes)), -np.inf)
+    ranked = seconds * (1 + STEADY) ** -np.log2(1.0 + c.gpus[b][there])
+    place[np.argsort(-ranked, kind="mergesort")] = np.arange(1.0, count + 1)
+    for at in range(count):
+        job = there[at]
+        lost = rules.restart / min(max(seconds[at], rules.restart, LEAST), horizon)
+        counts = (place[at] ** power - (place[at] - 1) ** power) ** (1 / power)
+        counts *= rules.weight[c.queue[b, job]] * c.worth[b, job] * c.factor[b, job]
+        found[at, 0] = 0.0
+        for size in range(1, len(sizes)):
+            if sizes[size] <= limit[at]:
+                kept = 1.0
+                if c.gpus[b, job]:
+                    kept = 1.0 + lost if c.gpus[b, job] == sizes[size] else max(1.0 - lost, 0.0)
+                found[at, size] = counts * (seconds[at] / each[at, size]) ** damping * kept
+    return found
+
+
+@kernel
+def marginal(value: Floats, sizes: Integers, limit: Integers, begin: Integers, free: int) -> Integers:
+    """Positions in ``sizes`` [R] that jobs end at, [J]: ``app.kinds.cluster.strategies.marginal``.
+
+    ``begin`` [J] are the positions of what they have, −1 of those that get nothing; ``free`` GPUs are left beside it.
+    """
+    count = len(value)
+    at, target = begin.copy(), np.full(count, -1)
+    slope, stale = np.zeros(count), begin >= 0
+    while True:
+        best = -1
+        for job in range(count):
+            if stale[job] or (target[job] >= 0 and sizes[target[job]] - sizes[at[job]] > free):
+                stale[job], target[job], slope[job] = False, -1, 0.0
+                for size in range(at[job] + 1, len(sizes)):
+                    more = sizes[size] - sizes[at[job]]
+                    if sizes[size] > limit[job] or more > free:
+                        break
+                    each = (value[job, size] - value[job, at[job]]) / more
+                    if each > slope[job]:
+                        slope[job], target[job] = each, size
+            if target[job] >= 0 and (best < 0 or slope[job] > slope[best]):
+                best = job
+        if best < 0:
+            return at
+        free -= sizes[target[best]] - sizes[at[best]]
+        at[best], stale[best] = target[best], True
+
+
+# All clusters at once: they decide, time passes, and what agents see of one job of each; compiled.
+
+
+NOBODY, WIDTH = -1, len(ENTRIES)
+
+
+@kernel
+def decide(rules: Rules, clusters: Clusters) -> Integers:
+    """``decided`` in each cluster; how many jobs that had GPUs have others, or none, from now on, [B]."""
+    moved = np.zeros(len(clusters.now), np.int64)
+    for b in range(len(moved)):
+        if clusters.counts[b, THERE]:
+            moved[b] = settled(rules, clusters, b, decided(rules, clusters, b))
+    return moved
+
+
+@kernel
+def elapse(rules: Rules, clusters: Clusters) -> None:
+    """Let an interval pass in each cluster."""
+    for b in range(len(clusters.now)):
+        passed(rules, clusters, b)
+
+
+@kernel
+def beside_others(rules: Rules, clusters: Clusters) -> Floats:
+    """What the seconds of each job's steps are multiplied by beside those on its nodes, [B, L]."""
+    found = np.ones(clusters.time.shape)
+    for b in range(len(found)):
+        slower = slowdowns(rules, clusters, b)
+        for at in range(len(slower)):
+            found[b, clusters.there[b, at]] = slower[at]
+    return found
+
+
+@kernel
+def priced(clusters: Clusters, price: Floats) -> Floats:
+    """What the GPUs of each job cost together by the nodes' prices [N], [B, L]."""
+    found = np.zeros(clusters.time.shape)
+    for b in range(len(found)):
+        for at in range(clusters.counts[b, THERE]):
+            job = clusters.there[b, at]
+            for node in range(len(price)):
+                found[b, job] += price[node] * clusters.held[b, job, node]
+    return found
+
+
+@kernel
+def chosen(clusters: Clusters, weighed: Floats) -> Integers:
+    """The job of each cluster that agents are asked for: whose weight was settled longest ago, [B]; none: ``NOBODY``.
+
+    Args:
+        clusters: B.
+        weighed: when that was, [B, L].
+    """
+    found = np.full(len(clusters.now), NOBODY)
+    for b in range(len(found)):
+        for at in range(clusters.counts[b, THERE]):
+            job = clusters.there[b, at]
+            if found[b] == NOBODY or weighed[b, job] < weighed[b, found[b]]:
+                found[b] = job
+    return found
+
+
+@kernel
+def observed(rules: Rules, clusters: Clusters, jobs: Integers, coming: Floats) -> Floats:
+    """What agents see of one job of each cluster, [B, F], by ``ENTRIES``: ``app.kinds.cluster.policies.observe``.
+
+    Args:
+        rules, clusters: B clusters.
+        jobs: numbers in their logs, [B]; ``NOBODY`` is seen as zeros.
+        coming: GPUs that are expected to be asked for within an hour, [B].
+    """
+    found = np.zeros((len(jobs), WIDTH))
+    for b in range(len(jobs)):
+        if jobs[b] != NOBODY:
+            found[b] = _seen(rules, clusters, b, jobs[b], coming[b])
+    return found
+
+
+@kernel
+def _seen(rules: Rules, c: Clusters, b: int, job: int, coming: float) -> Floats:
+    there, limit = c.there[b, : c.counts[b, THERE]], most(rules, c, b)
+    count, total = len(there), max(c.capacity[b].sum(), 1)
+    left, seconds = np.empty(count), np.empty(count)
+    best, weight, going, own, has = np.inf, 0.0, 0, 0, 0
+    for at in range(count):
+        each = seconds_left(rules, c, b, there[at])
+        for size in range(len(each)):
+            if rules.sizes[size] > limit[at]:
+                each[size] = np.inf
+        seconds[at] = usual_seconds(each, rules.sizes, max(1, total // count))
+        left[at] = min(np.log1p(seconds[at] / rules.interval), LARGEST)
+        weight += rules.weight[c.queue[b, there[at]]] / count
+        has += c.gpus[b, there[at]]
+        if left[at] < np.log(2.0):
+            going += c.gpus[b, there[at]]
+        if there[at] == job:
+            own, best = at, each.min()
+    age = c.now[b] - c.time[b, job]
+    return np.array(
+        [
+            left[own] / 4 - 1,
+            np.log((seconds[own] + 1.0) / (best + 1.0)) / 2,
+            (1.0 + (seconds > seconds[own]).sum() + (seconds[:own] == seconds[own]).sum()) / count - 0.5,
+            np.log(min(c.asked[b, job], c.ceiling[b, job])) / 4,
+            np.log1p(c.gpus[b, job]) / 4,
+            1.0 if c.gpus[b, job] == 0 else 0.0,
+            np.log1p(age / rules.interval) / 4,
+            np.log1p(max(age - c.running[b, job], 0.0) / rules.interval) / 4,
+            np.log1p(c.restarts[b, job]) / 2,
+            1.0 if c.restarting[b, job] > 0 else 0.0,
+            np.log(min(max(limit[own], 1), total) / total) / 4,
+            np.log(rules.weight[c.queue[b, job]] / weight),
+            1.0 - has / total,
+            np.log(count / total) / 2,
+            left.mean() / 4,
+            left.std() / 2,
+            (left < SHORT).mean(),
+            going / total,
+            min(coming / total, LARGEST),
+        ]
+    )
+
+
+# Jobs on nodes: what ``app.kinds.cluster.placement`` places and packs, for the jobs of one cluster.
+
+
+@kernel
+def placed(capacity: Integers, before: Integers, wanted: Integers) -> Integers:
+    """GPUs of each job on each node, [J, N], on few nodes with few moves: ``app.kinds.cluster.placement.place``."""
+    held, missing = np.zeros_like(before), wanted.copy()
+    for job in range(len(wanted)):
+        if before[job].sum() == wanted[job]:
+            held[job], missing[job] = before[job], 0
+    crowded = held.sum(axis=0) > capacity
+    for job in range(len(wanted)):
+        if crowded.any() and ((held[job] > 0) & crowded).any():
+            held[job], missing[job] = 0, wanted[job]
+    kept = held.copy()
+    if not packed(capacity, held, missing):
+        held = kept
+        for job in np.argsort(-wanted, kind="mergesort"):
+            free = capacity - held.sum(axis=0)
+            while missing[job] > 0:
+                node = free.argmax()
+                taken = min(free[node], missing[job])
+                held[job, node] += taken
+                free[node] -= taken
+                missing[job] -= taken
+    return held
+
+
+@kernel
+def packed(capacity: Integers, held: Integers, missing: Integers) -> bool:
+    """Add ``missing`` GPUs [J] to ``held`` [J, N] in place; whether all fit: ``app.kinds.cluster.placement.pack``."""
+    largest = max(1, capacity.max())
+    parts = np.zeros((len(missing), largest + 1), np.int64)
+    for job in range(len(missing)):
+        parts[job, largest] = missing[job] // largest
+        parts[job, missing[job] % largest] += missing[job] % largest > 0
+    free = capacity - held.sum(axis=0)
+    for size in range(largest, 0, -1):
+        for job in range(len(missing)):
+            while parts[job, size]:
+                node = _room(free, held, size)
+                if node < 0:
+                    return False
+                for other in range(len(missing)):
+                    if free[node] < size and 0 < held[other, node] < size:
+                        parts[other, held[other, node]] += 1
+                        free[node] += held[other, node]
+                        held[other, node] = 0
+                held[job, node] += size
+                free[node] -= size
+                parts[job, size] -= 1
+    return True
+
+
+@kernel
+def _room(free: Integers, held: Integers, size: int) -> int:
+    """The fullest node with room, or where fewest GPUs are moved for it; −1: none."""
+    found, least = -1, 0
+    for node in range(len(free)):
+        if free[node] >= size and (found < 0 or free[node] < least):
+            found, least = node, free[node]
+    if found >= 0:
+        return found
+    most = -1
+    for node in range(len(free)):
+        movable = 0
+        for job in range(len(held)):
+            movable += held[job, node] if held[job, node] < size else 0
+        if free[node] + movable >= size and free[node] > most:
+            found, most = node, free[node]
+    return found

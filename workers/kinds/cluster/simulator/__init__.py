@@ -1,1 +1,0 @@
-"""A cluster in which jobs train as applications were measured to."""

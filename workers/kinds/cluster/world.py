@@ -1,0 +1,440 @@
+"""B clusters of a workload, stepped by the compiled simulator. See ``World``.
+
+At each interval learners settle what one job of each cluster weighs, the one that was settled longest ago; GPUs go by
+that, as ``soonest`` gives them. Who is published, and rules, answer for all jobs at once, as the service lets them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import block_diag
+from typing_extensions import override
+
+from app.kinds.cluster.arrivals import HOUR_SECONDS, HOURS
+from app.kinds.cluster.jobs import NEVER, Floats, Integers
+from app.kinds.cluster.layout import Layout
+from app.kinds.cluster.lengths import Ahead
+from app.kinds.cluster.lookahead import UNLIMITED, Converging
+from app.kinds.cluster.outlook import UNKNOWN, Beliefs, BelievedOutlook
+from app.kinds.cluster.placement import Rule, Situation
+from app.kinds.cluster.policies import FACTORS
+from app.kinds.cluster.records import UNKNOWN as UNTOLD
+from app.kinds.cluster.records import Records, untold
+from app.kinds.contract.kind import Outcome
+from app.kinds.contract.policy import Choice, View
+from app.kinds.contract.policy import Situation as PolicySituation
+from app.policies.base import Published
+from workers.evaluation.problem import SimulatedWorld
+from workers.evaluation.wrappers import Conditions as Step
+from workers.inputs import Conditions
+from workers.kinds.cluster.episodes import (
+    DRAWN,
+    TERMS,
+    Coming,
+    Drawn,
+    Episodes,
+    Source,
+    Spent,
+    courses,
+    draw,
+    foreseen_of,
+    jobs_of,
+    lacking,
+    left,
+    limited,
+    seen_at,
+    spend,
+    terms,
+    unlimited,
+)
+from workers.kinds.cluster.kernels import (
+    NOBODY,
+    THERE,
+    UNDISTURBED,
+    Clusters,
+    Rules,
+    beside_others,
+    chosen,
+    decide,
+    elapse,
+    observed,
+    settled,
+)
+from workers.learning.simulator import Step as Stepped
+
+OUTCOMES = (
+    Outcome("completion_hours", "h"),
+    Outcome("jobs_finished"),
+    Outcome("gpu_hours", "GPU-hours"),
+    Outcome("restarts"),
+)
+SPREAD = 0.1
+"""Standard deviation of the log of how much slower the steps of an episode are than the domain model believes."""
+NESTED = {
+    "clusters": Clusters,
+    "beside": Clusters,
+    "drawn": Drawn,
+    "converging": Converging,
+    "converging_beside": Converging,
+}
+PAY = 100.0
+"""Returns of clusters differ by hundredths."""
+
+
+class ClusterWorld(SimulatedWorld):
+    """B clusters in lock-step: a decision sets the weight of one job of each, then an interval passes.
+
+    Args:
+        layout: of the workload.
+        source: of its clusters.
+        conditions: how many episodes, and their seed.
+        held_out: how many models of held-out executions ``source`` has.
+    """
+
+    terms_of = TERMS
+    outcomes_of = OUTCOMES
+    parameters: Sequence[str] = ("rate.jobs", "effect.seconds")
+
+    def __init__(self, layout: Layout, source: Source, conditions: Conditions, held_out: int = 0) -> None:
+        weights = [getattr(layout.spec.weights, name) for name in TERMS]
+        super().__init__(
+            layout,
+            len(layout.entries),
+            layout.actions,
+            weights,
+            steps=layout.spec.episode_intervals,
+            batch=conditions.batch,
+            seed=conditions.seed,
+            held_out=held_out,
+        )
+        self.source, self.rules = source, source.rules
+        self._learning = conditions.purpose == "learning"
+        self._answering: Callable[[float], Rule] | None = None
+        self._counted, self._gain = np.zeros((self.batch, len(OUTCOMES))), np.zeros(self.batch)
+        self._speed = np.repeat([one.speed for one in layout.spec.nodes], [one.count for one in layout.spec.nodes])
+        self._price = layout.price / max(float(layout.price.max()), 1e-12) if layout.price.any() else layout.price + 1.0
+
+    @property
+    @override
+    def counted(self) -> Floats:
+        return self._counted
+
+    def answer(self, who: str | Published) -> None:
+        """From now on let a rule, by its name, or an agent answer for all jobs at once."""
+        layout = self.layout
+        if isinstance(who, str):
+            self._answering = lambda _: layout.rules[who]
+        else:
+            self._answering = lambda coming: layout.weighing(who, coming)
+
+    def begin(self) -> Episodes:
+        """Draw clusters; an interval passes before the first decision, which needs jobs."""
+        self._counted = np.zeros_like(self._counted)
+        effect = np.exp(SPREAD * self.normal(1)[:, 0] * self.by_episode("effect.seconds"))
+        rows = np.zeros(self.batch, np.int64) if self.same else np.arange(self.batch)
+        model = np.zeros(self.batch, np.int64) if self.model is None else 1 + self.model.astype(np.int64)
+        load, some = self.by_episode("rate.jobs").astype(np.float64), rows[:1] if self.same else rows
+        clusters, drawn = self.source.draw(load[some], model[some], self.random)
+        clusters = Clusters._make(column[rows] for column in clusters)
+        elapse(self.rules, clusters)
+        beside = Clusters._make(column.copy() for column in clusters)
+        converging = unlimited(clusters.time.shape)
+        never = np.full(clusters.time.shape, -1.0)
+        return Episodes(
+            clusters,
+            beside,
+            Drawn._make(column[rows] for column in drawn),
+            effect,
+            pace=np.full_like(never, np.nan),
+            paced_on=np.zeros_like(clusters.gpus),
+            demoted=np.full_like(never, NEVER),
+            weighed=never,
+            asked=chosen(clusters, never),
+            converging=converging,
+            converging_beside=converging,
+        )
+
+    def seen(self, state: Episodes) -> View:
+        """What is observed of the job of each cluster that is asked for; all weights are legal."""
+        found = observed(self.rules, state.clusters, state.asked, self._coming(state))
+        return View(found.astype(np.float32), np.ones((self.batch, self.layout.actions), np.bool_))
+
+    def _coming(self, state: Episodes) -> Floats:
+        return self.source.coming(state.drawn.begins + state.clusters.now)
+
+    def advance(self, state: Episodes, actions: NDArray[np.integer], conditions: Step) -> tuple[Episodes, Floats]:
+        """Set weights, give GPUs, and let an interval pass; ``state`` changes in place."""
+        clusters = state.clusters
+        rows = np.flatnonzero(state.asked != NOBODY)
+        clusters.factor[rows, state.asked[rows]] = FACTORS[actions[rows]]
+        state.weighed[rows, state.asked[rows]] = clusters.now[rows]
+        moved = decide(self.rules, clusters) if self._answering is None else self._answered(state, self._answering)
+        before, trained = clusters.done.copy(), self.rules.interval - clusters.restarting
+        slower = beside_others(self.rules, clusters)
+        spent, found = self._passed(clusters, state, conditions, moved)
+        state = self._measured(state, slower * (clusters.done - before), trained)
+        state = state._replace(converging=self._converged(clusters, state.drawn, state.converging))
+        self._counted = self._counts(state, spent, moved)
+        if self._learning:
+            _, other = self._passed(state.beside, state, conditions, decide(self.rules, state.beside))
+            self._gain = other @ self.weights
+            own = self._converged(state.beside, state.drawn, state.converging_beside)
+            state = state._replace(converging_beside=own)
+        return state._replace(asked=chosen(clusters, state.weighed)), found
+
+    def step(self, actions: NDArray[np.integer]) -> Stepped:
+        """For learners the reward is by how much the return is better than without changed weights."""
+        found = super().step(actions)
+        return found._replace(reward=(PAY * (self.paid + self._gain)).astype(np.float32)) if self._learning else found
+
+    def _answered(self, state: Episodes, answering: Callable[[float], Rule]) -> Integers:
+        moved, coming = np.zeros(self.batch, np.int64), self._coming(state)
+        for b in np.flatnonzero(state.clusters.counts[:, THERE]).tolist():
+            wanted = answering(float(coming[b]))(self.source.moment(state, b)).gpus
+            moved[b] = settled(self.rules, state.clusters, b, wanted)
+        return moved
+
+    def _passed(self, clusters: Clusters, state: Episodes, conditions: Step, moved: Integers) -> tuple[Spent, Floats]:
+        """An interval under conditions, and its terms, [B, T]."""
+        slower = state.effect * np.exp(conditions.slowdown + conditions.noise[:, 0])
+        clusters.speed[:] = self._speed * ((1 - conditions.repeated) / slower)[:, None]
+        gpus = np.floor(self.layout.capacity.cumsum() * conditions.capacity[:, None] + 1e-9).astype(np.int64)
+        spent = spend(self.source, clusters, state.drawn, self._price, self.steps)
+        clusters.capacity[:] = np.diff(gpus, prepend=0, axis=1)
+        last = self._taken + 1 == self.steps
+        return spent, terms(self.layout, state.drawn, clusters, spent, moved, last=last)
+
+    def _converged(self, clusters: Clusters, drawn: Drawn, before: Converging) -> Converging:
+        convergence = self.layout.spec.convergence
+        ahead = None if convergence is None else self.source.ahead(drawn, 1.0 - left(clusters, drawn))
+        if convergence is None or ahead is None:
+            return before
+        return limited(self.layout, convergence, clusters, ahead, before)
+
+    def _measured(self, state: Episodes, made: Floats, seconds: Floats) -> Episodes:
+        """How fast jobs go alone, by steps ``made`` in ``seconds`` [B, L], and who has had its share of service."""
+        clusters = state.clusters
+        went = (made > 0) & (seconds > 0) & (clusters.gpus > 0)
+        served = (state.demoted == NEVER) & (clusters.running * clusters.asked >= self.layout.demotion)
+        return state._replace(
+            pace=np.where(went, made / np.maximum(seconds, 1e-9), state.pace),
+            paced_on=np.where(went, clusters.gpus, state.paced_on),
+            demoted=np.where(served, clusters.now[:, None], state.demoted),
+        )
+
+    def _counts(self, state: Episodes, spent: Spent, moved: Integers) -> Floats:
+        """Hours of a job, jobs that ended, GPU hours and restarts of one interval, [B, O]."""
+        hours = spent.present.sum(axis=1) / 3600 / np.maximum((state.drawn.steps > 0).sum(axis=1), 1)
+        used = (spent.gpus * spent.present).sum(axis=1) / 3600
+        return np.stack([hours, spent.ended, used, moved], axis=1)
+
+    @override
+    def get_state(self) -> dict[str, Any]:
+        rows = {name: value for name, value in self._state._asdict().items() if name not in NESTED}
+        parts = {name: getattr(self._state, name)._asdict() for name in NESTED}
+        settings = {
+            "applications": len(self.rules.epochs),
+            "same": self.same,
+            "random": self.random.bit_generator.state,
+            "model": self.model,
+        }
+        found = {"rows": rows, "parts": parts, "taken": self._taken, "factors": self.factors, **settings}
+        return deepcopy(found)
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Go on from ``get_state``; begin another episode where members have come or gone since."""
+        if state.get("applications") != len(self.rules.epochs):
+            self.reset()
+            return
+        given = deepcopy(dict(state))
+        parts = {name: kind(**given["parts"][name]) for name, kind in NESTED.items()}
+        self._state = Episodes(**parts, **given["rows"])
+        self.same, self.model, self.factors, self._taken = (given[key] for key in ("same", "model", "factors", "taken"))
+        self.random = np.random.Generator(np.random.SFC64())
+        self.random.bit_generator.state = given["random"]
+
+
+def empty(time: Floats, capacity: Integers) -> Clusters:
+    """Clusters of nodes [N] to which jobs of the first application come, alone in their queue, at times [B, L]."""
+    (batch, length), nodes = time.shape, len(capacity)
+    real, whole = np.zeros((batch, length)), np.zeros((batch, length), np.int64)
+    return Clusters(
+        time,
+        application=whole.copy(),
+        queue=whole.copy(),
+        asked=np.ones((batch, length), np.int64),
+        expected=real.copy(),
+        change=np.zeros((batch, 0, 3)),
+        speed=np.ones((batch, nodes)),
+        now=np.zeros(batch),
+        counts=np.zeros((batch, 4), np.int64),
+        there=whole.copy(),
+        done=real.copy(),
+        epoch=whole.copy(),
+        gpus=whole.copy(),
+        held=np.zeros((batch, length, nodes), np.int64),
+        running=real.copy(),
+        restarting=real.copy(),
+        restarts=whole.copy(),
+        been=whole.copy(),
+        completed=np.full((batch, length), np.nan),
+        factor=np.ones((batch, length)),
+        worth=np.ones((batch, length)),
+        ceiling=np.full((batch, length), UNLIMITED),
+        capacity=np.tile(capacity, (batch, 1)),
+    )
+
+
+# Clusters as the domain models of a workload have them: tables of what these believe, and jobs that come.
+
+
+WHOLE = 2.0**30
+"""Steps at which all jobs end: one of fewer begins so much nearer to it."""
+
+
+class PlayedSource(Source):
+    """Clusters as M domain models have them; the applications of all, and an unknown one of each, stand in one table.
+
+    Args:
+        layout: of the workload.
+        beliefs: of its models; the first is the one that rules believe in.
+    """
+
+    def __init__(self, layout: Layout, beliefs: Sequence[Beliefs]) -> None:
+        self._layout, self._beliefs, spec = layout, beliefs, layout.spec
+        self.applications: Sequence[str] = beliefs[0].applications
+        each, self._total = [len(one.applications) + 1 for one in beliefs], int(layout.capacity.sum())
+        self._first = np.cumsum([0, *each[:-1]])
+        known = [(one.model, (*one.applications, "")) for one in beliefs]
+        self._courses = np.concatenate([courses(*one) for one in known])
+        self._learning = foreseen_of(known) if spec.convergence else None
+        self._most = min(spec.maximum or self._total, self._total)
+        sizes = np.clip(layout.sizes[1:], spec.minimum, self._most)
+        self.rules = Rules(
+            sizes=np.unique([0, *sizes]),
+            rate=np.concatenate([self._rates(one) for one in beliefs]),
+            ends=np.full((sum(each), 1), WHOLE),
+            epochs=np.ones(sum(each), np.int64),
+            most=np.full(sum(each), self._most),
+            interval=spec.interval_seconds,
+            restart=spec.restart_seconds,
+            growth=0,
+            weight=layout.queue_weights,
+            ageing=np.array([queue.ageing_seconds or np.inf for queue in spec.queues], np.float64),
+            patience=spec.patience_seconds,
+            log_slowdown=_disturbing(beliefs),
+        )
+
+    def _rates(self, beliefs: Beliefs) -> Floats:
+        """Steps a second of a model's applications, and of an unknown one, [A, G + 1, 1]."""
+        known = np.array([*range(len(beliefs.applications)), UNKNOWN])
+        every = np.broadcast_to(np.arange(self._total + 1), (len(known), self._total + 1))
+        seconds = beliefs.step_seconds(known, np.full(len(known), np.nan), every)
+        return np.asarray(np.where(every > 0, 1.0 / seconds, 0.0)[:, :, None], np.float64)
+
+    def draw(self, load: Floats, model: Integers, random: np.random.Generator) -> tuple[Clusters, Drawn]:
+        """Jobs come as each cluster's model has seen them come, from an hour of the day on that is drawn."""
+        spec, hours = self._layout.spec, random.integers(HOURS, size=len(load))
+        seconds = spec.interval_seconds * spec.episode_intervals
+        each = zip(model.tolist(), hours.tolist(), load.tolist(), strict=True)
+        coming = [
+            draw(self._beliefs[follows].model.arrivals, hour, seconds, factor, self._total, random)
+            for follows, hour, factor in each
+        ]
+        shape = len(coming), max(1, *(len(one.time) for one in coming))
+        found, real = empty(np.full(shape, np.inf), self._layout.capacity), np.zeros(shape)
+        begins, unknown = hours.astype(np.float64) * HOUR_SECONDS, np.full(shape, UNKNOWN)
+        drawn = Drawn(real, real.copy(), real + 1.0, unknown, begins, real + UNTOLD, unknown.copy())
+        for row, (jobs, follows) in enumerate(zip(coming, model.tolist(), strict=True)):
+            self._fill(found, drawn, (row, slice(len(jobs.time))), jobs, follows)
+        if self._learning is not None:
+            first = self._learning.first[found.application]
+            drawn.curve[:] = np.where((drawn.steps > 0) & (first >= 0), first + random.integers(DRAWN, size=shape), -1)
+        return found, drawn
+
+    def _fill(self, found: Clusters, drawn: Drawn, at: tuple[int, slice], jobs: Coming, follows: int) -> None:
+        beliefs, believed = self._beliefs[follows], self._beliefs[0]
+        of_log = beliefs.positions(np.array([*beliefs.model.applications, ""], object))
+        known = np.where(of_log == UNKNOWN, len(beliefs.applications), of_log)[jobs.application]
+        own, names = self._first[follows] + known, np.array([*beliefs.applications, ""], object)
+        rate = self.rules.rate[own, :, 0]
+        of_member = np.append(beliefs.iterations(np.arange(len(beliefs.applications))), np.nan)[known]
+        lasting = jobs.seconds * rate[np.arange(len(own)), jobs.asked]
+        steps = np.clip(np.where(np.isnan(of_member), lasting, of_member), 1.0, WHOLE)
+        found.time[at], found.application[at], found.queue[at], found.asked[at] = jobs.time, own, jobs.queue, jobs.asked
+        found.done[at], drawn.start[at], drawn.steps[at] = WHOLE - steps, WHOLE - steps, steps
+        drawn.ideal[at] = steps / rate[:, : self._most + 1].max(axis=1)
+        drawn.believed[at], drawn.data[at] = believed.positions(names[known]), jobs.data
+        found.worth[at] = believed.lengths.sized(drawn.believed[at], jobs.data) ** self._layout.spec.data_power
+        usual, none = believed.usual_seconds(drawn.believed[at], jobs.data), np.full(len(own), np.nan)
+        step = believed.step_seconds(drawn.believed[at], none, jobs.asked[:, None])[:, 0]
+        iterations = believed.iterations(drawn.believed[at])
+        found.expected[at] = np.where(np.isnan(iterations), np.maximum(usual / step, 1.0), 0.0)
+
+    def ahead(self, drawn: Drawn, part: Floats) -> Ahead | None:
+        """What applications with a learning curve have left to gain; None where the spec wants no convergence."""
+        return None if self._learning is None else seen_at(self._learning.left, drawn.curve, part)
+
+    def lacking(self, application: Integers, part: Floats) -> Floats:
+        """Read off the courses of the jobs' applications."""
+        return lacking(self._courses, application, part)
+
+    @override
+    def coming(self, second_of_day: Floats) -> Floats:
+        return self._beliefs[0].coming_at(second_of_day)
+
+    def moment(self, episodes: Episodes, b: int) -> Situation:
+        """As the service would see it, if launchers reported pace, iterations and data of each job."""
+        clusters, spec = episodes.clusters, self._layout.spec
+        now, capacity = float(clusters.now[b]), clusters.capacity[b]
+        jobs = jobs_of(episodes, b, spec.minimum, self._most)
+        outlook = BelievedOutlook(self._beliefs[0], jobs, self._told(episodes, b), int(capacity.sum()))
+        outlook.neighbours = None  # what they cost is taken from the pace as it is measured: see ``ClusterWorld``
+        worth = outlook.worth(spec.data_power) if spec.data_power else None
+        return Situation(now, capacity, jobs, outlook, spec.restart_seconds, factor=worth)
+
+    def _told(self, episodes: Episodes, b: int) -> Records:
+        """Data, iterations and pace of each job, and nothing else."""
+        clusters = episodes.clusters
+        there = clusters.there[b, : clusters.counts[b, THERE]]
+        return untold(len(there))._replace(
+            application=np.array([*self.applications, ""], object)[episodes.drawn.believed[b, there]],
+            data=episodes.drawn.data[b, there],
+            iterations=episodes.drawn.steps[b, there],
+            iteration=clusters.done[b, there] - episodes.drawn.start[b, there],
+            pace=episodes.pace[b, there],
+            paced_on=episodes.paced_on[b, there],
+        )
+
+
+def _disturbing(beliefs: Sequence[Beliefs]) -> Floats:
+    """``Rules.log_slowdown`` of all models' applications: 0 between models, whose jobs never meet."""
+    parts = []
+    for one in beliefs:
+        known = one.neighbours(np.array([*one.applications, ""], object))
+        nothing = np.zeros((len(one.applications) + 1,) * 2)
+        parts.append(nothing if known is None else known.log_slowdown[np.ix_(known.kind, known.kind)])
+    return np.asarray(block_diag(*parts), np.float64) if any(part.any() for part in parts) else UNDISTURBED
+
+
+# Who answers in played clusters for all jobs at once: rules, to hold agents against.
+
+
+class Ruled:
+    """A rule of the layout, by its name; where it is imitated, it leaves every weight as the queue has it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def watch(self, world: ClusterWorld) -> None:
+        """Have the rule decide in ``world`` from now on, for all jobs at once."""
+        world.answer(self.name)
+
+    def act(self, situation: PolicySituation) -> Choice:
+        """Action 0 for each cluster, [B]: the weight of the job stays as its queue has it."""
+        return Choice(np.zeros(len(situation.view.mask), np.int64))

@@ -1,1 +1,0 @@
-"""Clusters as learners and the evaluation want them: stepped by the compiled simulator, many at once."""

@@ -1,1 +1,0 @@
-"""Domain models of kind `iterative`: how metrics respond to allocations."""

@@ -1,1 +1,0 @@
-"""What agents of kind `iterative` are judged on, and beside."""

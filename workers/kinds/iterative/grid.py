@@ -1,0 +1,274 @@
+"""Executions as arrays, and the grid of inputs."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.model import locate, weighted
+from app.kinds.iterative.projection import course_places
+from workers.estimators.base import Estimator, Floats, Integers, distinct
+from workers.estimators.selection import Reading, directly
+
+# Past executions as arrays, in the form in which the service stores them.
+
+
+@dataclass(frozen=True)
+class Executions:
+    """Executions of one workload: (name, data), data float64 [n, 1 + R + M + F].
+
+    A row holds the iteration's number, the allocation, the metrics and the features, in the spec's order.
+    """
+
+    items: tuple[tuple[str, Floats], ...]
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the executions, in order."""
+        return [name for name, _ in self.items]
+
+    def flat(self, layout: Layout) -> Flat:
+        """All rows of all executions under each other.
+
+        Raises:
+            ValueError: rows of another width than ``layout`` has.
+        """
+        resources, metrics, features = len(layout.resources), len(layout.metrics), len(layout.features)
+        width = 1 + resources + metrics + features
+        wrong = [name for name, data in self.items if data.ndim != 2 or data.shape[1] != width]
+        if wrong:
+            raise ValueError(f"execution {wrong[0]!r} must be [n, {width}]")
+        data = np.concatenate([np.empty((0, width)), *(data for _, data in self.items)])
+        groups = np.repeat(np.arange(len(self.items)), [len(data) for _, data in self.items]).astype(np.intp)
+        _, allocation, measured, given = np.split(data, np.cumsum([1, resources, metrics]), axis=1)
+        return Flat(groups, data[:, 0].astype(np.intp), allocation, measured, given, _changes(allocation, groups))
+
+
+class Flat(NamedTuple):
+    """Rows of all executions: execution [n], iteration [n], allocation [n, R], metrics [n, M], features [n, F], and
+    which resources differ from the row before in the same execution, [n, R].
+    """
+
+    groups: Integers
+    iterations: Integers
+    allocations: Floats
+    metrics: Floats
+    features: Floats
+    changed: Floats
+
+    def take(self, rows: Integers) -> Flat:
+        """The rows at ``rows``."""
+        return Flat(
+            self.groups[rows],
+            self.iterations[rows],
+            self.allocations[rows],
+            self.metrics[rows],
+            self.features[rows],
+            self.changed[rows],
+        )
+
+    @property
+    def X(self) -> Floats:
+        """Inputs of the families, [n, R + F]."""
+        return np.hstack([self.allocations, self.features])
+
+
+def _changes(allocation: Floats, groups: Integers) -> Floats:
+    changed = np.zeros(allocation.shape)
+    if len(allocation):
+        same = (groups[1:] == groups[:-1])[:, None]
+        changed[1:] = (allocation[1:] != allocation[:-1]) & same
+    return changed
+
+
+# Where an exported table has its nodes: iteration bins, feature nodes, and all their inputs.
+
+
+MOST_BINS = 128
+MOST_NODES = 9
+MOST_CELLS = 256
+MOST_INPUTS = 60_000  # allocations · feature cells
+MOST_ENTRIES = 8_000_000  # per metric: A · C · I
+
+
+def iteration_bins(iterations: int, inputs: int) -> NDArray[np.int32]:
+    """Bin of each iteration, [iterations]: one each while the table of ``inputs`` = A · C rows stays small."""
+    count = max(min(iterations, MOST_BINS, MOST_ENTRIES // inputs), 1)
+    return (np.arange(iterations) * count // iterations).astype(np.int32)
+
+
+def feature_nodes(features: Floats, allocations: int) -> tuple[Floats, ...]:
+    """Ascending nodes per feature of ``features`` [n, F]: the values seen, or quantiles of them.
+
+    Fewer of them, of the features with most first, where the table has many ``allocations`` or features.
+    """
+    cells = min(MOST_CELLS, MOST_INPUTS // allocations)
+    counts = [min(len(np.unique(column)), MOST_NODES) for column in features.T]
+    while max(counts, default=1) > 1 and math.prod(counts) > cells:
+        counts[counts.index(max(counts))] -= 1
+    return tuple(_nodes(column, count) for column, count in zip(features.T, counts, strict=True))
+
+
+def on_nodes(layout: Layout) -> Reading:
+    """Reads a family as the table does that is exported after the rows it learned from."""
+    resources, allocations = len(layout.resources), len(layout.allocations)
+
+    def read(fitted: Estimator, learned: Floats, X: Floats) -> Floats:
+        nodes = feature_nodes(learned[:, resources:], allocations)
+        cells, weights = locate(nodes, X[:, resources:])
+        places = np.array(list(itertools.product(*nodes)))
+        corners = np.concatenate([np.hstack([X[:, :resources], places[cell]]) for cell in cells])
+        first, which = distinct(corners)
+        logs = directly(fitted, learned, corners[first])[which].reshape(len(cells), -1)
+        return logs[0] if weights is None else weighted(list(logs), weights)
+
+    return read if layout.features else directly
+
+
+def inputs(layout: Layout, nodes: tuple[Floats, ...]) -> Floats:
+    """Every allocation of the grid at every feature cell, [A · C, R + F], cells fastest."""
+    cells = np.array(list(itertools.product(*nodes)), np.float64).reshape(
+        max(math.prod(map(len, nodes)), 1), len(nodes)
+    )
+    allocations = np.repeat(layout.allocations, len(cells), axis=0)
+    return np.hstack([allocations, np.tile(cells, (len(layout.allocations), 1))])
+
+
+def _nodes(values: Floats, limit: int) -> Floats:
+    seen = np.unique(values)
+    if len(seen) <= limit:
+        return seen
+    return np.unique(np.quantile(seen, np.linspace(0, 1, limit)))
+
+
+# How features went over the iterations of past executions.
+
+
+MOST = 32
+FINEST = 1_024  # places of a course
+STEADY = 1e-9  # relative difference within which a feature counts as unchanged
+
+
+def courses(flat: Flat, iterations: int, rng: np.random.Generator) -> NDArray[np.float32] | None:
+    """``ModelTable.courses`` of what was measured.
+
+    An iteration that an execution lacks is filled from a row of another's at that iteration, else from any: from the
+    features' distribution. A feature is taken to stay as it is reported if some execution has more than one row and
+    none changes it.
+    """
+    varies = _varying(flat)
+    if not varies.any():
+        return None
+    resolution = min(iterations, FINEST)
+    place = course_places(iterations, resolution)[np.clip(flat.iterations, 0, iterations - 1)].astype(np.intp)
+    names = rng.permutation(np.unique(flat.groups))
+    complete = len(np.unique(flat.groups * resolution + place)) == len(names) * resolution
+    count = min(len(names), MOST) if complete else MOST
+    found = np.stack([_course(flat, names[k % len(names)], place, resolution, rng) for k in range(count)])
+    return np.where(varies, found, np.nan).astype(np.float32)
+
+
+def _varying(flat: Flat) -> NDArray[np.bool_]:
+    """Which features change within executions, [F]; where each execution is one row, all that differ."""
+    features, groups = flat.features, flat.groups
+    first = np.searchsorted(groups, groups)  # rows of an execution lie together
+    single = len(np.unique(groups)) == len(groups)
+    against = features[:1] if single else features[first]
+    changed = np.abs(features - against) > STEADY * (1 + np.abs(features))
+    return np.asarray(changed.any(axis=0), np.bool_)
+
+
+def _course(flat: Flat, execution: int, place: Integers, resolution: int, rng: np.random.Generator) -> Floats:
+    """One execution's features, [resolution, F]."""
+    order = np.argsort(place, kind="stable")
+    first, last = (np.searchsorted(place[order], np.arange(resolution), side) for side in ("left", "right"))
+    drawn = first + (rng.random(resolution) * (last - first)).astype(np.intp)
+    anywhere = rng.integers(0, len(place), resolution)
+    rows = np.where(last > first, order[np.minimum(drawn, len(order) - 1)], anywhere)
+    own = np.flatnonzero(flat.groups == execution)
+    rows[place[own]] = own
+    return np.asarray(flat.features[rows], np.float64)
+
+
+# How a metric falls as an allocation grows: laws that samples may not be able to tell apart.
+
+
+STEPS = (20, 10, 6)  # of a share, with one, two and three resources
+COARSEST = 4
+CONCENTRATIONS = np.array([100.0, 10.0, 3.0, 1.0, 0.3])  # from stages that are alike to some that scale, some that wait
+LEAST_SHARE = 0.02  # on average, of stages of an application that does not scale
+SMALLEST = 1e-9
+
+Law = Callable[[Floats, Floats], Floats]
+"""Log of the metric [n, J] at relative allocations [n, R] with shares [J, R]; 0 at a relative allocation of 1."""
+
+
+def shares(resources: int) -> Floats:
+    """Shares of the work that each resource shortens, none negative, together at most 1: a lattice, [J, R]."""
+    steps = STEPS[resources - 1] if resources <= len(STEPS) else COARSEST
+    lattice = itertools.product(range(steps + 1), repeat=resources)
+    return np.array([point for point in lattice if sum(point) <= steps], np.float64) / steps
+
+
+def scatter(lattice: Floats, application: int) -> Floats:
+    """Log probability of each share of a stage, given the row of the application's, at S ``CONCENTRATIONS``, [S, J].
+
+    It is Dirichlet-multinomial over the steps of the ``lattice`` [J, R] (Mosimann 1962): its mean is the application's
+    share at any concentration, at the border of the lattice too, where a truncated normal distribution's is not.
+    """
+    parts = np.column_stack([lattice, 1 - lattice.sum(axis=1)])
+    steps = 1 / lattice[lattice > 0].min()
+    counts = np.rint(parts * steps)
+    mean = (parts[application] + LEAST_SHARE) / (1 + LEAST_SHARE * parts.shape[1])
+    alpha = CONCENTRATIONS[:, None, None] * mean  # [S, 1, R + 1]
+    orders = gammaln(steps + 1) - gammaln(counts + 1).sum(axis=1)
+    drawn = (gammaln(counts + alpha) - gammaln(alpha)).sum(axis=2)
+    total = gammaln(CONCENTRATIONS) - gammaln(steps + CONCENTRATIONS)
+    return np.asarray(orders + drawn + total[:, None], np.float64)
+
+
+def amdahl(overhead: float) -> Law:
+    """A part that nothing shortens, one per resource that shrinks in proportion (Amdahl 1967), and an ``overhead`` that
+    grows with the allocation, per relative unit (Venkataraman et al. 2016).
+    """
+
+    def law(relative: Floats, share: Floats) -> Floats:
+        left = 1 - share.sum(axis=1) + (1 / np.maximum(relative, SMALLEST)) @ share.T
+        grown = overhead * relative.mean(axis=1, keepdims=True)
+        return np.asarray(np.log(np.maximum(left + grown, SMALLEST)) - np.log1p(overhead), np.float64)
+
+    return law
+
+
+def power(relative: Floats, share: Floats) -> Floats:
+    """Elasticities between −1 and 0: more of a resource never helps more than in proportion."""
+    return np.asarray(-np.log(np.maximum(relative, SMALLEST)) @ share.T, np.float64)
+
+
+def retrograde(knee: float, loss: float) -> Law:
+    """Amdahl's up to a ``knee``, relative to the allocations that are usual; beyond, more makes slower (Gunther 1993),
+    with the elasticity ``loss``.
+    """
+
+    def law(relative: Floats, share: Floats) -> Floats:
+        beyond = np.log(np.maximum(relative / knee, 1)).mean(axis=1, keepdims=True)
+        return np.asarray(amdahl(0.0)(np.minimum(relative, knee), share) + loss * beyond, np.float64)
+
+    return law
+
+
+OVERHEADS = (0.0, 0.1, 0.2)
+KNEES = ((1.0, 0.5), (1.25, 0.25), (1.6, 0.5))
+LAWS: tuple[Law, ...] = (
+    *(amdahl(overhead) for overhead in OVERHEADS),
+    power,
+    *(retrograde(knee, loss) for knee, loss in KNEES),
+)

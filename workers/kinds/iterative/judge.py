@@ -1,0 +1,475 @@
+"""Verdicts of kind `iterative`: cross-fit and held-out executions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.charts.text import confidence, fixed
+from app.kinds.contract.policy import Choice, Policy, Situation
+from app.kinds.iterative.heuristics import HEURISTICS, MODEL_PREDICTIVE, Heuristic, default_heuristic
+from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.model import ModelTable
+from app.kinds.iterative.observation import TERMS, reward
+from app.kinds.iterative.observation import terms as reward_terms
+from app.kinds.iterative.policies import Decided, check, decide, load, save, terms
+from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.spec import Spec
+from app.kinds.iterative.state import begin
+from app.policies.artifact import Artifact
+from workers.estimators.base import EstimationError
+from workers.evaluation.arena import play
+from workers.evaluation.judge import Counted, Judgement, beaten, gap
+from workers.evaluation.protocol import Chosen, choose
+from workers.evaluation.statistics import MARGIN, Level
+from workers.evaluation.statistics import mean_interval as interval
+from workers.evaluation.wrappers import World, Wrapper
+from workers.inputs import HoldOut, Samples
+from workers.kinds.iterative.fit import FEWEST_TO_JUDGE, check_judge, fit_domain_model
+from workers.kinds.iterative.grid import Executions
+from workers.kinds.iterative.off_policy import counted, outcomes_of
+from workers.kinds.iterative.optimum import NoOptimum, Optimum, solve
+from workers.kinds.iterative.problem import IterativeProblem
+from workers.kinds.iterative.simulator import IterativeSimulator
+from workers.kinds.iterative.world import IterativeWorld
+
+# Contenders under models that were fitted without the executions on which they are judged.
+#
+# The executions are dealt into two halves, and each has a belief fitted to it alone. Policies believe in the one half's
+# models while runs follow the other's members, and the other way round: so nothing that a projection, a plan or the
+# guard rests on has seen what it is judged on. What a network learned of all executions stays in its weights.
+#
+# Everybody decides as the service would let it: artifacts and heuristics behind the guard. What varies is which
+# executions runs follow, and thousands of episodes repeat that: so a verdict deals several times, and its intervals are
+# over the halves, not over episodes. Deals share executions, so that intervals are somewhat too narrow; how often they
+# hold is measured in ``benchmarks.planted_judgings``.
+#
+# A half's models know half of what answers. So they need not find all of a gain that is worth a change, which is asked
+# of the whole model: here an agent must be better than what answers at all, and as good as the heuristics within the
+# margin.
+
+
+MEMBERS, DEALS = 4, 3  # of each half's belief, and of the executions for a verdict
+ATTEMPTS = 4  # at each deal, of which few executions allow only some
+EPISODES, FEWEST_EPISODES, STEPS = 128, 16, 4_096  # of each model that is followed, and their iterations together
+FEWEST_TO_CHOOSE, TRIED_EPISODES = 12, 32  # executions, and episodes of each model, by which a heuristic is chosen
+LONGEST_COMPARED = 5_000
+"""Iterations of an episode: comparing heuristics takes some 40 ms for each, so that is three minutes."""
+UNCHOSEN = "static_best"  # what ``hold`` comes to in the end, at the cost of a plan at each report
+
+
+class Half(NamedTuple):
+    """What policies believe, and what runs follow, neither of which has seen the other's executions."""
+
+    believed: ModelTable
+    followed: ModelTable
+
+
+class TooFewHalves(ValueError):
+    """The executions can't be dealt into halves that carry a model each; the message says why."""
+
+
+def halves(spec: Spec, samples: Samples, seed: int) -> tuple[Half, Half]:
+    """Both ways round.
+
+    Raises:
+        TooFewHalves: a half can't carry a domain model.
+    """
+    if len(samples) < 2 * FEWEST_TO_JUDGE:
+        raise TooFewHalves(f"needs {2 * FEWEST_TO_JUDGE} executions, has {len(samples)}")
+    parts = [Executions(tuple(samples[i] for i in part)) for part in _deal(len(samples), seed)]
+    try:
+        for part in parts:
+            check_judge(Layout(spec), part.flat(Layout(spec)))
+        one, other = (fit_domain_model(spec, part, seed, reported=False).table.thinned(MEMBERS) for part in parts)
+    except EstimationError as error:
+        raise TooFewHalves(f"half of the {len(samples)} executions can't carry a model: {error}") from error
+    return Half(one, other), Half(other, one)
+
+
+def _deal(count: int, seed: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    order = np.random.default_rng(seed).permutation(count).tolist()
+    return tuple(sorted(order[::2])), tuple(sorted(order[1::2]))
+
+
+def _dealt(spec: Spec, samples: Samples, seed: int, deals: int) -> list[Half]:
+    """Both ways round of up to so many deals, no two alike; fewer where few executions can't be dealt otherwise.
+
+    Raises:
+        TooFewHalves: of none can the halves carry a domain model.
+    """
+    found, tried, problem = list[Half](), set[frozenset[tuple[int, ...]]](), TooFewHalves("no deal was asked for")
+    for attempt in range(ATTEMPTS * deals):
+        parts = frozenset(_deal(len(samples), seed + attempt))
+        if parts in tried or len(found) == 2 * deals:
+            continue
+        tried.add(parts)
+        try:
+            found += halves(spec, samples, seed + attempt)
+        except TooFewHalves as error:
+            problem = error
+    if not found:
+        raise problem
+    return found
+
+
+class CrossFit:
+    """Returns of contenders in episodes that follow models of other executions than the believed one's.
+
+    Args:
+        spec: the workload's.
+        samples: its executions.
+        seed: of the halves and of the episodes.
+        rule: the heuristic that answers without an agent; None: the default one.
+        episodes: of each model that is followed; None: fewer where they are longer.
+        deals: how often the executions are dealt into halves, at most.
+
+    Attributes:
+        executions: number of samples.
+        models: the model that each episode follows, [E].
+        halves: the half that it is fitted to, [E].
+
+    Raises:
+        TooFewHalves: a half can't carry a domain model.
+    """
+
+    def __init__(
+        self,
+        spec: Spec,
+        samples: Samples,
+        seed: int,
+        rule: str | None = None,
+        episodes: int | None = None,
+        deals: int = DEALS,
+    ) -> None:
+        episodes = episodes or int(np.clip(STEPS // spec.iterations, FEWEST_EPISODES, EPISODES))
+        self.executions = len(samples)
+        dealt = _dealt(spec, samples, seed, deals)
+        self._arenas = [
+            _Arena(spec, half._replace(believed=replace(half.believed, rule=rule)), seed + i, episodes)
+            for i, half in enumerate(dealt)
+        ]
+        self.answering = default_heuristic(self._arenas[0].believed).name
+        follows = [arena.follows for arena in self._arenas]
+        self.halves = np.repeat(np.arange(len(dealt)), [len(each) for each in follows])
+        before = np.cumsum([0] + [len(arena.followed) for arena in self._arenas])
+        self.models = np.concatenate(follows) + before[self.halves]
+
+    @cached_property
+    def rules(self) -> Mapping[str, NDArray[np.float64]]:
+        """Returns of every heuristic, [E]."""
+        return {name: self.returns(rule) for name, rule in HEURISTICS.items()}
+
+    def returns(self, contender: bytes | Policy) -> NDArray[np.float64]:
+        """What a policy, or an artifact behind the guard, earns in each episode, [E]."""
+        return np.concatenate([arena.returns(contender) for arena in self._arenas])
+
+    def judged(self, artifact: bytes, champion: bytes | None = None, margin: float = MARGIN) -> dict[str, Any]:
+        """The judge's report on an artifact, and ``executions``.
+
+        Args:
+            artifact: what would be published.
+            champion: what answers now; it must be beaten to be replaced.
+            margin: of practical equivalence, as a share of the best heuristic's return.
+        """
+        present = None if champion is None else self.returns(champion)
+        verdict = Judgement(
+            self.returns(artifact), self.rules, self.answering, present, margin, gain_margin=0.0, clusters=self.halves
+        )
+        return verdict.report() | {"executions": self.executions}
+
+
+def chosen_rule(spec: Spec, samples: Samples, table: ModelTable, *, seed: int) -> tuple[ModelTable, dict[str, Any]]:
+    """A domain model with the heuristic that is to answer without an agent, and why that one.
+
+    The best heuristic under cross-fit answers in place of model-predictive control if it is better by more than the
+    margin of practical equivalence, with 95 % confidence for all that might have been the best (Bonferroni). The
+    executions are dealt once, since every fit of a domain model pays for it; intervals are over the models of halves.
+
+    Returns:
+        The table, and ``rule``, ``reason``, and by heuristic the intervals of their ``returns``.
+    """
+    default = default_heuristic(Projector(Layout(spec), table)).name
+    if default != MODEL_PREDICTIVE or any(metric.probability is not None for metric in spec.metrics):
+        return table, {"rule": default, "reason": "no other heuristic knows of probabilities", "returns": {}}
+    if len(samples) < FEWEST_TO_CHOOSE:
+        few = f"not compared with other heuristics: needs {FEWEST_TO_CHOOSE} executions, has {len(samples)}"
+        return table, {"rule": default, "reason": few, "returns": {}}
+    if spec.iterations > LONGEST_COMPARED:
+        long = f"runs of {spec.iterations:,} iterations are too long to compare, at most {LONGEST_COMPARED:,} are"
+        return table, {"rule": default, "reason": f"not compared with other heuristics: {long}", "returns": {}}
+    try:
+        arena = CrossFit(spec, samples, seed, episodes=TRIED_EPISODES, deals=1)
+    except TooFewHalves as error:
+        return table, {"rule": default, "reason": f"not compared with other heuristics: {error}", "returns": {}}
+    played = {name: arena.returns(rule) for name, rule in HEURISTICS.items() if name != UNCHOSEN}
+    usual = played[MODEL_PREDICTIVE]
+    best = max(played, key=lambda name: float(played[name].mean()))
+    sure = 1 - 0.05 / (len(played) - 1)
+    verdict = Judgement(played[best], {MODEL_PREDICTIVE: usual}, clusters=arena.models, confidence=sure)
+    returns = Judgement(usual, played, clusters=arena.models).report()["heuristics"]
+    mean, low, high = (fixed(verdict.gain[part], 5, signed=True) for part in ("mean", "low", "high"))
+    ours, theirs = fixed(played[best].mean(), 5), fixed(usual.mean(), 5)
+    evidence = (
+        f"on executions that its models had not seen it returns {ours} against {theirs} of {MODEL_PREDICTIVE} "
+        f"(difference {mean}, {confidence(sure)} interval {low} to {high})"
+    )
+    if best == MODEL_PREDICTIVE:
+        reason = "on executions that its models had not seen no other heuristic returns more"
+        return table, {"rule": default, "reason": reason, "returns": returns}
+    if not verdict.better:
+        reason = f"{best} is not better beyond the margin: {evidence}"
+        return table, {"rule": default, "reason": reason, "returns": returns}
+    under = {name: list(term[:3]) for name, term in terms(spec).items()}
+    table = replace(table, rule=best, evidence=evidence, terms=under)
+    return table, {"rule": best, "reason": evidence, "returns": returns}
+
+
+class _EachInTurn(Wrapper):
+    """Episode e follows the held-out model e modulo their number: the same number of episodes for each."""
+
+    level: ClassVar[Level] = Level.COMPOSITION
+    name: ClassVar[str] = "each_in_turn"
+
+    def begin(self, world: World) -> None:
+        world.compose(np.arange(world.batch) % world.held_out)
+
+
+class _Arena:
+    """Episodes that believe in one half and follow the other, the same ones for everybody.
+
+    Attributes:
+        follows: the model that each episode follows, [E].
+    """
+
+    def __init__(self, spec: Spec, half: Half, seed: int, episodes: int) -> None:
+        layout, self.seed = Layout(spec), seed
+        self.problem = IterativeProblem(spec, half.believed)
+        self.believed = Projector(layout, half.believed, np.float32)
+        self.followed: Sequence[Projector] = [
+            Projector(layout, half.followed.member(k), np.float32)
+            for k in range(1 if half.followed.members is None else len(half.followed.members))
+        ]
+        self.follows = np.arange(episodes * len(self.followed)) % len(self.followed)
+
+    def returns(self, contender: bytes | Policy) -> NDArray[np.float64]:
+        """What a policy, or an artifact behind the guard, earns in each episode, [E]."""
+        world = IterativeWorld(self.believed, self.followed, len(self.follows), self.seed)
+        _EachInTurn(world, self.seed)
+        return play(world, Level.SEEDS, self.seed, self.problem.player(contender)).returns.astype(np.float64)
+
+
+# The domain model of what level L3 holds out: fitted on those executions alone.
+
+
+class HeldOutModel(NamedTuple):
+    """The domain model of the held-out executions, or None where they can't carry one; and what to say of it."""
+
+    table: ModelTable | None
+    report: dict[str, Any]
+
+
+def held_out_model(spec: Spec, samples: Samples, request: HoldOut, seed: int) -> HeldOutModel:
+    """Choose executions, and fit a domain model on them alone."""
+    data, layout = dict(samples), Layout(spec)
+
+    def taken(names: Collection[str]) -> Executions:
+        return Executions(tuple((name, data[name]) for name in names))
+
+    def carries(names: Collection[str]) -> bool:
+        try:
+            check_judge(layout, taken(names).flat(layout))
+        except EstimationError:
+            return False
+        return True
+
+    chosen = choose([*data], request, seed, fewest=FEWEST_TO_JUDGE, carries=carries)
+    try:
+        check_judge(layout, taken(chosen.names).flat(layout))
+        fitted = fit_domain_model(spec, taken(chosen.names), seed)
+    except EstimationError as error:
+        reason = f"the {len(chosen.names)} held-out executions can't carry a domain model of their own: {error}"
+        return HeldOutModel(None, chosen.report(reason, None))
+    return HeldOutModel(fitted.table, chosen.report(None, _note(chosen)))
+
+
+def _note(chosen: Chosen) -> str:
+    count, unseen = len(chosen.names), chosen.unseen
+    if unseen == count:
+        return f"L3 follows a domain model of {count} executions that no agent's domain model had been fitted on."
+    known = "all" if unseen == 0 else f"{count - unseen}"
+    return (
+        f"L3 follows a domain model fitted on {count} executions alone; {known} of them were also among those that an "
+        "agent's own domain model was fitted on, so that L3 shows another mixture rather than unknown executions."
+    )
+
+
+# The judge of every training: the exported policy beside every heuristic and the exact optimum, on fresh seeds.
+
+
+JUDGE_EPISODES = 4096
+BELIEF_EPISODES = 1024  # under a belief, where a step costs as much as there are members
+HYSTERESES = (0.0, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What a policy earned in each of E episodes, paired by position with any other's under the same seed.
+
+    Attributes:
+        returns: [E].
+        terms: summed over the episode, [E, 3].
+        counted: what users count, see ``outcomes``, [E, O].
+    """
+
+    returns: NDArray[np.float64]
+    terms: NDArray[np.float64]
+    counted: NDArray[np.float64]
+
+    def interval(self) -> dict[str, float]:
+        """Mean return and its 95 % interval."""
+        return interval(self.returns)
+
+
+class Evaluator:
+    """Episodes of one workload under its model, the same ones for every policy."""
+
+    def __init__(self, spec: Spec, table: ModelTable, seed: int, episodes: int | None = None) -> None:
+        self.layout, self.table = Layout(spec), table
+        usual = JUDGE_EPISODES if table.members is None else BELIEF_EPISODES
+        self.seed, self.episodes = seed, usual if episodes is None else episodes
+
+    def score(self, policy: Policy) -> Scores:
+        """Let a policy decide every episode to its end: a heuristic as the service would let it, any other one bare."""
+        if isinstance(policy, Heuristic):
+            return self._play(lambda situation: decide(situation, None, policy))
+        return self._play(policy.act)
+
+    def score_artifact(self, artifact: Artifact) -> Scores:
+        """Let an artifact decide as the service would: behind the guard."""
+        return self._play(lambda situation: decide(situation, artifact))
+
+    def _play(self, act: Callable[[Situation], Choice | Decided]) -> Scores:
+        simulator = IterativeSimulator(self.layout, self.table, self.episodes, self.seed, shaped=False, count=counted)
+        simulator.reset()
+        total, outcomes = self._opening(simulator)
+        weights = simulator.state.weights.astype(np.float64)
+        memory: NDArray[np.float32] | None = None
+        for _ in range(self.layout.iterations - 1):
+            chosen = act(simulator.situation._replace(memory=memory))
+            memory = chosen.memory
+            simulator.step(chosen.action)
+            total += simulator.terms
+            outcomes += simulator.counted
+        return Scores(reward(weights, total).astype(np.float64), total, outcomes)
+
+    def _opening(self, simulator: IterativeSimulator) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Terms and outcomes of the iteration that was run before the first decision."""
+        after = simulator.state
+        before = begin(simulator.projector, after.levels, targets=after.targets, features=after.features)
+        return reward_terms(simulator.projector, before, after).astype(np.float64), counted(
+            simulator.projector, before, after
+        )
+
+
+def judge(
+    spec: Spec,
+    table: ModelTable,
+    artifact: bytes,
+    *,
+    seed: int,
+    champion: bytes | None = None,
+    optimum: Optimum | None = None,
+    episodes: int | None = None,
+    margin: float = MARGIN,
+) -> dict[str, Any]:
+    """Score an artifact: the agent report's ``return`` to ``reason``.
+
+    Args:
+        artifact: what would be published.
+        champion: what answers now; it must be beaten to be replaced.
+        optimum: the solved problem where the caller has it; else it is solved here. A coarser plan is no yardstick.
+        margin: of practical equivalence, as a share of the best heuristic's return.
+    """
+    evaluator = Evaluator(spec, table, seed, episodes)
+    agent = evaluator.score_artifact(load(artifact))
+    rules = {name: evaluator.score(rule) for name, rule in HEURISTICS.items()}
+    present = _present(evaluator, champion)
+    verdict = Judgement(
+        agent.returns,
+        {name: rule.returns for name, rule in rules.items()},
+        default_heuristic(Projector(evaluator.layout, table)).name,
+        None if present is None else present.returns,
+        margin,
+        Counted(
+            outcomes_of(spec),
+            agent.counted,
+            {name: rule.counted for name, rule in rules.items()},
+            None if present is None else present.counted,
+        ),
+    )
+    terms_paid = dict(zip(TERMS, map(float, agent.terms.mean(axis=0)), strict=True))
+    played = {name: rule.returns for name, rule in rules.items()}
+    return verdict.report() | {"terms": terms_paid, **_to_optimum(evaluator, agent, optimum, played)}
+
+
+def alone(
+    spec: Spec, table: ModelTable, artifact: bytes, *, seed: int, optimum: Optimum | None = None
+) -> dict[str, Any]:
+    """What the bare policy of an artifact earns, nothing guarding it, beside the exact optimum where it can be had."""
+    evaluator = Evaluator(spec, table, seed)
+    scores = evaluator.score(load(artifact).policy)
+    return {"return": scores.interval()} | _to_optimum(evaluator, scores, optimum, {})
+
+
+def _present(evaluator: Evaluator, champion: bytes | None) -> Scores | None:
+    if champion is None:
+        return None
+    artifact = load(champion)
+    check(artifact, evaluator.layout)
+    return evaluator.score_artifact(artifact)
+
+
+def _to_optimum(
+    evaluator: Evaluator, agent: Scores, optimum: Optimum | None, others: Mapping[str, NDArray[np.float64]]
+) -> dict[str, Any]:
+    """The exact optimum on the same episodes, and what the agent leaves to be won; or why it can't be had."""
+    if optimum is None or not optimum.exact:
+        try:
+            optimum = solve(evaluator.layout, evaluator.table)
+        except NoOptimum as error:
+            return {"optimum": None, "gap_to_optimum": None, "optimum_reason": str(error)}
+    scores = evaluator.score(optimum.policy)
+    doubt = beaten(scores.returns, {"the agent": agent.returns, **others})
+    if doubt is not None:
+        return {"optimum": None, "gap_to_optimum": None, "optimum_reason": doubt}
+    optimum_report = {**scores.interval(), "expected": optimum.expected, "grid_error": optimum.error}
+    return {"optimum": optimum_report, "gap_to_optimum": gap(agent.returns, scores.returns), "optimum_reason": None}
+
+
+def calibrated(spec: Spec, table: ModelTable, artifact: bytes, *, seed: int, episodes: int = 2048) -> bytes:
+    """The artifact with the largest hysteresis that costs nothing beyond the noise: it changes only for a gain.
+
+    Every candidate is played on the same episodes; one is accepted while its return is not below the first's by more
+    than a tenth of a per cent, or is not significantly below it at all.
+    """
+    evaluator, made = Evaluator(spec, table, seed, episodes), load(artifact)
+    candidates = [replace(made, experience=replace(made.experience, hysteresis=h)) for h in HYSTERESES]
+    chosen = candidates[_largest_hysteresis([evaluator.score_artifact(candidate).returns for candidate in candidates])]
+    return save(chosen.policy, evaluator.layout, chosen.experience)
+
+
+def _largest_hysteresis(returns: Sequence[NDArray[np.float64]]) -> int:
+    """The last of the candidates up to which every one is as good as the first."""
+    accepted = 0
+    for index, values in enumerate(returns):
+        loss = interval(returns[0] - values)
+        if loss["low"] > 0 and loss["mean"] > 1e-3 * abs(float(returns[0].mean())):
+            break
+        accepted = index
+    return accepted

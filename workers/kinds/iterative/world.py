@@ -1,0 +1,227 @@
+"""The world of an ``iterative`` workload: its runs may follow another model than the one that policies believe in."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.contract.policy import Situation
+from app.kinds.iterative.heuristics import first_allocation
+from app.kinds.iterative.moves import step
+from app.kinds.iterative.observation import TERMS, Preferences, preferences_of, reward, terms, view
+from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.spec import Disturbances
+from app.kinds.iterative.state import State, advance, begin, expect, pack
+from app.policies.base import RETURN_SCALE
+from workers.evaluation.problem import Disturbed
+from workers.evaluation.wrappers import Conditions
+from workers.kinds.iterative.off_policy import counted, outcomes_of
+from workers.kinds.iterative.simulator import Courses, disturbed, restored, undisturbed
+from workers.kinds.iterative.simulator import Truth as RunTruth
+from workers.learning.simulator import Step
+
+Array = NDArray[np.float32]
+
+
+class Truth(NamedTuple):
+    """What is true of B runs, and no policy may know.
+
+    Attributes:
+        projectors: of the models that runs follow.
+        model: which of them each run follows, [B].
+        effect: the log run effect of each metric, [B, M].
+    """
+
+    projectors: Sequence[Projector]
+    model: NDArray[np.integer]
+    effect: Array
+
+
+class IterativeWorld(Disturbed):
+    """B runs of one workload; see ``World``. ``log_factors`` [B, M] are what luck made of the last step.
+
+    Args:
+        projector: of the model that policies believe in; unless told otherwise runs follow it, each one of its members.
+        held_out: those of held-out executions.
+        seed: until ``reseed`` every episode is the one that this seed gives, the same in all B places.
+    """
+
+    advice: slice | None = None
+
+    def __init__(self, projector: Projector, held_out: Sequence[Projector], batch: int, seed: int) -> None:
+        layout = projector.layout
+        super().__init__(batch, seed, len(layout.metrics))
+        self.layout, self.projector, self.models = layout, projector, list(held_out)
+        self._members = [Projector(layout, projector.table.member(k), np.float32) for k in range(projector.members)]
+        self._courses, self._disturbed = Courses(projector.table), layout.spec.disturbances != Disturbances()
+        zeros = np.zeros(batch, np.intp)
+        self._run_truth = undisturbed(layout, np.zeros((batch, self.channels), np.float32), zeros, zeros)
+        self.observation_space, self.action_space = layout.observation_space, layout.action_space
+        self.held_out, self.steps = len(self.models), layout.iterations - 1
+        self.parameters: Sequence[str] = (
+            *(f"target.{m.name}" for m in layout.spec.metrics if m.target is not None),
+            *("weight.cost", "weight.change"),
+            *(f"price.{name}" for name in layout.resources),
+            "effect.spread",
+        )
+        self.terms = np.zeros((batch, len(TERMS)), np.float32)
+        self.paid = np.zeros(batch, np.float32)
+        self.counted: NDArray[np.floating] = np.zeros((batch, len(outcomes_of(layout.spec))))
+        self.log_factors: Array = np.zeros((batch, self.channels), np.float32)
+        self._state: State | None = None
+
+    @property
+    def _followed(self) -> list[Projector]:
+        return self._members if self.model is None else self.models
+
+    @property
+    def _model(self) -> NDArray[np.integer]:
+        """Which of them each run follows, [B]."""
+        return self._run_truth.member if self.model is None else self.model
+
+    @property
+    def situation(self) -> Situation:
+        """The runs as the service would know them, under the policies' own model."""
+        return Situation(self.projector, self.state, self._view)
+
+    @property
+    def state(self) -> State:
+        """The runs as a policy may know them."""
+        if self._state is None:
+            raise RuntimeError("reset() comes before the first step")
+        return self._state
+
+    @property
+    def truth(self) -> Truth:
+        """What no policy may know."""
+        return Truth(self._followed, self._model, self._run_truth.effect)
+
+    def reset(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """Begin B runs at the service's first allocation, and run the first iteration."""
+        self.renew()
+        for disturbance in self.disturbances:
+            disturbance.begin(self)
+        state = self._unstarted()
+        member = course = np.zeros(self.batch, np.intp)
+        if len(self._members) > 1:
+            drawn = self.random.integers(0, len(self._members), 1 if self.same else self.batch)
+            member = np.broadcast_to(drawn, self.batch)
+        if self._courses.count:
+            course = np.broadcast_to(self._courses.draw(self.random, 1 if self.same else self.batch), self.batch)
+        followed = member if self.model is None else self.model
+        deviations = np.stack([np.sqrt(p.effect_variance) for p in self._followed])[followed]
+        effect = self._normal() * deviations * self._by_run("effect.spread")
+        self._run_truth = undisturbed(self.layout, effect, member, course)
+        if self._disturbed and not self.same:
+            self._run_truth = disturbed(self.layout, self._run_truth, state.iteration, self.random)
+        self._given: Preferences = preferences_of(self.projector, state)
+        self._run(state, state.levels, self.conditions())
+        return self._view.observation, self._view.mask
+
+    def step(self, actions: NDArray[np.integer]) -> Step:
+        """Change the allocations as far as capacity allows, run an iteration, and report it."""
+        conditions, before = self.conditions(), self.state
+        drift = np.stack([np.sqrt(p.drift_variance) for p in self._followed])
+        truth = self._run_truth
+        if drift.any():
+            truth = truth._replace(effect=truth.effect + self._normal() * drift[self._model])
+        self._run_truth = truth.at(before.iteration)
+        self._run(before, step(self.layout, before.levels, actions), conditions)
+        done = self.state.iteration >= self.layout.iterations
+        seen, paid = self._view, self.paid
+        if done.all():
+            last = self.paid, self.terms, self.counted, self.log_factors
+            self.reset()
+            self.paid, self.terms, self.counted, self.log_factors = last
+        now = self._view
+        return Step(now.observation, now.mask, paid * np.float32(RETURN_SCALE), done, seen.observation)
+
+    def get_state(self) -> dict[str, Any]:
+        """The runs' rows, what they follow, and the generator."""
+        return {
+            "rows": pack(self.state),
+            **self._run_truth._asdict(),
+            "model": self._model,
+            "composed": self.model is not None,
+            "same": self.same,
+            "random": self.random.bit_generator.state,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from what ``get_state`` gave, to the bit."""
+        self._state = restored(self.layout, state["rows"])
+        self._run_truth = RunTruth(*(state[part].copy() for part in RunTruth._fields))
+        self.same, self.model = state["same"], state["model"].copy() if state["composed"] else None
+        self.random = np.random.Generator(np.random.SFC64())
+        self.random.bit_generator.state = state["random"]
+        self._given = preferences_of(self.projector, self._state)
+        self._view = view(self.projector, self._state, self._given)
+
+    def features(self, iteration: NDArray[np.integer]) -> Array:
+        """Features of each run in ``iteration`` [B], [B, F]."""
+        return self._courses.at(self._run_truth.course, iteration, self.state.features)
+
+    def _normal(self) -> Array:
+        """Standard normal numbers, [B, M]; where all episodes are one, the same for all."""
+        if self.same:
+            return np.tile(self.random.standard_normal((1, self.channels), np.float32), (self.batch, 1))
+        return self.random.standard_normal((self.batch, self.channels), np.float32)
+
+    def _unstarted(self) -> State:
+        """Runs before their first iteration, at their first allocation."""
+        layout, variety = self.layout, 1 if self.same and not self.factors else self.variety
+        targets, weights, prices = (
+            np.tile(values, (variety, 1)) for values in (layout.targets, layout.weights, layout.prices)
+        )
+        for name, factors in self.factors.items():
+            group, _, detail = name.partition(".")
+            if group == "target":
+                targets[:, layout.metrics.index(detail)] *= factors
+            elif group == "weight":
+                weights[:, TERMS.index(detail)] *= factors
+            elif group == "price":
+                prices[:, layout.resources.index(detail)] *= factors
+        table = self.projector.table
+        features = self.random.uniform(table.feature_low, table.feature_high, (variety, len(table.feature_low)))
+        start = np.tile(layout.start_levels, (variety, 1))
+        state = begin(self.projector, start, targets=targets, weights=weights, prices=prices, features=features)
+        state = state._replace(levels=first_allocation(self.projector, state))
+        which = np.arange(self.batch) % variety
+        return State(*(field[which] for field in state))
+
+    def _by_run(self, name: str) -> Array:
+        """The factor of one parameter by run, [B, 1]."""
+        factors = self.factors.get(name, np.ones(self.variety))
+        return factors[np.arange(self.batch) % self.variety].astype(np.float32)[:, None]
+
+    def _run(self, before: State, wanted: NDArray[np.int16], conditions: Conditions) -> None:
+        """Run an iteration at what can be had of ``wanted``; note its terms, what was paid, and what is seen then."""
+        projector, seconds = self.projector, self.layout.seconds
+        truth = self._run_truth
+        most = np.floor(self.layout.tops * conditions.capacity[:, None] + 1e-9).astype(np.int16)
+        levels = truth.within(self.layout, np.minimum(wanted, most), before.iteration)
+        features = self._courses.at(truth.course, before.iteration, before.features)
+        expected = expect(projector, before, levels, features)
+        logs, pause, spread = self._followed_logs(before, levels, features)
+        conditioned = conditions.slowdown[:, None] + conditions.noise
+        self.log_factors = truth.effect + self._normal() * spread + conditioned.astype(np.float32)
+        measured = np.exp(logs + self.log_factors)
+        measured[:, seconds] *= 1 + conditions.repeated.astype(np.float32)
+        measured[:, seconds] += pause
+        after = advance(projector, before, levels, measured, features, expected)
+        self.terms = terms(projector, before, after, self._given)
+        self.paid = reward(before.weights, self.terms)
+        self.counted = counted(projector, before, after)
+        self._state, self._view = after, view(self.projector, after, self._given)
+
+    def _followed_logs(self, before: State, levels: NDArray[np.integer], features: Array) -> tuple[Array, Array, Array]:
+        """Under the models that runs follow: logs of the metrics [B, M], seconds of the change [B], noise [B, M]."""
+        logs, pause = np.zeros((self.batch, self.channels), np.float32), np.zeros(self.batch, np.float32)
+        noise = np.zeros_like(logs)
+        for index, projector in enumerate(self._followed):
+            rows = np.flatnonzero(self._model == index)
+            there = State(*(field[rows] for field in before))
+            logs[rows], pause[rows] = expect(projector, there, levels[rows], features[rows])
+            noise[rows] = np.sqrt(projector.noise(there.iteration))
+        return logs, pause, noise

@@ -1,0 +1,235 @@
+"""The search for plans of live workflows, as a child of a serving process: a message in, a message out.
+
+``python -m workers.kinds.workflow.plan_search DESCRIPTOR``: of a connection of ``multiprocessing``, of which raw bytes
+alone are read and written, until the parent is gone. The first bytes that it sends are empty: its loops are compiled.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from multiprocessing.connection import Connection
+from time import perf_counter
+from typing import NamedTuple
+
+import numpy as np
+
+from app.kinds.workflow.plans import WORTHWHILE, Found, Remaining, decoded, encoded
+from app.kinds.workflow.scheduling.placement import Fleet, Floats, Graph, Indices, Rule, Work, graph
+from app.kinds.workflow.scheduling.planning import STRATEGIES, Problem, problem, rules
+from workers.kinds.workflow.simulator.annealing import (
+    COMPILED_RANKS,
+    DRAWS,
+    SHORT,
+    STARTS,
+    Course,
+    anneal,
+    attempts_for,
+    bettered,
+    bound,
+    course,
+    replayed,
+    rest,
+    supplied,
+    timed,
+    used,
+)
+from workers.kinds.workflow.simulator.world import compilable, kernel
+
+# Solutions to begin a search with, for what is left of a workflow while some of it runs.
+#
+# Plain functions over arrays that also compile. ``urgent`` are the tasks that aren't fixed, each after its parents, the
+# most urgent first, [N − fixed]; ``at`` is changed, with the ends of its fixed tasks set.
+
+
+def take(at: Course, work: Work, task: int, j: int, turn: int, start: float, end: float) -> None:
+    """``task`` is the next to run, on node ``j``."""
+    at.order[turn], at.turn[task], at.node[task] = task, turn, j
+    at.start[task], at.end[task] = start, end
+    used(at, j, work.processors[task], end, task)
+
+
+def appended(at: Course, graph: Graph, work: Work, fleet: Fleet, urgent: Indices, bias: Floats) -> float:
+    """Each in turn where it ends soonest, ``bias`` [N, M] added, after those before it; the last end, seconds."""
+    latest = replayed(at, work, fleet, at.fixed)
+    for k in range(len(urgent)):
+        task = urgent[k]
+        chosen, least, begun, ended = -1, np.inf, 0.0, np.inf
+        for j in range(len(fleet.pace)):
+            if not np.isfinite(work.cost[task, j] + bias[task, j]):
+                continue
+            start, wait, _ = supplied(at, graph, work, fleet, task, j)
+            start = max(start, at.free[at.first[j] + work.processors[task] - 1])
+            end = start + wait + work.cost[task, j]
+            if end + bias[task, j] < least:
+                chosen, least, begun, ended = j, end + bias[task, j], start, end
+        if chosen < 0:
+            return np.inf
+        take(at, work, task, chosen, at.fixed + k, begun, ended)
+        latest = max(latest, ended)
+    return latest
+
+
+def room(at: Course, graph: Graph, work: Work, fleet: Fleet, task: int, now: float) -> tuple[int, float, float]:
+    """Of the nodes with room now that on which a ready task ends first (−1: none), its end, and the next room."""
+    chosen, ended, following = -1, np.inf, np.inf
+    for j in range(len(fleet.pace)):
+        if not np.isfinite(work.cost[task, j]):
+            continue
+        free = at.free[at.first[j] + work.processors[task] - 1]
+        if free > now:
+            following = min(following, free)
+            continue
+        _, wait, _ = supplied(at, graph, work, fleet, task, j)
+        if now + wait + work.cost[task, j] < ended:
+            chosen, ended = j, now + wait + work.cost[task, j]
+    return chosen, ended, following
+
+
+def ready_at(at: Course, graph: Graph, work: Work, task: int) -> float:
+    """When all parents have ended; infinite while one has no turn yet."""
+    ready = work.submit[task]
+    for e in range(graph.parent_start[task], graph.parent_start[task + 1]):
+        parent = graph.parents[e]
+        if at.turn[parent] < 0:
+            return np.inf
+        ready = max(ready, at.end[parent])
+    return ready
+
+
+def dispatched(at: Course, graph: Graph, work: Work, fleet: Fleet, urgent: Indices) -> float:
+    """Start whatever is ready, wherever it ends first of the nodes with room; the last end, seconds.
+
+    That is what a live queue does by a strategy: no task waits for a better node.
+    """
+    latest, now, turn = replayed(at, work, fleet, at.fixed), 0.0, at.fixed
+    at.turn[urgent] = -1
+    while turn < len(at.order):
+        following = np.inf
+        for task in urgent:
+            if at.turn[task] >= 0:
+                continue
+            ready = ready_at(at, graph, work, task)
+            if ready > now:
+                following = min(following, ready)
+                continue
+            j, end, later = room(at, graph, work, fleet, task, now)
+            if j < 0:
+                following = min(following, later)
+                continue
+            take(at, work, task, j, turn, now, end)
+            turn, latest = turn + 1, max(latest, end)
+        if turn < len(at.order) and not np.isfinite(following):
+            return np.inf
+        now = following
+    return latest
+
+
+# From what is left of a live workflow to the best plan that can be found in about a tenth of a second.
+
+
+compilable(take, room, ready_at)
+_appended = kernel(appended)
+_dispatched = kernel(dispatched)
+_timed = kernel(timed)
+
+
+class Solution(NamedTuple):
+    """An order of all tasks [N], a node for each [N], and when the last one ends, seconds."""
+
+    order: Indices
+    node: Indices
+    length: float
+
+
+def problem_of(left: Remaining) -> Problem:
+    """What rules and searches take."""
+    tasks, nodes = left.cost.shape
+    nothing = np.zeros(nodes)
+    work = Work(left.cost, np.zeros(tasks), left.processors, np.zeros(tasks), left.data)
+    fleet = Fleet(left.slots, nothing + np.inf, left.pace, left.available, nothing, nothing + 1, nothing)
+    return problem(graph(left.parent_start, left.parents), work, fleet)
+
+
+def _begun(left: Remaining, order: Indices, node: Indices) -> Course:
+    """A solution whose fixed tasks are where they are."""
+    at = course(order, node, left.slots, left.fixed, fetched=True)
+    at.end[: left.fixed] = left.end
+    return at
+
+
+def _free(left: Remaining, rule: Rule) -> Indices:
+    """The tasks of a rule's order that aren't fixed."""
+    return rule.order[rule.order >= left.fixed]
+
+
+def base(left: Remaining, given: Problem) -> Solution:
+    """What a live queue does by HEFT, if all goes as expected."""
+    at = _begun(left, np.arange(len(left.node)), left.node)
+    length = _dispatched(at, *given[:3], _free(left, STRATEGIES["heft"](given)))
+    return Solution(at.order, at.node, length)
+
+
+def by_rule(left: Remaining, given: Problem, rule: Rule) -> Solution:
+    """The plan of a rule of placement; infinitely long where the rule has no place for a task."""
+    at = _begun(left, np.arange(len(left.node)), left.node)
+    length = _appended(at, *given[:3], _free(left, rule), rule.bias)
+    return Solution(at.order, at.node, length)
+
+
+def so_far(left: Remaining, given: Problem) -> list[Solution]:
+    """The plan that was followed, where it has all tasks."""
+    if (left.node < 0).any():
+        return []
+    at = _begun(left, left.order, left.node)
+    return [Solution(left.order, left.node, _timed(at, *given[:3], rest(given), left.fixed, np.inf)[0])]
+
+
+def searched(left: Remaining, seed: int = 0, attempts: int | None = None) -> Found:
+    """The best plan found, if it is worth its while."""
+    begun = perf_counter()
+    given, random = problem_of(left), np.random.default_rng(seed)
+    own, (heft, *others) = base(left, given), rules(given, ranks=COMPILED_RANKS)
+    planned = by_rule(left, given, heft)
+    known = [own, planned, *so_far(left, given), *(by_rule(left, given, rule) for rule in others)]
+    known = [one for one in known if np.isfinite(one.length)]
+    _, first = np.unique(np.round([one.length for one in known], 9), return_index=True)
+    enough, after = SHORT._replace(enough=bound(given) * (1 + 1e-9)), rest(given)
+
+    def annealed(start: Solution, attempts: int) -> Solution:
+        draws = random.uniform(size=(attempts, DRAWS))
+        return Solution(*anneal(_begun(left, start.order, start.node), *given[:3], after, enough, draws))
+
+    most = attempts_for(given) if attempts is None else attempts
+    best = bettered([known[k] for k in first[:STARTS]], annealed, lambda one: one.length, most)
+    better = best.length < own.length * (1 - WORTHWHILE)
+    best = best if better else own
+    at = _begun(left, best.order, best.node)
+    _timed(at, *given[:3], after, left.fixed, np.inf)
+    return Found(best.order, best.node, at.start, at.end, planned.length, own.length, better, perf_counter() - begun)
+
+
+# The child.
+
+TRIAL = Remaining(
+    parent_start=np.array([0, 0, 1]), parents=np.array([0]), data=np.ones(1), cost=np.ones((2, 2)),
+    processors=np.ones(2, np.int64), end=np.zeros(0), node=np.array([0, 0]), order=np.arange(2),
+    slots=np.ones(2, np.int64), available=np.zeros(2), pace=np.ones(2),
+)  # fmt: skip
+
+
+def main(descriptor: int) -> None:
+    """Answer until the other end is closed."""
+    searched(TRIAL, attempts=30)
+    with Connection(descriptor) as parent:
+        parent.send_bytes(b"")
+        while True:
+            try:
+                asked = parent.recv_bytes()
+            except EOFError:
+                return
+            parent.send_bytes(encoded(searched(Remaining(**decoded(asked)))))
+
+
+if __name__ == "__main__":  # under its own name, by which compiled loops are kept
+    import_module("workers.kinds.workflow.plan_search").main(int(sys.argv[1]))

@@ -1,1 +1,0 @@
-"""The search for plans of live workflows; ``python -m`` runs it as the service's child."""

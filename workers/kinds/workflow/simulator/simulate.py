@@ -1,0 +1,476 @@
+"""``steward simulate``: what is asked, sequences of jobs, and batch logs on one pool of processors."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import track
+
+from app.kinds.workflow.formats.reading import Reading, nodes_written
+from app.kinds.workflow.formats.swf import read_swf
+from app.kinds.workflow.policies import PriorityPolicy, Scheduler
+from app.kinds.workflow.queue import Nodes, nodes_of, pool
+from app.kinds.workflow.scheduling.dispatch import CONSERVATIVE, EASY, MECHANISMS, RLS
+from app.kinds.workflow.scheduling.planning import PREDICTION
+from app.kinds.workflow.scheduling.rules import RULES
+from app.kinds.workflow.spec import Limits
+from app.kinds.workflow.trace import Seconds, Trace, selected
+from workers.kinds.workflow.simulator.pool import NO_LIMITS, opened, play_conservative, play_priority, play_rules
+
+# `steward simulate`: request, progress, schedules and output.
+
+
+# What a simulator answers: when and where each task ran, and what that was worth.
+
+
+SHORTEST = 10.0  # seconds: what runs shorter counts as that long in a bounded slowdown
+
+
+class Rentals(NamedTuple):
+    """R times that a node was rented; a node may be rented again after its release.
+
+    Attributes:
+        node: index into the nodes, [R].
+        ordered: when billing began, seconds, [R]; the node was ready its start-up time later.
+        released: when billing ended, seconds, [R].
+    """
+
+    node: NDArray[np.int64]
+    ordered: Seconds
+    released: Seconds
+
+
+class Schedule(NamedTuple):
+    """Where each of N tasks ran, and when.
+
+    Attributes:
+        start: seconds after the trace's origin, [N].
+        end: seconds after the trace's origin, [N].
+        node: index into the nodes, [N].
+        rentals: of nodes that are not kept; none: each node once, from its start-up before its first task to the end
+            of its last.
+    """
+
+    start: Seconds
+    end: Seconds
+    node: NDArray[np.int64]
+    rentals: Rentals | None = None
+
+
+class Figures(NamedTuple):
+    """What a schedule was worth.
+
+    Attributes:
+        slowdown: mean bounded slowdown.
+        wait: mean seconds between being ready and starting.
+        makespan: seconds between the first submission and the last end.
+        misses: share of the tasks with a deadline that ended after it; 0 where none has one.
+        utilisation: share of the rented processor time in which a task ran.
+        cost: rented node time, in whole multiples of the billing time, times price.
+    """
+
+    slowdown: float
+    wait: float
+    makespan: float
+    misses: float
+    utilisation: float
+    cost: float
+
+
+def ready(trace: Trace, schedule: Schedule) -> Seconds:
+    """When each task could have started: submitted, and its parents ended; seconds, [N]."""
+    at = trace.submit.astype(np.float64)
+    children = np.repeat(np.arange(trace.tasks), np.diff(trace.parent_start))
+    np.maximum.at(at, children, schedule.end[trace.parents])
+    return at
+
+
+def slowdowns(trace: Trace, schedule: Schedule) -> Seconds:
+    """Bounded slowdown of each task, [N]: max(1, (wait + run) / max(run, 10 s)) (Feitelson 1997)."""
+    run = schedule.end - schedule.start
+    return np.maximum(1.0, (schedule.end - ready(trace, schedule)) / np.maximum(run, SHORTEST))
+
+
+def rented(trace: Trace, nodes: Nodes, schedule: Schedule) -> Rentals:
+    """All rentals of a schedule: kept nodes from the first submission to the last end, the others as they were."""
+    first, last = trace.submit.min(), schedule.end.max()
+    kept = np.flatnonzero(nodes.kept)
+    others = schedule.rentals or _once(nodes, schedule)
+    return Rentals(
+        np.concatenate((kept, others.node)),
+        np.concatenate((np.full(len(kept), first), others.ordered)),
+        np.concatenate((np.full(len(kept), last), others.released)),
+    )
+
+
+def _once(nodes: Nodes, schedule: Schedule) -> Rentals:
+    """Each used node that is not kept, from its start-up before its first task to the end of its last."""
+    begun = np.full(len(nodes.kind), np.inf)
+    ended = np.full(len(nodes.kind), -np.inf)
+    np.minimum.at(begun, schedule.node, schedule.start)
+    np.maximum.at(ended, schedule.node, schedule.end)
+    used = np.flatnonzero(np.isfinite(begun) & ~nodes.kept)
+    return Rentals(used, begun[used] - nodes.startup[used], ended[used])
+
+
+def figures(trace: Trace, nodes: Nodes, schedule: Schedule) -> Figures:
+    """Slow-down, wait, makespan, missed deadlines, utilisation and cost of a whole schedule.
+
+    Raises:
+        ValueError: there is no task, or one was never played to its end.
+    """
+    if trace.tasks == 0:
+        raise ValueError("a schedule of no tasks has no figures")
+    if not np.isfinite(schedule.end).all():
+        missing = int(np.flatnonzero(~np.isfinite(schedule.end))[0])
+        raise ValueError(f"task {trace.names[missing]} has not ended: only whole schedules have figures")
+    rentals = rented(trace, nodes, schedule)
+    held = rentals.released - rentals.ordered
+    billed = np.ceil(held / nodes.billing[rentals.node] - 1e-9) * nodes.billing[rentals.node]
+    work = ((schedule.end - schedule.start) * trace.processors).sum()
+    due = np.isfinite(trace.deadline)
+    return Figures(
+        slowdown=float(slowdowns(trace, schedule).mean()),
+        wait=float((schedule.start - ready(trace, schedule)).mean()),
+        makespan=float(schedule.end.max() - trace.submit.min()),
+        misses=float((schedule.end > trace.deadline)[due].mean()) if due.any() else 0.0,
+        utilisation=float(work / max((held * nodes.processors[rentals.node]).sum(), 1e-9)),
+        cost=float((billed * nodes.price[rentals.node]).sum()),
+    )
+
+
+# How far a simulation is, on the terminal of whoever waits for it.
+
+
+Item = TypeVar("Item")
+
+
+def watched(items: Sequence[Item]) -> Iterable[Item]:
+    """The items, with a bar on standard error that goes when they are done; none where that is no terminal."""
+    console = Console(stderr=True)
+    hidden = not console.is_terminal or len(items) < 2
+    return track(items, "simulate", console=console, transient=True, disable=hidden)
+
+
+# What ``steward simulate`` is asked, and what it answers with.
+
+
+AGENT = "agent"
+
+
+@dataclass(frozen=True)
+class SimulatedSequence:
+    """One schedule.
+
+    Attributes:
+        strategy: what made it.
+        first: index of its first job in the trace.
+        trace: what was played.
+        nodes: what it was played on.
+        schedule: when and where each task ran.
+        figures: what it was worth.
+    """
+
+    strategy: str
+    first: int
+    trace: Trace
+    nodes: Nodes
+    schedule: Schedule
+    figures: Figures
+
+
+def parse_arguments(arguments: Sequence[str] | None = None) -> Namespace:
+    """The command line; it is described by ``app.kinds.workflow.commands.simulate``."""
+    parser = ArgumentParser(prog="steward simulate", allow_abbrev=False)
+    parser.add_argument("trace", type=Path)
+    for name in ("--strategy", "--nodes", "--order", "--sequences"):
+        parser.add_argument(name)
+    parser.add_argument("--backfilling", choices=MECHANISMS, default="none")
+    for name in ("--agent", "--plot"):
+        parser.add_argument(name, type=Path)
+    for name in ("--exact-runtimes", "--clip", "--sort", "--online", "--rented", "--json"):
+        parser.add_argument(name, action="store_true")
+    for name in ("--user-tasks", "--user-processors"):
+        parser.add_argument(name, type=int)
+    parser.add_argument("--bandwidth", type=float)
+    parser.add_argument("--startup", type=float, default=0.0)
+    parser.add_argument("--billing", type=float, default=1.0)
+    parser.add_argument("--seed", type=int, default=0)
+    return parser.parse_args(arguments)
+
+
+def strategies(given: str | None, default: str, known: Sequence[str]) -> list[str]:
+    """The names in ``given``, lower case.
+
+    Raises:
+        ValueError: one of them is not known, or given twice.
+    """
+    names = [name.strip().lower() for name in (given or default).split(",")]
+    for name in names:
+        if name not in known:
+            raise ValueError(f"--strategy: {name!r} is none of {', '.join(known)}")
+    if len(set(names)) < len(names):
+        raise ValueError(f"--strategy: a name is given twice: {given}")
+    return names
+
+
+def sequences(given: str | None, jobs: int) -> list[tuple[int, int]]:
+    """First job and number of jobs of each sequence; the whole trace where none is given.
+
+    Raises:
+        ValueError: it is not of the form, or reaches beyond the trace.
+    """
+    found = []
+    for part in (given or f"0:{jobs}").split(","):
+        first, _, count = part.partition(":")
+        if not (first.strip().isdecimal() and count.strip().isdecimal()) or int(count) < 1:
+            raise ValueError(f"--sequences: {part!r} is not first:count, as in 1981:1024")
+        if int(first) + int(count) > jobs:
+            raise ValueError(f"--sequences: {part} reaches beyond the trace, which has {jobs} jobs")
+        found.append((int(first), int(count)))
+    return found
+
+
+# What ``steward simulate`` prints: figures per sequence, means, and strategies compared paired.
+
+
+Json = dict[str, Any]
+FIELDS = Figures._fields
+HEADS = ("slowdown", "wait s", "makespan s", "missed", "utilised", "cost")
+FORMS = ("{:,.2f}", "{:,.0f}", "{:,.0f}", "{:.1%}", "{:.1%}", "{:,.2f}")
+
+
+def summary_json(arguments: Namespace, reading: Reading, rows: Sequence[SimulatedSequence]) -> Json:
+    """Everything, as JSON; units as of ``Figures``."""
+    names = list(dict.fromkeys(row.strategy for row in rows))
+    nodes = rows[0].nodes
+    return {
+        "trace": str(arguments.trace),
+        "tasks": reading.trace.tasks,
+        "nodes": len(nodes.processors),
+        "processors": int(nodes.processors.sum()),
+        "backfilling": arguments.backfilling,
+        "order": arguments.order,
+        "exact_runtimes": arguments.exact_runtimes,
+        "strategies": [_strategy(name, names[0], rows) for name in names],
+        "warnings": [f"{issue.pointer}: {issue.message}" for issue in reading.warnings],
+        "lacks": list(reading.lacks),
+    }
+
+
+def _strategy(name: str, first: str, rows: Sequence[SimulatedSequence]) -> Json:
+    own = [row for row in rows if row.strategy == name]
+    others = [row for row in rows if row.strategy == first]
+    means = {field: float(np.mean([getattr(row.figures, field) for row in own])) for field in FIELDS}
+    said: Json = {
+        "strategy": name,
+        "sequences": [{"first": row.first, "tasks": row.trace.tasks, **row.figures._asdict()} for row in own],
+        "mean": means,
+    }
+    if name != first:
+        said["against_first"] = _paired(
+            [a.figures.slowdown - b.figures.slowdown for a, b in zip(own, others, strict=True)]
+        )
+    return said
+
+
+def _paired(differences: Sequence[float]) -> Json:
+    """Mean difference of slowdowns on the same sequences; its standard error needs two of them."""
+    count = len(differences)
+    error = float(np.std(differences, ddof=1) / np.sqrt(count)) if count > 1 else None
+    better = sum(value < 0 for value in differences)
+    return {"slowdown": float(np.mean(differences)), "standard_error": error, "better_in": better, "of": count}
+
+
+def text(said: Json) -> str:
+    """The same as a table, with warnings above it."""
+    several = any(len(each["sequences"]) > 1 for each in said["strategies"])
+    lines = [*(f"warning: {warning}" for warning in said["warnings"]), *(f"note: {lack}" for lack in said["lacks"])]
+    lines.append(f"{said['tasks']:,} tasks, {said['nodes']} node(s), {said['processors']:,} processors")
+    rows: list[Sequence[str]] = [("strategy", "tasks", *HEADS)]
+    for each in said["strategies"]:
+        for part in each["sequences"]:
+            name = f"{each['strategy']} {part['first']}:{part['tasks']}" if several else each["strategy"]
+            rows.append((name, f"{part['tasks']:,}", *_formed(part)))
+    if several:
+        rows += [(f"{each['strategy']} mean", "", *_formed(each["mean"])) for each in said["strategies"]]
+    lines += _aligned(rows)
+    lines += [_compared(each, said["strategies"][0]["strategy"]) for each in said["strategies"][1:]]
+    return "\n".join(lines)
+
+
+def _formed(values: Json) -> list[str]:
+    return [form.format(values[field]) for field, form in zip(FIELDS, FORMS, strict=True)]
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows with columns as wide as what is in them: names at the left, figures at the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
+
+
+def _compared(each: Json, first: str) -> str:
+    pair = each["against_first"]
+    error = "" if pair["standard_error"] is None else f" ± {pair['standard_error']:.2f} (standard error)"
+    difference = f"{each['strategy']} − {first}: slowdown {pair['slowdown']:+.2f}{error}"
+    return f"{difference}, lower in {pair['better_in']} of {pair['of']}"
+
+
+# Batches of simulated queues, generated logs and tuning.
+
+
+# Agents on a pool: the policies of ``app.kinds.workflow.policies``, compiled.
+
+
+def play_agent(
+    policy: Scheduler,
+    trace: Trace,
+    processors: int,
+    mechanism: int,
+    fill: int,
+    limits: Limits = NO_LIMITS,
+    planned: Seconds | None = None,
+) -> Seconds:
+    """When each task starts under a policy, seconds, [N].
+
+    Args:
+        policy: a rule, or priorities.
+        trace: its parents are not looked at.
+        processors: of the pool.
+        mechanism: index into ``MECHANISMS``; not conservative.
+        fill: rule by which tasks overtake, under a policy that has no order of its own for that.
+        limits: of each user.
+        planned: see ``pool.opened``.
+
+    Raises:
+        ValueError: a job needs more processors than there are, or its run time is unknown.
+    """
+    if not isinstance(policy, PriorityPolicy):
+        play = opened(trace, processors, limits, planned)
+        play_rules(play, mechanism, RULES.index(policy.name), fill)
+        return play.begun
+    weights = policy.under(mechanism)
+    told = planned is None and bool(np.isfinite(trace.estimate).any())
+    play = opened(trace, processors, limits, planned, predicts=told and weights[PREDICTION] != 0.0)
+    play_priority(play, mechanism, weights, processors)
+    return play.begun
+
+
+# ``steward simulate`` on batch logs: rules and mechanisms on one pool of processors.
+
+
+OWN = "strategy"
+
+
+def read(arguments: Namespace) -> Reading:
+    """The log; see ``read_swf`` for what it raises."""
+    return read_swf(arguments.trace, clip=arguments.clip, sort=arguments.sort)
+
+
+def machine(given: str | None, known: tuple[int, ...]) -> Nodes:
+    """The one node that batch jobs run on.
+
+    Raises:
+        ValueError: nothing says how large it is, or there are several.
+    """
+    if given is None and not known:
+        raise ValueError("--nodes: the log does not say how many processors there are; give their number, as in 256")
+    if given is None or given.strip().isdecimal():
+        return pool(int(given or known[0]))
+    nodes = nodes_of(nodes_written(given))
+    if len(nodes.processors) != 1:
+        raise ValueError(f"--nodes: batch jobs are played on one machine, as in 256 or 1x256@1.0:0.48: {given}")
+    return nodes
+
+
+def played(arguments: Namespace, reading: Reading) -> list[SimulatedSequence]:
+    """Every strategy on every sequence, strategy by strategy.
+
+    Raises:
+        ValueError: what is asked does not fit the log; the option is named.
+    """
+    names = strategies(arguments.strategy, "fcfs", (*RULES, AGENT))
+    orders = (OWN, *RULES)
+    if arguments.order is not None and arguments.order.lower() not in orders:
+        raise ValueError(f"--order: {arguments.order!r} is none of {', '.join(orders)}")
+    nodes, limits = (
+        machine(arguments.nodes, reading.machines),
+        Limits(running_tasks=arguments.user_tasks, processors=arguments.user_processors),
+    )
+    found = []
+    parts = sequences(arguments.sequences, reading.trace.tasks)
+    for name, (first, count) in watched([(name, part) for name in names for part in parts]):
+        part = selected(reading.trace, slice(first, first + count))
+        if name == AGENT:
+            schedule = picked(part, nodes, arguments, limits)
+        else:
+            how = arguments.backfilling, arguments.order, limits
+            schedule = scheduled(part, nodes, name, *how, exact=arguments.exact_runtimes)
+        found.append(SimulatedSequence(name, first, part, nodes, schedule, figures(part, nodes, schedule)))
+    return found
+
+
+def picked(trace: Trace, nodes: Nodes, arguments: Namespace, limits: Limits) -> Schedule:
+    """What becomes of batch jobs by the agent in a file; without one, by the agent that ships with the package.
+
+    Raises:
+        ValueError: the file is no such agent, or the mechanism or the order is not one that agents play with.
+        OSError: the file can't be read.
+    """
+    from app.kinds.workflow.policies import SHIPPED, load
+
+    mechanism = MECHANISMS.index(arguments.backfilling)
+    if mechanism == CONSERVATIVE:
+        raise ValueError("--backfilling: agents pick tasks with none, rls or easy")
+    order = str(arguments.order or ("sjf" if mechanism == EASY else "fcfs")).lower()
+    if order not in RULES:
+        raise ValueError(f"--order: {arguments.order!r}: with an agent, others overtake in the order of a rule")
+    agent = load((arguments.agent or SHIPPED).read_bytes())
+    speed, processors = float(nodes.speed[0]), int(nodes.processors[0])
+    trace = trace.scaled(1 / speed)
+    planned = trace.runtime if arguments.exact_runtimes else None
+    begun = play_agent(agent, trace, processors, mechanism, RULES.index(order), limits, planned)
+    return Schedule(begun, begun + trace.runtime, np.zeros(trace.tasks, np.int64))
+
+
+def scheduled(
+    trace: Trace,
+    nodes: Nodes,
+    strategy: str,
+    backfilling: str,
+    order: str | None = None,
+    limits: Limits | None = None,
+    *,
+    exact: bool = False,
+) -> Schedule:
+    """What becomes of batch jobs on one machine by one of ``RULES`` and one of ``MECHANISMS``.
+
+    Args:
+        trace: jobs.
+        nodes: one node.
+        strategy: orders the queue; with conservative backfilling the order in which jobs move forward is ``order``.
+        backfilling: mechanism.
+        order: rule by which others overtake, or ``strategy``; none: fcfs with ``rls``, else the strategy's own.
+        limits: of each user.
+        exact: whether jobs are planned with their run times.
+    """
+    mechanism, rule = MECHANISMS.index(backfilling), RULES.index(strategy)
+    own = order is None or order.lower() == OWN
+    fill = (
+        RULES.index("fcfs") if order is None and mechanism == RLS else rule if own else RULES.index(str(order).lower())
+    )
+    speed = float(nodes.speed[0])
+    trace = trace.scaled(1 / speed)
+    play = opened(trace, int(nodes.processors[0]), limits or Limits(), trace.runtime if exact else None)
+    if mechanism == CONSERVATIVE:
+        play_conservative(play, fill, np.empty(trace.tasks))
+    else:
+        play_rules(play, mechanism, rule, fill)
+    return Schedule(play.begun, play.begun + trace.runtime, np.zeros(trace.tasks, np.int64))

@@ -1,0 +1,125 @@
+"""The torch backend: learns and acts, eager or compiled, on the CPU or a GPU."""
+
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import Any
+
+import array_api_compat.torch as namespace
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from workers.learning.backends import Array, Backend, BackendError, Function, Layout, Views
+
+PROGRAMS = 64
+"""How often a graph's programs may be compiled anew for other wires, before they are run as they are."""
+
+
+class TorchBackend(Backend):
+    """Tensors on one device; on the CPU they share memory with NumPy's arrays.
+
+    One thread: at these sizes a second one gains little, and takes the core of a process beside it.
+
+    Args:
+        device: "cpu" or "cuda".
+        compiled: compile the pure functions with torch.compile; it needs a C++ compiler (and triton on a GPU).
+        threads: of the library's own pool.
+
+    Raises:
+        BackendError: there is no such device, or nothing to compile with.
+    """
+
+    name = "torch"
+    xp = namespace
+
+    def __init__(self, device: str = "cpu", *, compiled: bool = False, threads: int = 1) -> None:
+        torch.set_num_threads(threads)
+        if device != "cpu" and not torch.cuda.is_available():
+            raise BackendError(f"device is {device!r}, but torch sees no GPU here; 'cpu' is what there is")
+        self.device, self.compiled = torch.device(device), compiled
+        self._compiled: dict[Callable[..., Any], Callable[..., Any]] = {}
+        if compiled:
+            torch._dynamo.config.recompile_limit = PROGRAMS  # noqa: SLF001  (it counts all programs of a graph as one)
+            _check_compiler(self.device)
+
+    def asarray(self, array: NDArray[Any]) -> Array:
+        """Return a tensor over the same memory (CPU), or a copy: on a device, or of what may not be written."""
+        whole = np.ascontiguousarray(array)
+        return torch.from_numpy(whole if whole.flags.writeable else whole.copy()).to(self.device)
+
+    def to_numpy(self, array: Array) -> NDArray[Any]:
+        """Return the tensor's values, detached."""
+        result: NDArray[Any] = array.detach().cpu().numpy()
+        return result
+
+    def cut(self, layout: Layout, flat: Array) -> Views:
+        """Return leaf tensors, each of which can be differentiated by."""
+        return {name: view.detach().requires_grad_() for name, view in super().cut(layout, flat).items()}
+
+    def compile(self, function: Function) -> Function:
+        """Return it compiled if that was asked for; plain numbers then go in as tensors, lest each value compile."""
+        return _compiled(function, self.device) if self.compiled else function
+
+    def gradient(
+        self, function: Callable[..., tuple[Array, Mapping[str, Array]]], views: Views, *arguments: Any
+    ) -> tuple[Mapping[str, Array], Array]:
+        """Differentiate by reverse mode; variables that the scalar does not depend on get zeros."""
+        if self.compiled:
+            if function not in self._compiled:
+                self._compiled[function] = _compiled(function, self.device)
+            function = self._compiled[function]
+        with torch.enable_grad():
+            scalar, others = function(views, *arguments)
+        leaves = list(views.values())
+        parts = torch.autograd.grad(scalar, leaves, allow_unused=True)
+        flat = torch.cat(
+            [
+                torch.zeros_like(leaf).reshape(-1) if part is None else part.reshape(-1)
+                for leaf, part in zip(leaves, parts, strict=True)
+            ]
+        )
+        return {name: value.detach() for name, value in others.items()}, flat
+
+    def without_gradient(self) -> AbstractContextManager[Any]:
+        """The context in which torch records no gradient."""
+        return torch.no_grad()
+
+
+def devices() -> tuple[str, ...]:
+    """Return the devices that torch can use here, the CPU first."""
+    return ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
+
+
+def _compiled(function: Callable[..., Any], device: torch.device) -> Callable[..., Any]:
+    """Compile; plain numbers go in as tensors."""
+    program = torch.compile(function)
+
+    def run(*arguments: Any) -> Any:
+        with warnings.catch_warnings():  # the array namespace is looked up through a cache, which tracing does without
+            warnings.filterwarnings("ignore", message="Dynamo detected a call to a `functools.lru_cache`")
+            return program(*(_tensors(argument, device) for argument in arguments))
+
+    return run
+
+
+def _tensors(argument: Any, device: torch.device) -> Any:
+    if isinstance(argument, Mapping):
+        return {name: _tensors(value, device) for name, value in argument.items()}
+    return torch.tensor(float(argument), device=device) if isinstance(argument, int | float) else argument
+
+
+def _check_compiler(device: torch.device) -> None:
+    """Compile a sum, so that a missing compiler is told before anything is built."""
+    try:
+        torch.compile(_plus_one)(torch.zeros(2, device=device))
+    except RuntimeError as error:
+        said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise BackendError(
+            "compiled is true, but torch.compile does not work here: it needs a C++ compiler (g++ or clang++, or what "
+            f"the variable CXX names) and Python's headers. It said: {said}"
+        ) from error
+
+
+def _plus_one(x: torch.Tensor) -> torch.Tensor:
+    return x + 1.0
