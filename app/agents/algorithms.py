@@ -1,6 +1,7 @@
-"""What agents may be trained by: `auto`, `planner`, `online`, the entry points of `steward.algorithms`, kinds' own.
+"""Names of the algorithms that a training request may give.
 
-Only their names are read, from the metadata of what is installed; what they name is imported by workers alone.
+These are `auto`, `planner`, `online`, the entry points of group `steward.algorithms`, and algorithms of single kinds.
+Only names are read, from the metadata of installed packages; workers alone import the classes.
 """
 
 from importlib.metadata import entry_points
@@ -13,20 +14,20 @@ from app.kinds.registry import KINDS
 
 GROUP = "steward.algorithms"
 AUTO_SEEDS = 3
-"""Seeds that `auto` tries where a request gives no number."""
+"""Number of seeds that `auto` trains if the request gives none."""
 ONLINE = "online"
-"""A training that goes on, from one window of what runs report to the next."""
+"""Name of the algorithm that trains without end, once per window of reports."""
 CONTESTS = ("auto", "planner", ONLINE)
-"""Several algorithms and the planner; the planner alone; one algorithm, again and again."""
+"""Names that are no single algorithm: a contest of several and the planner; the planner alone; repeated training."""
 
 
 def own() -> frozenset[str]:
-    """Algorithms of single kinds."""
+    """Names of the algorithms that belong to one kind each."""
     return frozenset(name for kind in KINDS.values() for name in kind.training.own)
 
 
 def names() -> tuple[str, ...]:
-    """Everything that may be asked for, as installed now."""
+    """All algorithm names that a training request may give, read from the packages installed now."""
     return (*CONTESTS, *sorted({point.name for point in entry_points(group=GROUP)} | own()))
 
 
@@ -38,7 +39,7 @@ def _known(name: str) -> str:
 
 
 class _Installed:
-    """Validates, and describes, a name as what is installed says."""
+    """Pydantic annotation: validates a name against ``names()`` and lists them as the schema's `enum`."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         return core_schema.no_info_after_validator_function(_known, handler(source))

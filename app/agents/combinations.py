@@ -1,4 +1,4 @@
-"""Algorithms that a training may name, and what of a request goes together."""
+"""Checks of a training request: which fields exclude each other, and which the workload's kind ignores."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from app.errors import FieldError, Invalid
 from app.kinds.registry import KINDS
 
 UNLEARNED = ("seeds", "executor", "device", "start_from", "imitate")
-"""What the planner has no use for, as it plans and learns nothing; nor what kinds train by algorithms of their own."""
+"""Fields without effect on the planner, which learns nothing, and on algorithms that belong to one kind."""
 IN_ONE_PROCESS = ("executor", "device")
-"""What a table has no use for."""
+"""Fields without effect on the tabular algorithm, which has no network."""
 ONCE = ("budget", "seeds", "executor", "imitate", "promote", "require")
-"""What a training that goes on has no use for: its steps are those of each window, and what is better answers."""
+"""Fields without effect on algorithm `online`, whose settings are given per window."""
 
 TOGETHER = ("executor", "start_from", "imitate")
-"""What agents that learn together can't do."""
+"""Fields that trainings with one agent per role don't support."""
 
 
 def check(request: TrainRequest) -> None:
-    """Refuse what can't be meant together.
+    """Reject a training request whose fields contradict each other.
 
     Raises:
-        Invalid: it names every field that contradicts another.
+        Invalid: with one field error for each contradictory field.
     """
     errors = [*_unlearned(request), *_tabular(request), *_online(request), *_beginnings(request)]
     if errors:
@@ -34,10 +34,10 @@ def check(request: TrainRequest) -> None:
 
 
 def check_kind(request: TrainRequest, kind: str) -> None:
-    """Refuse what a workload's kind has no use for.
+    """Reject fields and algorithms that the workload's kind doesn't support.
 
     Raises:
-        Invalid: it names every such field.
+        Invalid: with one field error for each unsupported field.
     """
     options = KINDS[kind].training
     errors = _useless(request, options.unused, f"must be left out: workloads of kind {kind} have no use for it")
@@ -56,10 +56,10 @@ def check_kind(request: TrainRequest, kind: str) -> None:
 
 
 def check_together(request: TrainRequest) -> None:
-    """Refuse what can't be asked of a training whose agents learn together: one for each role of the workload.
+    """Reject fields that a workload with several roles doesn't support: its agents, one per role, train in one process.
 
     Raises:
-        Invalid: it names every such field.
+        Invalid: with one field error for each unsupported field.
     """
     message = "must be left out for a workload with several roles: their agents learn together, in one process"
     errors = _useless(request, TOGETHER, message)
@@ -71,10 +71,10 @@ def check_together(request: TrainRequest) -> None:
 
 
 def check_start(request: TrainRequest, agent: Agent) -> None:
-    """Refuse to go on from an agent by another algorithm than its own, or from one that has learned nothing.
+    """Reject `start_from` if that agent is a plan, or was trained by another algorithm than the requested one.
 
     Raises:
-        Invalid: it says which algorithm would do.
+        Invalid: with the algorithm that is accepted.
     """
     if agent.algorithm == "planner":
         message = f"must be an agent that learned; agent {agent.version} is a plan"
@@ -118,18 +118,20 @@ def _useless(request: TrainRequest, names: Sequence[str], message: str) -> list[
     ]
 
 
-# What a training may ask for that comes with an extra, and may not be installed where it is to run.
+# Options of a training that need a package which may be missing where workers run.
 
 
 EXTRAS = {("executor", "ray"): "ray"}
-"""The extra, which is also the package's name, by field and value."""
+"""Name of the extra, which is also the package's name, by field and value."""
 
 
 def require(request: TrainRequest) -> None:
-    """Refuse what is not installed here: a worker asks for itself, the API where its workers share its installation.
+    """Reject options whose extra isn't installed in this process's environment.
+
+    Workers call it for themselves; the API calls it if its workers share its environment.
 
     Raises:
-        Invalid: it names the field, its value, and the command that installs it.
+        Invalid: with the field, its value, and the command that installs the extra.
     """
     errors = [
         FieldError(f"/{field}", f"needs the extra {extra!r} where workers run: pip install 'steward[{extra}]'", value)

@@ -1,4 +1,4 @@
-"""Evidence for and against an agent: shadows, evaluations, and what its verdict is worth."""
+"""Evidence about an agent: shadow decisions, off-policy scores, and whether its verdict still holds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from app.kinds.contract.inputs import BrokenRow
 from app.kinds.contract.kind import Terms, left
 from app.kinds.registry import KINDS, MissingKind, read_spec
 
-# What an agent's verdicts are worth now, and what serves decisions in its place.
+# Whether an agent's verdict holds now, and what serves decisions in its place.
 #
 # A verdict is of the moment at which it was made. It holds while the workload's targets, prices and weights are within
 # what the agent was trained for, and while the judge that made it is the present one. Else the agent is *outdated*, and
@@ -30,42 +30,42 @@ from app.kinds.registry import KINDS, MissingKind, read_spec
 
 
 JUDGE = 2
-"""Version of the judge of trainings and evaluations: it grows when verdicts of the one before do not hold any more."""
+"""Version of the judge of trainings and evaluations; it is raised when verdicts of earlier versions no longer hold."""
 FIRST_JUDGE = 1
-"""The one of reports that name none."""
+"""Version assumed for reports that name no judge."""
 TRAINED_FOR, REEVALUATION = "trained_for", "reevaluation"
-"""Parts of an agent's report: the terms of its training, and which job evaluates it again, for which judge."""
+"""Keys of an agent's report: the terms of its training; the job that evaluates it again, and for which judge."""
 OUTDATED, RETRAIN = "outdated", "outdated: retrain"
-"""How the reasons of outdated agents begin; the latter's, where training anew helps."""
+"""First words of an outdated agent's reason; the second where a new training helps."""
 MOST_NAMED = 3
 
 State = Literal["current", "re_evaluate", "outdated"]
 
 
 class Standing(NamedTuple):
-    """What an agent's verdicts are worth now, and why, in words; no reason where they hold."""
+    """Whether an agent's verdict holds now; ``reason`` says why not, and is empty if it holds."""
 
     state: State
     reason: str = ""
 
 
 def trained_for(spec: Any) -> dict[str, list[float]]:
-    """The terms of a training's spec, as its agent's report keeps them."""
+    """The terms (targets, prices, weights) of a spec, for an agent's report: [value, low, high] by name."""
     return {name: [term.value, term.low, term.high] for name, term in KINDS[spec.kind].terms(spec).items()}
 
 
 def judge_of(report: Mapping[str, Any]) -> int:
-    """Version of the judge that made a report's verdict."""
+    """Version of the judge that made a report's verdict; 1 if the report names none."""
     return int(report.get("judge", FIRST_JUDGE))
 
 
 class Present:
-    """A workload as it stands, which verdicts of its agents are held against; of one transaction.
+    """The present state of a workload, with which verdicts of its agents are compared; valid for one transaction.
 
     Args:
-        session: in which they are read.
-        workload: whose agents they are.
-        agents: all that will be asked about.
+        session: the transaction's session.
+        workload: the workload of the agents.
+        agents: all agents that will be passed to the methods.
     """
 
     def __init__(self, session: Session, workload: Workload, agents: Sequence[Agent]) -> None:
@@ -73,7 +73,7 @@ class Present:
 
     @cached_property
     def _spec(self) -> Any:
-        """None where the workload can't be read here: then nothing is known to have changed."""
+        """The workload's spec; None if it can't be read here, in which case no term counts as changed."""
         try:
             return read_spec(self.workload.spec)
         except (MissingKind, BrokenRow):
@@ -85,16 +85,16 @@ class Present:
 
     @cached_property
     def _judged(self) -> frozenset[int]:
-        """Versions that the present judge has evaluated."""
+        """Versions of the agents that the present judge has evaluated."""
         return repository.evaluated(self.session, self.workload.id, JUDGE)
 
     @cached_property
     def _untrainable(self) -> str:
-        """What answers where no agent can, and what to do about it; empty where agents can."""
+        """Why no agent can serve this workload, and what to do; empty if agents can."""
         return next((term.untrainable for term in self._terms.values() if term.untrainable), "")
 
     def outdated(self, agent: Agent) -> str:
-        """That an agent is outdated, what to do and why; empty where it is not."""
+        """Why an agent is outdated, with the changed terms and what to do; empty if it is up to date."""
         if self._untrainable:
             return f"{OUTDATED}: {self._untrainable}"
         known = agent.report.get(TRAINED_FOR)
@@ -104,11 +104,11 @@ class Present:
 
     @cached_property
     def _going_on(self) -> frozenset[str]:
-        """Jobs that evaluate agents of the workload."""
+        """Ids of the open evaluation jobs of the workload."""
         return repository.evaluating(self.session, self.workload.id)
 
     def standing(self, agent: Agent) -> Standing:
-        """What an agent's verdicts are worth now."""
+        """Whether an agent's verdict holds now, with the reason if it doesn't."""
         outdated = self.outdated(agent)
         if outdated:
             return Standing("outdated", outdated)
@@ -120,7 +120,9 @@ class Present:
 
     @cached_property
     def _champion(self) -> str:
-        """Which agent serves decisions, since when and why; empty where none does in any role."""
+        """The agent that serves decisions, with time and reason of its promotion, in words; empty if no role has a
+        champion.
+        """
         roles = self.workload.champions
         role = DEFAULT_ROLE if DEFAULT_ROLE in roles else max(roles, key=lambda name: roles[name].version, default="")
         if not role:
@@ -130,7 +132,9 @@ class Present:
         return f"agent {version}" + ("" if found is None else f", since {moment(found.created_at)}: {found.reason}")
 
     def instead(self, agent: Agent) -> str:
-        """What serves decisions in place of an agent, and how that compares with it; empty for a champion."""
+        """What serves decisions in place of an agent, and how its training return compares, in words; empty for a
+        champion.
+        """
         if any(agent.version == one.version for one in self.workload.champions.values()):
             return ""
         if self._untrainable:
@@ -158,9 +162,9 @@ class Present:
         )
 
 
-# What speaks for an agent besides its simulator: shadow runs, and logged runs scored off-policy.
+# Evidence from outside the simulator: shadow runs, and logged runs scored off-policy.
 #
-# A promotion can require either; it is refused, with what is missing, while the evidence does not allow it.
+# A promotion can require either, and is refused while the evidence is missing or shows a loss.
 
 
 FEWEST_RUNS = 5
@@ -169,11 +173,11 @@ LARGEST = 1_000  # shadow runs, the newest
 AT_ONCE = 500  # iterations
 NORMAL = 1.959964  # standard errors of a 95 % interval of very many values
 FEW = (12.706205, 4.302653, 3.182446, 2.776445, 2.570582, 2.446912, 2.364624, 2.306004, 2.262157)
-"""The same by Student's t, of 1 to 9 degrees of freedom."""
+"""Student's t quantiles of the same interval, for 1 to 9 degrees of freedom."""
 
 
 def shadow(session: Session, workload: Workload, version: int) -> ShadowRead:
-    """What the agent would have decided in the runs that it was a shadow of."""
+    """Decisions, agreement and gain of an agent over the newest 1,000 runs in which it was the shadow."""
     newest = (
         select(Run.id)
         .where(Run.workload_id == workload.id, Run.shadow_version == version)
@@ -187,7 +191,9 @@ def shadow(session: Session, workload: Workload, version: int) -> ShadowRead:
 
 
 class _Counted(NamedTuple):
-    """A run beside which a shadow decided: how often, and what its steps would have gained, where that is known."""
+    """Counts of a shadow's decisions in one run; ``gain``: sum of their expected gains in return, if
+    ``known`` for any.
+    """
 
     decisions: int
     failures: int
@@ -197,7 +203,7 @@ class _Counted(NamedTuple):
 
 
 def _counted(run: Iterator[Iteration]) -> _Counted:
-    """Of a run of any length, row by row."""
+    """Count the shadow's decisions of one run, reading its iterations one by one."""
     check_deadline()
     decisions, failures, agreed, known, gain = 0, 0, 0, False, 0.0
     for step in (row.decision.get("shadow") for row in run):
@@ -224,7 +230,7 @@ def _summary(workload: str, version: int, runs: Sequence[_Counted]) -> ShadowRea
 
 
 def interval(values: Sequence[float]) -> GainInterval:
-    """Mean and 95 % interval; one value alone says nothing of its spread."""
+    """Mean and 95 % confidence interval (Student's t) of at least one value; the bounds are None for a single one."""
     mean = fmean(values)
     if len(values) < 2:
         return GainInterval(mean=mean, low=None, high=None)
@@ -233,7 +239,9 @@ def interval(values: Sequence[float]) -> GainInterval:
 
 
 def standard_errors(freedom: int) -> float:
-    """Standard errors of a 95 % interval by Student's t; beyond the table as Fisher and Cornish expand it (1960)."""
+    """Two-sided 95 % quantile of Student's t, beyond 9 degrees of freedom by the expansion of Fisher and Cornish
+    (1960).
+    """
     if freedom <= len(FEW):
         return FEW[freedom - 1]
     z = NORMAL
@@ -243,7 +251,7 @@ def standard_errors(freedom: int) -> float:
 
 
 def missing(session: Session, workload: Workload, version: int, required: Sequence[Requirement]) -> list[str]:
-    """What the evidence lacks for a promotion that requires it, in words; empty when nothing does."""
+    """What the evidence lacks for a promotion: one sentence for each unmet requirement; empty if all are met."""
     found = {"shadow": _missing_shadow, "off_policy": _missing_off_policy}
     agent = repository.find(session, workload.id, version)
     margin = 0.0 if agent is None else _margin(agent.report)
@@ -252,7 +260,7 @@ def missing(session: Session, workload: Workload, version: int, required: Sequen
 
 
 def _margin(report: Mapping[str, Any]) -> float:
-    """By how much returns may differ and still be level: of the agent's verdict; 0 where it was never judged."""
+    """Difference of return that counts as equal, in units of return, from the agent's report; 0 if never judged."""
     best = (report.get("heuristics") or {}).get(report.get("best_heuristic"))
     return 0.0 if best is None else float(report.get("equivalence_margin", MARGIN)) * abs(float(best["mean"]))
 
@@ -275,7 +283,7 @@ def _missing_shadow(session: Session, workload: Workload, version: int, margin: 
 
 
 def _missing_off_policy(session: Session, workload: Workload, version: int, margin: float) -> str:
-    """The newest evaluation that scored the version on logged runs counts."""
+    """What the newest evaluation that scored this version on logged runs lacks; empty if it shows no loss."""
     reports = session.scalars(
         select(Evaluation.report)
         .where(Evaluation.workload_id == workload.id)

@@ -1,4 +1,4 @@
-"""SQL about agents and their promotions."""
+"""SQL queries on agents and their promotions."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from app.http.pagination import PageRequest, Slice, json_size, paginate
 from app.jobs.repository import OPEN
 
 LARGEST_SEARCH = 100
-"""Evaluations of a workload, the newest, among which verdicts are looked for."""
+"""Number of newest evaluations of a workload that are searched for verdicts."""
 LARGEST_HEADER = 32_768
-"""Bytes at the beginning of an artifact, among which its header is looked for."""
+"""Bytes at the beginning of an artifact that are read to find its header."""
 
 
 class Artifact(NamedTuple):
-    """An agent's exported policy, as stored."""
+    """An agent's exported policy as stored: the agent's id, its version, its model's version, and the safetensors
+    bytes.
+    """
 
     id: str
     version: int
@@ -29,17 +31,17 @@ class Artifact(NamedTuple):
 
 
 def find(session: Session, workload_id: str, version: int) -> Agent | None:
-    """One version, without its artifact."""
+    """One version of a workload's agent, without its artifact; None if there is none."""
     return session.scalar(select(Agent).where(Agent.workload_id == workload_id, Agent.version == version))
 
 
 def latest_version(session: Session, workload_id: str) -> int | None:
-    """The newest version; None before the first training."""
+    """Newest version of a workload's agents; None if it has none."""
     return session.scalar(select(func.max(Agent.version)).where(Agent.workload_id == workload_id))
 
 
 def steps_per_second(session: Session, workload_id: str) -> float | None:
-    """Steps a second of the newest training of a workload that counted them; None where none did."""
+    """Environment steps per second of the newest training that recorded them; None if no training did."""
     reports = session.scalars(
         select(Agent.report).where(Agent.workload_id == workload_id).order_by(Agent.version.desc())
     )
@@ -48,7 +50,7 @@ def steps_per_second(session: Session, workload_id: str) -> float | None:
 
 
 def listed(session: Session, workload_id: str, request: PageRequest) -> Slice[Agent]:
-    """A workload's agents, newest first."""
+    """One page of a workload's agents, newest first, without artifacts."""
     statement = select(Agent).where(Agent.workload_id == workload_id)
     return paginate(
         session, statement, [Agent.version], request, descending=True, weigh=lambda row: json_size(row.report)
@@ -56,7 +58,7 @@ def listed(session: Session, workload_id: str, request: PageRequest) -> Slice[Ag
 
 
 def promotions(session: Session, workload_id: str, request: PageRequest) -> Slice[Promotion]:
-    """Changes of a workload's champions, newest first."""
+    """One page of a workload's promotions and rollbacks, newest first."""
     statement = select(Promotion).where(Promotion.workload_id == workload_id)
     keys = [Promotion.created_at, Promotion.id]
     return paginate(session, statement, keys, request, descending=True, weigh=_weight)
@@ -67,7 +69,7 @@ def _weight(row: Promotion) -> int:
 
 
 def artifact(session: Session, workload_id: str, version: int) -> Artifact | None:
-    """The exported policy of one version."""
+    """The exported policy of one version; None if there is no such version."""
     statement = select(Agent.id, Agent.version, Agent.model_version, Agent.artifact).where(
         Agent.workload_id == workload_id, Agent.version == version
     )
@@ -76,17 +78,17 @@ def artifact(session: Session, workload_id: str, version: int) -> Artifact | Non
 
 
 class Served(NamedTuple):
-    """A time over which a version was the champion of a role; ``until`` is None while it still is."""
+    """A period in which a version was champion of a role; ``until`` is None if it still is."""
 
     since: datetime
     until: datetime | None
 
 
 def served(session: Session, workload_id: str, versions: Sequence[int]) -> dict[int, Served]:
-    """When each of these versions was champion last; those that never were are left out.
+    """The last period as champion of each version; versions that were never champion are left out.
 
-    Of the roles in which a version is champion, the one that it has been in for longest counts; of those in which it
-    was, the one that it was in last.
+    If a version is champion of several roles now, its longest present period counts; otherwise the period that ended
+    last.
     """
     order = (Promotion.created_at, Promotion.id)
     replaced = func.lead(Promotion.created_at, type_=Promotion.created_at.type)
@@ -108,7 +110,7 @@ def served(session: Session, workload_id: str, versions: Sequence[int]) -> dict[
 
 
 def last_promotion_of(session: Session, workload_id: str, role: str, version: int) -> Promotion | None:
-    """How this version last became the champion of a role."""
+    """The newest promotion of a version in a role; None if it was never promoted there."""
     statement = select(Promotion).where(
         Promotion.workload_id == workload_id, Promotion.role == role, Promotion.agent_version == version
     )
@@ -116,7 +118,7 @@ def last_promotion_of(session: Session, workload_id: str, role: str, version: in
 
 
 def evaluated(session: Session, workload_id: str, judge: int) -> frozenset[int]:
-    """Versions that an evaluation by that version of the judge, or a later one, has assessed."""
+    """Versions of the agents that this version of the judge, or a newer one, has evaluated and not called outdated."""
     newest = select(Evaluation.verdicts).where(Evaluation.workload_id == workload_id)
     rows = session.scalars(newest.order_by(Evaluation.created_at.desc()).limit(LARGEST_SEARCH))
     found = (one for verdicts in rows for one in verdicts if one.get("judge", 1) >= judge)
@@ -124,6 +126,6 @@ def evaluated(session: Session, workload_id: str, judge: int) -> frozenset[int]:
 
 
 def evaluating(session: Session, workload_id: str) -> frozenset[str]:
-    """Ids of a workload's evaluations that wait or go on."""
+    """Ids of a workload's evaluation jobs that are queued or running."""
     going_on = Job.workload_id == workload_id, Job.type == "evaluate", Job.state.in_(OPEN)
     return frozenset(session.scalars(select(Job.id).where(*going_on)))

@@ -1,4 +1,4 @@
-"""Rules of agents: asking for a training, reading, promoting, rolling back, and publishing what was trained."""
+"""Operations on agents: request a training, read, promote, roll back, delete, and publish a trained agent."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ NO_MODEL = 0  # version of the model of what was trained on samples alone
 def request_training(
     database: Database, tenant: str, name: str, request: TrainRequest, record: Record = no_record
 ) -> JobRead:
-    """Queue a training on a domain model, by default the newest.
+    """Queue a training on a domain model, by default the newest, and return its job.
 
     Raises:
-        Conflict: there is no sample or no model yet; it says what to do.
-        Invalid: parts of the request contradict each other, or there is no agent to go on from, or the workers of this
-            host can't do it.
-        NotFound: no model of that version.
+        Conflict: the workload has no samples or no domain model yet.
+        Invalid: fields of the request contradict each other, `start_from` names no agent, or workers of this host lack
+            an extra.
+        NotFound: there is no such workload, or no domain model of that version.
     """
     with database.session() as session:
         combinations.check(request)
@@ -76,10 +76,12 @@ def request_training(
 
 
 def _check_length(session: Session, workload: Workload, request: TrainRequest) -> None:
-    """Refuse a training that takes more hours on one core than the tenant may, by the pace of the workload's last one.
+    """Reject a training whose estimated hours on one core exceed the tenant's quota.
+
+    The estimate uses the steps per second of the workload's last training, else the kind's default.
 
     Raises:
-        Invalid: it gives the estimate and the largest budget.
+        Invalid: with the estimate in hours and the largest accepted budget in steps.
     """
     most, options = current_quotas().training_hours, KINDS[workload.kind].training
     if not most or request.budget is None or "budget" in options.unused:
@@ -116,7 +118,7 @@ def require(session: Session, workload: Workload, version: int) -> Agent:
     """One version of a workload's agent.
 
     Raises:
-        NotFound: there is none of that number.
+        NotFound: the workload has no agent of that version.
     """
     agent = repository.find(session, workload.id, version)
     if agent is None:
@@ -127,10 +129,10 @@ def require(session: Session, workload: Workload, version: int) -> Agent:
 
 
 def require_start(session: Session, workload: Workload, version: int) -> Agent:
-    """The agent that a training is to go on from.
+    """The agent that a training continues.
 
     Raises:
-        Invalid: there is none of that number.
+        Invalid: the workload has no agent of that version.
     """
     agent = repository.find(session, workload.id, version)
     if agent is None:
@@ -142,7 +144,7 @@ def require_start(session: Session, workload: Workload, version: int) -> Agent:
 
 
 def read(session: Session, workload: Workload, found: Sequence[Agent], *, whole: bool = False) -> list[AgentRead]:
-    """Agents as answered; with the pictures of their reports, which are large, where `whole`."""
+    """API representation of agents; ``whole`` includes the pictures of their reports, which are large."""
     served = repository.served(session, workload.id, [agent.version for agent in found])
     present = Present(session, workload, found)
     return [_read(agent, present, served.get(agent.version), whole=whole) for agent in found]
@@ -174,14 +176,16 @@ def _read(agent: Agent, present: Present, served: Served | None, *, whole: bool)
 
 
 def get(database: Database, tenant: str, name: str, version: int) -> AgentRead:
-    """One version of a workload's agent."""
+    """One version of a workload's agent, with its whole report; raises NotFound if there is no such workload or
+    version.
+    """
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
         return read(session, workload, [require(session, workload, version)], whole=True)[0]
 
 
 def listed(database: Database, tenant: str, name: str, request: PageRequest) -> Slice[AgentRead]:
-    """A page of a workload's agents, newest first."""
+    """One page of a workload's agents, newest first, without pictures; raises NotFound if there is no such workload."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
         found = repository.listed(session, workload.id, request)
@@ -189,17 +193,18 @@ def listed(database: Database, tenant: str, name: str, request: PageRequest) -> 
 
 
 def shadow(database: Database, tenant: str, name: str, version: int) -> ShadowRead:
-    """What a version would have decided in the runs that it was a shadow of."""
+    """Decisions of an agent as a shadow, with gain; raises NotFound if there is no such workload or version."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
         return evidence.shadow(session, workload, require(session, workload, version).version)
 
 
 def delete(database: Database, tenant: str, name: str, version: int) -> None:
-    """Delete a version that nothing live rests on.
+    """Delete a version that nothing active depends on.
 
     Raises:
-        Conflict: it answers, would be rolled back to, is a shadow, or a job needs it.
+        Conflict: it serves decisions, a rollback would restore it, a run has it as its shadow, or a job needs it.
+        NotFound: there is no such workload or version.
     """
     with database.session() as session:
         workload = workloads.require(session, tenant, name, lock=True)
@@ -211,7 +216,7 @@ def delete(database: Database, tenant: str, name: str, version: int) -> None:
 
 
 class PolicyFile(NamedTuple):
-    """An exported policy, and the strong tag of its content."""
+    """An exported policy: its bytes, a strong ETag (SHA-256 of the bytes) and a file name."""
 
     data: bytes
     etag: str
@@ -219,11 +224,11 @@ class PolicyFile(NamedTuple):
 
 
 def policy(database: Database, tenant: str, name: str, version: int, role: str | None) -> PolicyFile:
-    """The artifact of one version, for a client that decides locally; all of it, or what answers in one role.
+    """The policy artifact of one version, for clients that decide locally: all roles, or only ``role``.
 
     Raises:
         Invalid: the workload has no such role.
-        NotFound: the agent has policies by role, and none of this one.
+        NotFound: there is no such workload or version, or the agent has no policy of this role.
     """
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
@@ -236,7 +241,7 @@ def policy(database: Database, tenant: str, name: str, version: int, role: str |
 
 
 def _of_role(data: bytes, version: int, role: str) -> bytes:
-    """What of an artifact answers in a role; all of it, where it is one policy."""
+    """The part of an artifact that serves a role; all of a single policy; raises NotFound if the role is missing."""
     parts = by_role(data)
     if parts and role not in parts:
         raise NotFound(f"agent {version} has no policy of role {role!r}; it has {', '.join(parts)}")
@@ -244,11 +249,12 @@ def _of_role(data: bytes, version: int, role: str) -> bytes:
 
 
 def promote(database: Database, tenant: str, name: str, version: int, request: PromotionRequest) -> PromotionRead:
-    """Have a version answer in a role from now on; promoting the champion again changes nothing.
+    """Make a version the champion of a role; promoting the champion again changes nothing.
 
     Raises:
-        Conflict: evidence that is required is missing; it says which.
+        Conflict: required evidence is missing, which the message names.
         Invalid: the workload has no such role.
+        NotFound: there is no such workload or version.
     """
     with database.session() as session:
         workload = workloads.require(session, tenant, name, lock=True)
@@ -265,11 +271,12 @@ def promote(database: Database, tenant: str, name: str, version: int, request: P
 
 
 def rollback(database: Database, tenant: str, name: str, version: int, request: PromotionRequest) -> PromotionRead:
-    """Take a role's champion back: the one before it answers again, or the heuristics if there was none.
+    """Undo the promotion of a role's champion: its predecessor serves again, or the heuristics if there was none.
 
     Raises:
-        Conflict: that version isn't the champion.
+        Conflict: that version isn't the champion of the role.
         Invalid: the workload has no such role.
+        NotFound: there is no such workload or version.
     """
     with database.session() as session:
         workload = workloads.require(session, tenant, name, lock=True)
@@ -284,13 +291,15 @@ def rollback(database: Database, tenant: str, name: str, version: int, request: 
 
 
 def promotions(database: Database, tenant: str, name: str, request: PageRequest) -> Slice[Promotion]:
-    """A page of changes of the workload's champions, newest first."""
+    """One page of the workload's promotions and rollbacks, newest first; raises NotFound if there is
+    no such workload.
+    """
     with database.reading() as session:
         return repository.promotions(session, workloads.require(session, tenant, name).id, request)
 
 
 def read_promotion(change: Promotion) -> PromotionListed:
-    """A change as listed."""
+    """API representation of one promotion or rollback."""
     return PromotionListed(
         role=change.role,
         champion=change.agent_version,
@@ -303,7 +312,7 @@ def read_promotion(change: Promotion) -> PromotionListed:
 
 
 def roles(workload: Workload) -> Sequence[str]:
-    """In which agents may be promoted."""
+    """Roles of a workload to which agents can be promoted."""
     return KINDS[workload.kind].roles(read_spec(workload.spec))
 
 
@@ -327,7 +336,9 @@ def _require_champion(workload: Workload, role: str, version: int) -> None:
 
 
 def before(session: Session, workload: Workload, role: str, version: int) -> int | None:
-    """What a rollback of a champion restores: what was before it, and has not been deleted since."""
+    """Version that a rollback of this champion restores: the nearest predecessor that still exists; None: the
+    heuristics.
+    """
     seen, previous = set[int](), _previous(session, workload, role, version)
     while previous is not None and repository.find(session, workload.id, previous) is None:
         if previous in seen:
@@ -343,12 +354,12 @@ def _previous(session: Session, workload: Workload, role: str, version: int) -> 
 
 
 class Change(NamedTuple):
-    """A change of who answers.
+    """A change of a role's champion.
 
     Attributes:
-        version: of the agent that answers from now on; None: the heuristics do.
-        rollback_to: what a rollback of it restores.
-        reason, made_by, figures: as `Promotion` has them.
+        version: version of the new champion; None: heuristics serve decisions.
+        rollback_to: version that a rollback of the new champion restores; None: the heuristics.
+        reason, made_by, figures: columns of `Promotion`.
     """
 
     version: int | None
@@ -359,7 +370,7 @@ class Change(NamedTuple):
 
 
 def install(session: Session, workload: Workload, change: Change, role: str = DEFAULT_ROLE) -> None:
-    """Change a role's champion, in the caller's transaction, which holds the workload's row."""
+    """Change a role's champion and record the promotion, in the caller's transaction, which has locked the workload."""
     agent = None if change.version is None else require(session, workload, change.version)
     if agent is None:
         del workload.champions[role]
@@ -393,7 +404,7 @@ def install(session: Session, workload: Workload, change: Change, role: str = DE
 
 
 def retire(session: Session, workload_id: str, version: int, reason: str) -> None:
-    """Have the heuristics answer in place of the default role's champion, in the caller's transaction."""
+    """Replace the default role's champion by the heuristics, in the caller's transaction; locks the workload."""
     workload = session.get_one(Workload, workload_id, with_for_update=True)
     install(session, workload, Change(None, version, reason, "training"))
 
@@ -410,7 +421,9 @@ def _promotion(workload: Workload, role: str, previous: int | None, reason: str)
 
 
 class Trained(NamedTuple):
-    """What a training hands over to be published."""
+    """Result of a training that ``publish`` stores: versions, report, artifact (safetensors), and whether to promote
+    it.
+    """
 
     spec_version: int
     model_version: int
@@ -423,10 +436,10 @@ class Trained(NamedTuple):
 
 
 def publish(session: Session, workload_id: str, trained: Trained) -> int:
-    """Store a trained agent as the workload's newest version, in the caller's transaction; the version.
+    """Store a trained agent as the workload's newest version, in the caller's transaction, and return its version.
 
-    With ``promote`` it becomes champion in the same transaction: of the default role, or where the workload has none,
-    of every role that it has a policy for.
+    With ``promote`` it becomes the champion in the same transaction: of the default role, or, where the workload has no
+    default role, of every role for which it has a policy.
 
     Raises:
         Invalid: it is to be promoted, and the workload has no such role.
@@ -460,18 +473,20 @@ def publish(session: Session, workload_id: str, trained: Trained) -> int:
 
 
 def rivals(workload: Workload) -> dict[str, int | None]:
-    """Who answers now where an agent that is trained would: by role, versions; None: a heuristic."""
+    """Present champion of each role for which a training makes an agent; None: heuristics serve it."""
     known = roles(workload)
     return {role: workload.champion(role) for role in ([DEFAULT_ROLE] if DEFAULT_ROLE in known else known)}
 
 
 def newest(versions: Mapping[str, int | None]) -> int | None:
-    """The newest of some roles' agents; None where heuristics answer in all of them."""
+    """The largest of the champions' versions; None if heuristics serve all roles."""
     return max((version for version in versions.values() if version is not None), default=None)
 
 
 def answering(session: Session, workload: Workload) -> bytes | None:
-    """The artifact of ``rivals``: of several roles all in one; None where heuristics answer in all of them."""
+    """The artifact of the champions that ``rivals`` names, joined if there are several; None if heuristics serve all
+    roles.
+    """
     versions = {role: version for role, version in rivals(workload).items() if version is not None}
     found = {role: require(session, workload, version) for role, version in versions.items()}
     if DEFAULT_ROLE in found or not found:

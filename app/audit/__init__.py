@@ -1,1 +1,1 @@
-"""The audit: who promoted, changed and deleted what, and who made and revoked keys."""
+"""The audit log: who promoted, changed or deleted which object, and who created or revoked keys."""

@@ -1,4 +1,4 @@
-"""SQL of the audit."""
+"""SQL queries on the audit log."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from app.http.pagination import PageRequest, Slice, json_size, paginate
 
 
 def add(session: Session, entry: AuditEntry) -> None:
-    """A new entry, of the transaction that makes the change."""
+    """Add an audit entry to the transaction that makes the change."""
     session.add(entry)
 
 
 def listed(session: Session, tenant: str | None, request: PageRequest, action: str | None) -> Slice[AuditEntry]:
-    """Entries of a tenant (of all with None), newest first; ``action``: those alone, or all that begin with it."""
+    """One page of entries, newest first, of a tenant and of an action, or prefix such as `key`; None: of all."""
     keys = [AuditEntry.created_at, AuditEntry.id]
     return paginate(session, _chosen(tenant, action), keys, request, descending=True, weigh=_weight)
 

@@ -1,4 +1,4 @@
-"""The audit log: entries, rows and their listing."""
+"""The audit log: adding, listing and exporting entries."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class AuditRead(BaseModel):
     detail: dict[str, Any] | None
 
 
-# The audit: entries are added in the transaction that makes a change, so that neither is there without the other.
+# Entries are added in the transaction that makes the change, so that neither can exist without the other.
 
 
 OWN = "steward"
@@ -46,7 +46,9 @@ LONGEST_TARGET = 255
 
 
 def add(session: Session, tenant: str, action: str, target: str, detail: dict[str, Any] | None = None) -> None:
-    """Tell of a change; who made it is whoever the request is worked for, or Steward itself."""
+    """Record a change in the current transaction, with the request's caller as its actor, or `steward` outside
+    requests.
+    """
     caller = current_caller.get()
     repository.add(
         session,
@@ -64,7 +66,7 @@ def add(session: Session, tenant: str, action: str, target: str, detail: dict[st
 
 
 def read(row: AuditEntry) -> AuditRead:
-    """An entry as answered."""
+    """API representation of an audit entry."""
     return AuditRead(
         id=row.id,
         at=row.created_at,
@@ -78,13 +80,13 @@ def read(row: AuditEntry) -> AuditRead:
 
 
 def listed(database: Database, tenant: str | None, request: PageRequest, action: str | None) -> Slice[AuditEntry]:
-    """A page of entries, newest first; of all tenants with None."""
+    """One page of audit entries, newest first; tenant None: of all tenants."""
     with database.reading() as session:
         return repository.listed(session, tenant, request, action)
 
 
 def every(database: Database, tenant: str | None, action: str | None = None) -> Iterator[AuditRead]:
-    """All entries, newest first, read page by page."""
+    """Iterate over all audit entries, newest first, with one query per page; tenant None: of all tenants."""
     request = PageRequest(MAXIMUM_LIMIT)
     while True:
         found = listed(database, tenant, request, action)
@@ -95,12 +97,12 @@ def every(database: Database, tenant: str | None, action: str | None = None) -> 
 
 
 def as_ndjson(entries: Iterator[AuditRead]) -> Iterator[str]:
-    """One JSON document per line."""
+    """Audit entries as newline-delimited JSON, one string per line."""
     return (f"{entry.model_dump_json()}\n" for entry in entries)
 
 
 def as_csv(entries: Iterator[AuditRead]) -> Iterator[str]:
-    """CSV whose cells no spreadsheet takes for formulas."""
+    """Audit entries as CSV, a string per row and header; cells that spreadsheets would run as formulas are escaped."""
     write = csv_writer()
     yield write(AuditRead.model_fields)
     for entry in entries:

@@ -1,1 +1,1 @@
-"""Charts of what is measured, expected and decided: one set of definitions for pages, pictures and reports."""
+"""Charts of measurements, predictions and decisions, shared by dashboard pages, image files and reports."""

@@ -1,4 +1,4 @@
-"""Figures: axes, maps, rankings, responses and trainings."""
+"""Chart definitions (Vega-Lite): axes, response curves, maps, rankings and learning curves."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from app.charts import text
 
-# What a chart is: a Vega-Lite definition with the same told in words and numbers.
+# A chart is a Vega-Lite definition with the same content in words and as a table.
 #
 # Definitions are plain dictionaries. They name no colours but roles (``style``), and no width: pages and pictures add
 # both. Names given by people are data in them, never field names or expressions, so that nothing they hold is obeyed.
@@ -18,17 +18,17 @@ Row = Mapping[str, Any]
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 HEIGHT = 200
 FEW = 4
-"""Counts up to which each has its tick."""
+"""Largest count up to which an axis has one tick per whole number."""
 
 
 class Figure(NamedTuple):
-    """A chart.
+    """A chart with its description and its data as a table.
 
     Attributes:
-        title: what it is of.
-        told: what its marks mean, in a sentence or two.
+        title: heading of the chart.
+        told: one or two sentences that explain its marks.
         spec: its Vega-Lite definition, without width or colours.
-        columns, rows: the same as a table, for those who don't see it.
+        columns, rows: the same data as a table, for screen readers.
     """
 
     title: str
@@ -39,12 +39,12 @@ class Figure(NamedTuple):
 
 
 def layered(*layers: Json, height: int = HEIGHT, **more: Any) -> Json:
-    """Layers on one another, as a definition; empty ones are left out."""
+    """A Vega-Lite definition of layers drawn on one another, ``height`` in pixels; empty layers are left out."""
     return {"$schema": SCHEMA, "height": height, "layer": [layer for layer in layers if layer], **more}
 
 
 def layer(kind: str, role: str, rows: Sequence[Row], encoding: Json, **mark: Any) -> Json:
-    """Marks of one kind and role over rows; nothing where there are none."""
+    """A Vega-Lite layer of one mark type and style over rows of data; empty if there are no rows."""
     if not rows:
         return {}
     values = [dict(row) for row in rows]
@@ -52,30 +52,30 @@ def layer(kind: str, role: str, rows: Sequence[Row], encoding: Json, **mark: Any
 
 
 def quantity(field: str, title: str | None, *, zero: bool = True, **more: Any) -> Json:
-    """A channel of numbers."""
+    """A quantitative Vega-Lite channel of a field; with ``zero`` its scale includes 0."""
     scale = {"zero": zero, **more.pop("scale", {})}
     return {"field": field, "type": "quantitative", "title": title, "scale": scale, **more}
 
 
 def counted(values: Iterable[float]) -> Json:
-    """The axis of whole numbers: a few are ticked one by one, for Vega's least step leaves halves between 0 and 1."""
+    """Axis options for counts: one tick per whole number up to 4, otherwise steps of at least 1."""
     most = max(values, default=0.0)
     return {"values": [*range(int(most) + 1)], "format": "d"} if 0 < most <= FEW else {"tickMinStep": 1}
 
 
 def category(field: str, title: str | None, order: Sequence[str] | None = None, **more: Any) -> Json:
-    """A channel of names, in an order."""
+    """A nominal Vega-Lite channel of a field; ``order`` of its names, None: as in the data."""
     return {"field": field, "type": "nominal", "title": title, "sort": None if order is None else list(order), **more}
 
 
 def coloured(field: str, order: Sequence[str], title: str | None = None) -> Json:
-    """A colour for each name; a legend where there are several."""
+    """A Vega-Lite colour channel with one colour per name; with a legend if there are at least two."""
     legend = {"orient": "top", "direction": "horizontal"} if len(order) > 1 else None
     return category(field, title, order, scale={"domain": list(order)}, legend=legend)
 
 
 def span(field: str, title: str | None = "iteration", **more: Any) -> Json:
-    """The axis along which things go on: whole numbers, without rounding its ends."""
+    """A horizontal axis of whole numbers, such as iterations, that ends exactly at the data."""
     axis = {"tickMinStep": 1, "grid": False, **more.pop("axis", {})}
     return quantity(field, title, zero=False, scale={"nice": False, **more.pop("scale", {})}, axis=axis, **more)
 
@@ -84,7 +84,9 @@ def span(field: str, title: str | None = "iteration", **more: Any) -> Json:
 
 
 class Fitted(NamedTuple):
-    """What a model expects at an amount of the resource: median, and bounds that hold with some probability."""
+    """A model's prediction at an amount of a resource: median and bounds of its prediction interval, in units of the
+    metric.
+    """
 
     amount: float
     median: float
@@ -93,7 +95,7 @@ class Fitted(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """What was measured at an amount of the resource."""
+    """A measured value of a metric at an amount of a resource."""
 
     amount: float
     value: float
@@ -102,7 +104,9 @@ class Sample(NamedTuple):
 def response(
     title: str, resource: str, metric: str, fitted: Sequence[Fitted], samples: Sequence[Sample], told: str
 ) -> Figure:
-    """A curve with its band over a resource, and the points it was made of."""
+    """Chart of a metric over a resource: the model's median, its prediction interval as a band, and the measured
+    points.
+    """
     x = quantity("amount", resource, zero=False, axis={"grid": False})
     curve = [one._asdict() for one in fitted]
     band = {"x": x, "y": quantity("low", metric), "y2": {"field": "high"}}
@@ -121,7 +125,7 @@ def response(
 
 
 def responses(title: str, resource: str, metric: str, fitted: Mapping[str, Sequence[Fitted]], told: str) -> Figure:
-    """A curve with its band for each name."""
+    """Chart of a metric over a resource with one median curve and band per name."""
     curves = [{"name": name, **one._asdict()} for name, curve in fitted.items() for one in curve]
     x = quantity("amount", resource, zero=False, axis={"grid": False, "tickMinStep": 1})
     colour = {"color": coloured("name", list(fitted))}
@@ -142,7 +146,9 @@ def responses(title: str, resource: str, metric: str, fitted: Mapping[str, Seque
 
 
 def doubt(title: str, resource: str, points: Sequence[Sample], best: float | None, told: str) -> Figure:
-    """How unsure a model is over a resource, and where a sample would teach it most."""
+    """Chart of a model's relative spread (share of 1) over a resource; a rule marks ``best``, where to sample next, if
+    any.
+    """
     x = quantity("amount", resource, zero=False, axis={"grid": False})
     rows = [one._asdict() for one in points]
     spec = layered(
@@ -160,18 +166,18 @@ LIGHT_COLOURS = ("#0b7285", "#e8590c", "#6741d9", "#2b8a3e", "#d6336c", "#997404
 DARK_COLOURS = ("#3bc9db", "#ffa94d", "#b197fc", "#69db7c", "#faa2c1", "#ffe066", "#4dabf7", "#ced4da", "#e599f7")
 DIVERGING_LIGHT = ("#0b4f8a", "#74b3e0", "#eceff1", "#f0a58f", "#a11a24")
 DIVERGING_DARK = ("#74c0fc", "#31699b", "#343a40", "#a04a41", "#ff8787")
-"""From less to more, by way of the ground: what is far from the middle stands out on either."""
+"""Diverging colours from negative by neutral to positive; their ends contrast with a light or dark background."""
 ROLES_LIGHT = ("#868e96", "#c92a2a", "#ffffff", "#e9ecef")
 ROLES_DARK = ("#868e96", "#ff8787", "#13171f", "#343a40")
-"""Of what stands back, of what is not to be passed, the ground, and lines on it."""
+"""Colours of secondary marks, of limits, of the background, and of lines on it."""
 TEXT_LIGHT = ("#343a40", "#495057", "#e9ecef")
 TEXT_DARK = ("#ced4da", "#adb5bd", "#343a40")
-"""Of titles, of labels and notes, and of the lines behind them."""
+"""Colours of titles, of labels and notes, and of grid lines."""
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Noto Sans', 'Liberation Sans', sans-serif"
 
 
 def config(*, dark: bool = False) -> dict[str, Any]:
-    """The configuration of Vega-Lite for one theme."""
+    """Vega-Lite configuration (fonts, axes, colours) of the light or dark theme."""
     colours = DARK_COLOURS if dark else LIGHT_COLOURS
     text, quiet, line = TEXT_DARK if dark else TEXT_LIGHT
     named = {"labelColor": quiet, "titleColor": quiet, "labelFont": FONT, "titleFont": FONT, "labelLimit": 260}
@@ -188,7 +194,7 @@ def config(*, dark: bool = False) -> dict[str, Any]:
 
 
 def roles(*, dark: bool) -> dict[str, dict[str, Any]]:
-    """How marks look, by what they are in a chart."""
+    """Vega-Lite styles of marks by role, such as `measured`, `target` or `note`, for the light or dark theme."""
     own, other, _, good, *_ = DARK_COLOURS if dark else LIGHT_COLOURS
     quiet, alarm, paper, line = ROLES_DARK if dark else ROLES_LIGHT
     note = (TEXT_DARK if dark else TEXT_LIGHT)[1]
@@ -218,7 +224,7 @@ def roles(*, dark: bool) -> dict[str, dict[str, Any]]:
 
 
 class Cell(NamedTuple):
-    """What is changed at an iteration, from an amount."""
+    """A policy's change of the allocation at an iteration and a present amount of the resource."""
 
     iteration: int
     amount: float
@@ -226,7 +232,7 @@ class Cell(NamedTuple):
 
 
 def steps_map(title: str, resource: str, cells: Sequence[Cell], told: str) -> Figure:
-    """Iterations across, amounts up; warm colours add, cool ones give back."""
+    """Heat map of a policy: iterations across, present amounts up; colours show the change of the amount."""
     moving = [cell._asdict() for cell in cells if cell.change]
     every = [cell._asdict() for cell in cells]
     most = max((abs(cell.change) for cell in cells), default=1.0) or 1.0
@@ -258,7 +264,7 @@ DECIDED = "decided"
 
 
 class Ranked(NamedTuple):
-    """One of those that are compared; ``low`` and ``high`` are the ends of its interval, if it has one."""
+    """A bar of a ranking; ``low`` and ``high`` are the bounds of its confidence interval, None without one."""
 
     name: str
     value: float
@@ -268,14 +274,16 @@ class Ranked(NamedTuple):
 
 
 def beside_decided(title: str, axis: str, values: Mapping[str, float], told: str) -> Figure:
-    """Bars from the largest down, by name; what was decided stands out, where it is among them."""
+    """Bar chart of values, largest first; the bar named `decided` is highlighted if there is one."""
     largest_first = sorted(values.items(), key=lambda item: -item[1])
     ranked = [Ranked(name, value, chosen=name == DECIDED) for name, value in largest_first]
     return ranking(title, axis, ranked, f"{told} Coloured: {DECIDED}." if DECIDED in values else told)
 
 
 def ranking(title: str, axis: str, ranked: Sequence[Ranked], told: str, number: str = ".3~g") -> Figure:
-    """Bars in the given order, with intervals and numbers; the chosen one stands out."""
+    """Horizontal bars in the given order, labelled with their values, with intervals if known; chosen ones are
+    highlighted.
+    """
     rows = [{**one._asdict(), "label": f"{one.name}\u2002{_told(one.value, number)}"} for one in ranked]
     y = category("label", None, [row["label"] for row in rows], axis={"labelLimit": 240})
     x = quantity("value", axis, axis={"format": number, "tickCount": 5})
@@ -295,7 +303,7 @@ def ranking(title: str, axis: str, ranked: Sequence[Ranked], told: str, number: 
 
 
 def _told(value: float, number: str) -> str:
-    """A bar's number, which stands with its name: wherever it stood in the picture, some bar would reach it."""
+    """The number of a bar's label; it stands beside the name, because inside the picture bars could cover it."""
     if number.endswith("%"):
         return f"{text.number(100 * value)} %"
     return text.number(value)
@@ -309,7 +317,7 @@ DASHES = [6, 4]
 
 
 class Learnt(NamedTuple):
-    """A training's mean training return at some number of environment steps."""
+    """Mean training return of a training after a number of environment steps."""
 
     name: str
     steps: int
@@ -317,7 +325,9 @@ class Learnt(NamedTuple):
 
 
 def learning(learnt: Sequence[Learnt], marks: Mapping[str, float], told: str, plans: Collection[str] = ()) -> Figure:
-    """A line for each training, and rules at what is known of others; ``plans``: those that are planned."""
+    """Learning curves: training return over environment steps, with a rule per reference; ``plans`` names the planned
+    ones.
+    """
     names = list(dict.fromkeys(one.name for one in learnt))
     x = span("steps", "environment steps", axis={"format": "~s"})
     scale = _scale([*(one.value for one in learnt), *marks.values()])
@@ -339,7 +349,7 @@ def learning(learnt: Sequence[Learnt], marks: Mapping[str, float], told: str, pl
 
 
 def _scale(values: Sequence[float]) -> dict[str, Any]:
-    """Logarithmic away from 0 where the first returns are many times the last ones, as they often are."""
+    """A symmetric logarithmic scale if the largest value is at least 20 times the smallest, else the default ({})."""
     sizes = [abs(value) for value in values if value]
     if not sizes or max(sizes) < WIDE * min(sizes):
         return {}

@@ -1,8 +1,8 @@
-"""How figures are written for people, on pages, in reports and on the command line; what programs read stays exact.
+"""Formatting of figures for people, on pages, in reports and on the command line.
 
-Three significant digits unless a caller asks for more, thousands apart, never an exponent, never a negative zero.
-Durations below a second are in milliseconds or microseconds, costs carry the currency of ``STEWARD_CURRENCY``, and
-moments say that they are UTC.
+Numbers have three significant digits unless a caller asks for more, thousands separators, no exponent and no negative
+zero. Durations below a second are in milliseconds or microseconds, costs carry the currency of ``STEWARD_CURRENCY``,
+and times are in UTC.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 
 NOTHING = "–"
 SHARE = "share"
-"""The unit of parts of 1, which are written in per cent."""
+"""Unit of shares of 1, which are written in per cent."""
 MONEY = "money"
-"""The unit of costs, which is written as the currency."""
+"""Unit of costs, which are written in the configured currency."""
 ROUNDING = 1e-12
-"""Below this a difference is nothing but rounding."""
+"""Absolute differences below this count as rounding errors."""
 SMALLEST = 1e-6
 MOST_DIGITS = 8
 CODE_LENGTH = 3
@@ -31,12 +31,14 @@ def use_currency(name: str) -> None:
 
 
 def currency() -> str:
-    """The currency of all prices."""
+    """The currency of all prices in this process: a sign or a code."""
     return _currency[0]
 
 
 def number(value: float, digits: int = 3, *, signed: bool = False) -> str:
-    """So many significant digits, but all before the point: “0.00372”, “12.4”, “1,912”; “< 0.000001” where it is."""
+    """A number with ``digits`` significant digits: “0.00372”, “12.4”, “1,912”; “0” below 1e-12; “inf” and “nan” as in
+    Python.
+    """
     size = abs(value)
     if not math.isfinite(value):
         return str(value)
@@ -50,31 +52,31 @@ def number(value: float, digits: int = 3, *, signed: bool = False) -> str:
 
 
 def _rounded(value: float, digits: int = 3) -> float:
-    """As ``number`` shows it: only this tells which unit, and how many places, suit it."""
+    """The value rounded to ``digits`` significant digits, from which the unit and the number of places are chosen."""
     if not math.isfinite(value) or abs(value) < ROUNDING:
         return value
     return round(value, digits - 1 - math.floor(math.log10(abs(value))))
 
 
 def fixed(value: float, places: int, *, signed: bool = False) -> str:
-    """So many digits after the point, thousands apart."""
+    """A number with ``places`` digits after the point and thousands separators; never “-0”."""
     shown = round(value, places) or 0.0  # not -0.0
     return f"{shown:{'+' if signed else ''},.{places}f}"
 
 
 def percent(share: float, places: int = 1) -> str:
-    """A part of 1: “4.2 %”."""
+    """A share of 1 in per cent with ``places`` digits after the point: “4.2 %”."""
     return f"{fixed(100 * share, places)} %"
 
 
 def confidence(share: float) -> str:
-    """How sure something is, with the digits that tell it from certainty: “95 %”, “99.955 %”."""
+    """A confidence level (share of 1) in per cent, with enough digits to differ from 100 %: “95 %”, “99.955 %”."""
     places = max(1 - math.floor(math.log10(max(100 * (1 - share), 1e-9))), 0)
     return f"{fixed(100 * share, places).rstrip('0').rstrip('.') if places else fixed(100 * share, 0)} %"
 
 
 def interval(mean: float, low: float, high: float, *, signed: bool = False) -> str:
-    """A mean and its interval in brackets, with as many digits as the interval leaves room for."""
+    """A mean and its interval, “1.23 [1.11, 1.35]”, with two significant digits of the interval's width."""
     parts, spread = (mean, low, high), high - low
     if spread < ROUNDING:
         texts = [number(part, 4, signed=signed) for part in parts]
@@ -103,12 +105,12 @@ def amount(value: float, unit: str) -> str:
 
 
 def money(value: float) -> str:
-    """A cost in the currency of all prices: “$4.15”, “4.15 EUR”."""
+    """A cost in the configured currency: “$4.15”, “4.15 EUR”."""
     return amount(value, MONEY)
 
 
 def seconds(value: float) -> str:
-    """A duration in seconds, or in the smaller unit that has whole digits: “1.3 s”, “62 ms”, “484 µs”."""
+    """A duration given in seconds, in s, ms or µs: “1.3 s”, “62 ms”, “484 µs”."""
     for size, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
         if abs(_rounded(value)) >= size:
             return f"{number(value / size)} {unit}"
@@ -116,7 +118,7 @@ def seconds(value: float) -> str:
 
 
 def duration(value: float | None) -> str:
-    """A span of time in its two largest units: “3 min 20 s”."""
+    """A duration given in seconds, in its two largest units of d, h, min, s: “3 min 20 s”; empty for None."""
     if value is None:
         return ""
     left, words = max(round(value), 0), list[str]()
@@ -128,5 +130,5 @@ def duration(value: float | None) -> str:
 
 
 def moment(at: datetime | None) -> str:
-    """A point in time to the second: “2026-01-31 18:05:00 UTC”."""
+    """A time in UTC to the second: “2026-01-31 18:05:00 UTC”; empty for None."""
     return "" if at is None else at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

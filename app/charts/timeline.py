@@ -1,4 +1,4 @@
-"""Figures over time: timelines, spans and projections."""
+"""Charts over time or iterations: curves, counts, shares, Gantt charts, forecasts."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any, NamedTuple
 
 from app.charts.figures import LIGHT_COLOURS, Figure, Json, coloured, counted, layer, layered, quantity, span
 
-# What went on over time, be it seconds or hours: curves, counts, who had what, and when each task ran where.
+# Charts over time in seconds: curves, counts, shares, and Gantt charts.
 
 
 Course = Sequence[tuple[float, float]]
 LANE = 14  # pixels
 MOST_NAMES = len(LIGHT_COLOURS)
-"""That colours can tell apart; others share one."""
+"""Number of names with a colour of their own; further names share one."""
 OTHERS = "others"
 
 
 class Bar(NamedTuple):
-    """A task that ran from a moment to another in a lane; ``open``: it still runs."""
+    """A task that ran in a lane from ``start`` to ``end`` (seconds); ``open``: it is still running."""
 
     name: str
     lane: str
@@ -36,10 +36,11 @@ UNITS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"))
 
 
 def time(ends: Sequence[float], field: str = "at") -> Json:
-    """The axis of time: seconds, told in minutes, hours or days where these are what it is ticked by.
+    """Axis of time over values in seconds, labelled in minutes, hours or days, depending on its step.
 
     Args:
-        ends: moments of which the first and the last are shown.
+        ends: values of which the smallest and the largest limit the axis.
+        field: name of the field with seconds.
     """
     first, last = min(ends, default=0.0), max(ends, default=0.0)
     weeks = int(-(-(last - first) // (WEEK * MOST_TICKS)))  # as many as it takes, however far apart moments are
@@ -55,7 +56,7 @@ def time(ends: Sequence[float], field: str = "at") -> Json:
 
 
 def courses(title: str, axis: str, series: Mapping[str, Course], told: str, *, steps: bool = False) -> Figure:
-    """A curve for each name."""
+    """Line chart of one curve per name; points are (seconds, value). ``steps``: values hold until the next point."""
     rows = [{"name": name, "at": at, "value": value} for name, course in series.items() for at, value in course]
     ends = [at for course in series.values() for at, _ in course]
     values = [float(value) for course in series.values() for _, value in course]
@@ -71,7 +72,7 @@ def courses(title: str, axis: str, series: Mapping[str, Course], told: str, *, s
 
 
 def counts(title: str, axis: str, found: Mapping[str, Course], width: float, told: str) -> Figure:
-    """Bars of one width in seconds, those of several names on top of one another."""
+    """Stacked bars of counts, ``width`` seconds each, one colour per name; points are (seconds, count)."""
     rows = _stacked(found, width)
     encoding = {
         "x": time([row["at"] for row in rows]),
@@ -102,7 +103,9 @@ def _stacked(found: Mapping[str, Course], width: float) -> list[Json]:
 def shares(
     title: str, axis: str, moments: Sequence[tuple[float, Mapping[str, float]]], whole: float | None, told: str
 ) -> Figure:
-    """Who had how much from one moment to the next, one on top of the other; the last moment ends it."""
+    """Stacked areas of amounts by name, each from one moment (seconds) to the next; a rule marks ``whole``, None: no
+    rule.
+    """
     names = list(dict.fromkeys(name for _, had in moments for name in had))
     shown = names if len(names) <= MOST_NAMES else names[: MOST_NAMES - 1]
     legend = shown if len(names) <= MOST_NAMES else [*shown, OTHERS]
@@ -130,14 +133,14 @@ def shares(
 
 
 def _changed(moments: Sequence[tuple[float, Mapping[str, float]]]) -> list[tuple[float, Mapping[str, float]]]:
-    """Those at which somebody has more or less than before, and the last."""
+    """The moments at which any amount changes, and the last one."""
     found = [*moments[:1]]
     found += [after for before, after in pairwise(moments) if after[1] != before[1]]
     return found if found[-1:] == [*moments[-1:]] else [*found, moments[-1]]
 
 
 def shaded(figure: Figure, start: float, end: float) -> Figure:
-    """A figure with a part of its time shaded: where something disturbed."""
+    """The chart with a shaded interval (seconds), which marks a disturbance."""
     spans, *over = figure.spec["layer"]
     x = {**spans["encoding"]["x"], "field": "start"}
     shade = layer("rect", "stress", [{"start": start, "end": end}], {"x": x, "x2": {"field": "end"}})
@@ -145,7 +148,7 @@ def shaded(figure: Figure, start: float, end: float) -> Figure:
 
 
 def lasting(figure: Figure, until: float) -> Figure:
-    """A figure whose time goes from 0 to a moment, so that several can be compared."""
+    """The chart with a time axis from 0 to ``until`` seconds, for comparison with others."""
     (spans, *over) = figure.spec["layer"]
     x = {**spans["encoding"]["x"], "scale": {"domain": [0, until], "nice": False}}
     moved = {**spans, "encoding": {**spans["encoding"], "x": x}}
@@ -153,7 +156,7 @@ def lasting(figure: Figure, until: float) -> Figure:
 
 
 def gantt(title: str, bars: Sequence[Bar], told: str) -> Figure:
-    """When each task ran, lane by lane; a lane has as many rows as tasks ran in it at a time."""
+    """Gantt chart of tasks, lane by lane; a lane has as many rows as it runs tasks at a time."""
     rows, labels = [], dict[int, str]()
     for row, bar in _rows(bars):
         labels.setdefault(row, bar.lane)
@@ -181,7 +184,7 @@ def gantt(title: str, bars: Sequence[Bar], told: str) -> Figure:
 
 
 def _rows(bars: Sequence[Bar]) -> list[tuple[int, Bar]]:
-    """The first row of its lane that is free when a bar starts; lanes below one another."""
+    """The row of each bar: the first free one of its lane; lanes are placed below one another."""
     found: list[tuple[int, Bar]] = []
     first = 0
     for lane in sorted({bar.lane for bar in bars}):
@@ -199,15 +202,15 @@ def _tips(field: str, title: str) -> list[Any]:
     return [name, {"field": field, "type": "quantitative", "title": title, "format": ".4~g"}]
 
 
-# What went on from iteration to iteration: measured beside expected, what was allocated, the way to a target.
+# Charts over iterations: measured and predicted values, allocations, progress towards a target.
 
 
 FAR, ROOM = 2.0, 1.5
-"""Of the largest value: how far a band may go before it is cut, and what is shown of it then."""
+"""Multiples of the largest value: where a band counts as too high, and where the chart is cut in that case."""
 
 
 class Expected(NamedTuple):
-    """What was expected of an iteration before it: bounds that hold with some probability."""
+    """Prediction interval of an iteration, made before it."""
 
     iteration: int
     low: float
@@ -215,21 +218,21 @@ class Expected(NamedTuple):
 
 
 class Point(NamedTuple):
-    """A value of an iteration."""
+    """A value at an iteration."""
 
     iteration: int
     value: float
 
 
 class Series(NamedTuple):
-    """Values of one name."""
+    """A named series of points."""
 
     name: str
     points: Sequence[Point]
 
 
 def measured(name: str, points: Sequence[Point], band: Sequence[Expected], target: float | None, told: str) -> Figure:
-    """A metric, with the band in which each iteration was expected and its target, if it has one."""
+    """Chart of a metric by iteration, with the prediction intervals as a band, and its target, None: without."""
     marks = [point._asdict() for point in points]
     top = _top(points, band, target)
     x, y = span("iteration"), quantity("value", name, scale={} if top is None else {"domainMax": top})
@@ -254,7 +257,7 @@ def measured(name: str, points: Sequence[Point], band: Sequence[Expected], targe
 
 
 def _top(points: Sequence[Point], band: Sequence[Expected], target: float | None) -> float | None:
-    """Where the picture ends, if the band goes so far beyond what was measured that nothing else is told apart."""
+    """Upper limit of the chart if the band is more than twice as high as all measurements, else None."""
     most = max([*(one.value for one in points), *([] if target is None else [target])], default=0.0)
     return ROOM * most if most > 0 and max((one.high for one in band), default=0.0) > FAR * most else None
 
@@ -272,22 +275,22 @@ def _timeline_tips(field: str, title: str) -> list[Json]:
 
 
 def rule(value: float | None, title: str | None) -> Json:
-    """A line at a target; nothing where there is none."""
+    """Vega-Lite layer with a horizontal line at a target; empty for None."""
     return {} if value is None else layer("rule", "target", [{"target": value}], {"y": quantity("target", title)})
 
 
 def progress(title: str, axis: str, series: Sequence[Series], target: float | None, told: str) -> Figure:
-    """Sums on their way to a target."""
+    """Line chart of cumulative values by iteration, with their target, None: without."""
     return _lines(title, axis, series, told, rule(target, axis))
 
 
 def allocated(title: str, axis: str, series: Sequence[Series], told: str) -> Figure:
-    """What was allocated, step by step."""
+    """Step chart of allocations by iteration."""
     return _lines(title, axis, series, told, {}, interpolate="step-after")
 
 
 class Beside(NamedTuple):
-    """What stands behind and over lines that are compared: a band, a target, and where something disturbed."""
+    """Additions to a comparison: a band, a target, and the disturbed interval of iterations; None: without."""
 
     band: Sequence[Expected] = ()
     target: float | None = None
@@ -297,7 +300,7 @@ class Beside(NamedTuple):
 def compared(
     title: str, axis: str, series: Sequence[Series], told: str, beside: Beside, *, steps: bool = False
 ) -> Figure:
-    """The courses of several runs; the band is of the first."""
+    """Line chart of several runs by iteration; the band belongs to the first run."""
     drawn = _lines(title, axis, series, told, rule(beside.target, axis), **({"interpolate": "step"} if steps else {}))
     shade = [] if beside.stress is None else [dict(zip(("start", "end"), beside.stress, strict=True))]
     under = [
@@ -324,18 +327,18 @@ def _lines(title: str, axis: str, series: Sequence[Series], told: str, over: Jso
     return Figure(title, told, spec, ["of", "iteration", axis], table)
 
 
-# What is expected to come after what came: counts over time, with the band that holds most of what may come.
+# Forecasts: past counts over time, and expected ones with their prediction interval.
 
 
 class Came(NamedTuple):
-    """What came in an interval that begins at a moment, seconds since 1970."""
+    """The count of a past interval that begins at ``at`` (POSIX seconds)."""
 
     at: float
     number: float
 
 
 class Coming(NamedTuple):
-    """What is expected of an interval; ``low`` and ``high`` hold with some probability."""
+    """The forecast of an interval that begins at ``at`` (POSIX seconds): mean and bounds of the prediction interval."""
 
     at: float
     mean: float
@@ -344,7 +347,7 @@ class Coming(NamedTuple):
 
 
 def forecast(title: str, axis: str, came: Sequence[Came], coming: Sequence[Coming], told: str) -> Figure:
-    """A line of what came, then one of what is expected within its band."""
+    """Chart of past counts, followed by the forecast with its prediction interval."""
     before = [{"at": _moment(one.at), "count": one.number} for one in came]
     after = [{**one._asdict(), "at": _moment(one.at)} for one in coming]
     x = {"field": "at", "type": "temporal", "title": "UTC", "axis": AXIS, "scale": {"type": "utc"}}
@@ -373,7 +376,7 @@ def forecast(title: str, axis: str, came: Sequence[Came], coming: Sequence[Comin
 CLOCK = dict.fromkeys(("seconds", "minutes", "hours"), "%H:%M") | dict.fromkeys(("date", "week", "day"), "%b %d")
 AXIS: Json = {"grid": False, "labelOverlap": True, "format": CLOCK | {"month": "%b %Y", "year": "%b %d"}}
 TABLE = 24
-"""Of what came, in the table."""
+"""Number of past intervals in the table."""
 
 
 def _moment(at: float) -> str:

@@ -1,10 +1,10 @@
-"""The `steward` command, one file per group; what a command does is imported when it is called."""
+"""The `steward` command, one module per group; modules import what a command needs when it runs."""
 
 import signal
 
 
 def main() -> None:
-    """The entry point of the command."""
+    """Entry point of the `steward` command."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C while modules load: there is nothing to tidy up
     from app.cli.main import cli
 

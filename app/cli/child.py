@@ -1,4 +1,4 @@
-"""What learns, plays and draws runs in processes of its own: the service never imports it."""
+"""Child processes for learning, demos and drawing, so that the service needn't import their packages."""
 
 import json
 import subprocess
@@ -12,12 +12,12 @@ from app.startup import check_learning
 
 
 def run_child(module: str, *arguments: str, stdin: bytes | None = None) -> int:
-    """Run a module in a process that ends with this one; its exit status.
+    """Run a module in a child process and return its exit status; 130 if interrupted by Ctrl-C.
+
+    The child has its own session: Ctrl-C reaches this process only, with which the child ends.
 
     Raises:
-        StartupError: what it needs is not installed.
-
-    It is not in the terminal's foreground group: Ctrl-C reaches this process alone, which then ends the child.
+        StartupError: packages that the module needs are not installed.
     """
     check_learning(module)
     command = child_command(module, *arguments)
@@ -29,10 +29,12 @@ def run_child(module: str, *arguments: str, stdin: bytes | None = None) -> int:
 
 
 def draw_forecast(forecast: dict[str, Any], file: Path) -> int:
-    """Draw a forecast, as the API answers with it; the exit status, with complaints on standard error."""
+    """Draw a forecast (the API's JSON) to a file and return the exit status; errors are printed to standard error."""
     return run_child("workers.evaluation.report.tables", "--", str(file), stdin=json.dumps(forecast).encode())
 
 
 def draw_agent(agent: dict[str, Any], file: Path) -> int:
-    """Draw the report of an agent, as the API answers with it; the exit status, with complaints on standard error."""
+    """Draw an agent's report (the API's JSON) to a file and return the exit status; errors are printed to standard
+    error.
+    """
     return run_child("workers.evaluation.report.agent", "--", str(file), stdin=json.dumps(agent).encode())

@@ -1,4 +1,4 @@
-"""Commands that packages bring, by the entry-point group ``steward.commands``: found when none of the own is meant."""
+"""Commands of other packages (entry points ``steward.commands``), loaded only if no own command has the name."""
 
 from __future__ import annotations
 
@@ -24,32 +24,31 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class Commands(TyperGroup):
-    """All commands: what can't start is told in a line, and Ctrl-C ends quietly.
+    """Group of all commands; prints expected errors in one line and sets the exit status.
 
-    A command of the service's own never depends on what else is installed: others are looked for only in listings,
-    and where a name is not among the own.
+    Other packages are loaded only for listings and unknown names, so own commands never depend on them.
     """
 
     _complete = False
 
     def make_context(self, *given: Any, **named: Any) -> Any:
-        """Read the options that stand before a command's name."""
+        """Parse the options before the command's name."""
         with _told():
             return super().make_context(*given, **named)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command that is asked for."""
+        """Run the chosen command."""
         with _told():
             return super().invoke(ctx)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of that name; None if nobody has it."""
+        """The command of this name; None if there is none."""
         if cmd_name not in self.commands:
             self._discover()
         return super().get_command(ctx, cmd_name)
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The own commands, then those of packages."""
+        """Names of own commands, then of other packages' commands."""
         self._discover()
         return super().list_commands(ctx)
 
@@ -66,7 +65,7 @@ class Commands(TyperGroup):
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Tell what goes wrong in a line, and end by its exit status."""
+    """Context manager: print expected errors in one line and exit with their status; other exceptions pass."""
     try:
         yield
     except NoArgsIsHelpError:
@@ -91,13 +90,13 @@ def _end(line: str, status: int, error: BaseException | None) -> NoReturn:
 
 
 def _join(kept: Any, other: Any) -> None:
-    """Several packages may add commands to one group; the first of a name stands."""
+    """Merge the commands of two groups of the same name; the first of equal names is kept."""
     if kept is not other and isinstance(kept, TyperGroup) and isinstance(other, TyperGroup):
         kept.commands = {**other.commands, **kept.commands}
 
 
 def _added(point: EntryPoint) -> Mapping[str, Any]:
-    """The commands that a package's ``register(cli)`` adds; none, and a complaint, where it is broken."""
+    """Commands that a package's ``register(cli)`` adds; none, with a message on standard error, if it fails."""
     package = typer.Typer(rich_markup_mode=None)
     try:
         point.load().register(package)
@@ -108,12 +107,12 @@ def _added(point: EntryPoint) -> Mapping[str, Any]:
 
 
 class Defaulting(TyperGroup):
-    """A group that takes what names none of its commands for its default's arguments."""
+    """A group with a default command, which gets all arguments that name no other command."""
 
     default = "create"
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """The arguments, with the default's name before them where none is named."""
+        """Insert the default command's name before arguments that name no command."""
         if args and args[0] not in (*self.commands, *ctx.help_option_names):
             args = [self.default, *args]
         return super().parse_args(ctx, args)

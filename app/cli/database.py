@@ -1,4 +1,4 @@
-"""``steward db``: the database's tables."""
+"""``steward db``: commands that manage the database."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +9,7 @@ from app.cli.options import AsJson, DataDir
 
 
 def register(cli: typer.Typer) -> None:
-    """Add the commands about the database to the ``steward`` command."""
+    """Add the group ``db`` to the ``steward`` command."""
     database = typer.Typer(help="Manage the database.", no_args_is_help=True)
     cli.add_typer(database, name="db")
     database.callback()(_database)

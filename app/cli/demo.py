@@ -1,4 +1,4 @@
-"""``steward demo`` on the command line; what it does is imported when it is asked for."""
+"""``steward demo``: the demos' commands."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +11,7 @@ Budget = Annotated[int, typer.Option(min=10_000, help="Environment steps per see
 
 
 def register(cli: typer.Typer) -> None:
-    """Add the demos to the ``steward`` command."""
+    """Add the group ``demo`` to the ``steward`` command."""
     demo = typer.Typer(
         invoke_without_command=True,
     )

@@ -1,4 +1,4 @@
-"""``steward doctor``: what is wrong, and what helps."""
+"""``steward doctor``: diagnosis of an installation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from app.cli.options import REFUSED, AsJson, DataDir
 
 
 def register(cli: typer.Typer) -> None:
-    """Add the command to the ``steward`` command."""
+    """Add the command ``doctor`` to the ``steward`` command."""
     cli.command()(doctor)
 
 

@@ -1,4 +1,4 @@
-"""What ends a command that calls a service: each failure is a line with its remedy, and an exit status."""
+"""Errors of commands that call the service: a line with the problem and a remedy, and an exit status."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from app.cli.options import ABSENT, FORBIDDEN, REFUSED, UNREACHABLE
 
 Json = dict[str, Any]
 MOST_FIELDS = 3
-"""So many offending fields are named in a line."""
+"""Number of invalid fields named in one line."""
 LISTS = {
     "workload": "workload list",
     "execution": "samples list WORKLOAD",
@@ -29,10 +29,10 @@ REMEDIES = {
 
 
 class RefusedError(RuntimeError):
-    """The service refused a call, or a job failed; the message is the problem in a line, with what helps.
+    """The service rejected a request, or a job failed; its text is the problem in one line, with a remedy.
 
     Attributes:
-        status: of the answer, where it says one.
+        status: HTTP status of the response; None for a failed job without one.
     """
 
     def __init__(self, problem: Json) -> None:
@@ -41,11 +41,11 @@ class RefusedError(RuntimeError):
 
 
 class UnreachableError(RuntimeError):
-    """Nobody answers at the service's address."""
+    """The service's address doesn't respond."""
 
 
 def misuse(error: Any) -> str:
-    """What a command line lacks, in a line, and where it is told what is accepted."""
+    """One line about a usage error of click, with a hint to ``--help``."""
     path = error.ctx.command_path if error.ctx is not None else "steward"
     told = re.sub(r"is not a valid (?:int|integer)(?: range)?", "is no whole number", error.format_message())
     told = re.sub(r"^Invalid value: |^Invalid value for '(.*?)'(?: \(env var: '.*?'\))?(: )", r"\1\2", told)
@@ -53,14 +53,14 @@ def misuse(error: Any) -> str:
 
 
 def exit_status(error: RefusedError | UnreachableError) -> int:
-    """How a command ends by it."""
+    """Exit status for an error of a call: 3 unreachable, 5 not found, 6 not authorized, otherwise 1."""
     if isinstance(error, UnreachableError):
         return UNREACHABLE
     return {401: FORBIDDEN, 403: FORBIDDEN, 404: ABSENT}.get(error.status or 0, REFUSED)
 
 
 def _detail(problem: Json) -> str:
-    """Which fields, with their values, or what else is wrong; then the remedy."""
+    """The invalid fields with their values, or the problem's detail; then a remedy."""
     fields = problem.get("errors") or []
     told = "; ".join(map(_field, fields[:MOST_FIELDS])) or str(problem.get("detail", problem))
     told += f"; and {len(fields) - MOST_FIELDS} more" if len(fields) > MOST_FIELDS else ""
@@ -80,7 +80,7 @@ def _detail(problem: Json) -> str:
 
 
 def _field(field: Json) -> str:
-    """``/resources/0/minimum: must be 0 or greater, not -1``; what is long is told by its place alone."""
+    """One invalid field: ``/resources/0/minimum: must be 0 or greater, not -1``; long values are left out."""
     value, place = field.get("value"), field.get("pointer") or "/"
     if field["message"].startswith("unknown name;") and not isinstance(value, str):
         value = None  # it was given under the name, and says nothing about it

@@ -1,4 +1,4 @@
-"""``steward import``: commands that kinds add for files of their samples; what they do is imported when they run."""
+"""``steward import``: commands that kinds add for files of samples."""
 
 from pathlib import Path
 from pkgutil import resolve_name
@@ -14,14 +14,14 @@ Check = Annotated[bool, typer.Option("--check", help="Only read the files and su
 
 
 def group(cli: typer.Typer) -> typer.Typer:
-    """The group ``import`` of the ``steward`` command."""
+    """The group ``import``, added to the ``steward`` command."""
     imports = typer.Typer(no_args_is_help=True)
     cli.add_typer(imports, name="import", help="Read, check and upload logs.")
     return imports
 
 
 def add_import(cli: typer.Typer, name: str, what: str, spec_help: str, text: str) -> None:
-    """Add ``steward import NAME``: ``what`` is the place of its ``sample_import.Import``, as ``module:name``."""
+    """Add ``steward import NAME``; ``what`` locates its ``sample_import.Import`` as ``module:name``."""
 
     def command(
         files: Files,

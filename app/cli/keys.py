@@ -1,4 +1,6 @@
-"""``steward key`` and ``steward audit``: on the database itself, so that there can be a first key."""
+"""``steward key`` and ``steward audit``: commands that use the database directly, so that they can create the first
+key.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ LISTED = "`steward key list` tells which there are"
 
 
 def register(cli: typer.Typer) -> None:
-    """Add the commands about keys to the ``steward`` command."""
+    """Add the group ``key`` and the command ``audit`` to the ``steward`` command."""
     key = typer.Typer(help="Manage API keys.", no_args_is_help=True)
     cli.add_typer(key, name="key")
     key.command()(create)
@@ -34,10 +36,10 @@ def register(cli: typer.Typer) -> None:
 
 
 def _moment(text: str | None) -> datetime | None:
-    """`90d`, `12h`, or a time as RFC 3339 has it.
+    """A future time given as `90d`, `12h` or RFC 3339 (UTC by default); None for None.
 
     Raises:
-        typer.BadParameter: it is neither, or has passed.
+        typer.BadParameter: the text is malformed, or the time has passed.
     """
     from datetime import UTC, datetime, timedelta
 
@@ -58,7 +60,7 @@ def _moment(text: str | None) -> datetime | None:
 
 @contextmanager
 def _database(data: DataDir, *, creates: bool = False) -> Iterator[Database]:
-    """The database, with the tables of this version."""
+    """Context manager: the database, migrated to this version; ``creates``: a missing embedded one is created."""
     from app import startup
     from app.cli.server.data import migrate
     from app.database.engine import Database

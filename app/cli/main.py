@@ -1,6 +1,6 @@
-"""The command's groups, each a module with `register(cli: typer.Typer)`; those of packages come after them.
+"""The `steward` command: modules with `register(cli: typer.Typer)`, one per group; other packages' commands follow.
 
-Nothing heavy is imported before a command needs it: `steward --help` is instant.
+Heavy modules are imported only when a command needs them, so that `steward --help` is fast.
 """
 
 from __future__ import annotations

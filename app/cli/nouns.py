@@ -1,4 +1,4 @@
-"""Commands of the API's operations: nouns, verbs, arguments, options, help and completion follow from the document."""
+"""Commands for the API's operations; arguments, options, help and completion follow from the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import typer
 from app.cli.operations import CHAMPION, KEYS, NAMED, NEWEST, Json, Operation, Option, document, operations
 from app.cli.options import SERVICE, STATUSES, AsJson, Url
 
-# Completion by what the service has: it must answer at once, and is silent where it does not.
+# Shell completion with names from the service; nothing is completed if it doesn't respond in time.
 
 
 TYPES = {"integer": int, "number": float, "boolean": bool, "array": list[str]}
@@ -24,7 +24,7 @@ MOST = 100
 
 
 def names_of(collection: str, argument: str, fixed: Sequence[str] = ()) -> Callable[..., list[str]]:
-    """Completes an argument by the members of a list, whose path may have arguments before it in braces."""
+    """Completion function of an argument by the items of a list; its path may contain earlier arguments in braces."""
 
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
         from http.client import HTTPException
@@ -41,11 +41,11 @@ def names_of(collection: str, argument: str, fixed: Sequence[str] = ()) -> Calla
 
 
 def _items(url: str | None, path: str) -> list[Json]:
-    """The list's first items.
+    """The first 100 items of a list.
 
     Raises:
-        OSError, HTTPException: the service doesn't answer in time, or refuses.
-        ValueError: the response is no list.
+        OSError, HTTPException: the service doesn't respond within 0.5 s, or rejects the request.
+        ValueError, KeyError: the response is no list.
     """
     from urllib.request import ProxyHandler, Request, build_opener
 
@@ -84,12 +84,12 @@ ROWS = 50
 
 
 def group(noun: str, *, without: Sequence[str] = (), more: str = "", cls: Any = None) -> typer.Typer:
-    """A group with a command for each operation of a noun.
+    """A group with one command per operation of a noun.
 
     Args:
-        noun: first word of the command lines.
+        noun: first word of the commands.
         without: verbs that the caller adds itself.
-        more: what its help says beside the tag's description.
+        more: addition to the tag's description in the help.
         cls: class of the group.
     """
     (tag,) = (tag for tag in document()["tags"] if tag["x-cli"] == noun)
@@ -115,7 +115,7 @@ def _command(operation: Operation) -> Callable[..., None]:
 
 
 def _parameters(operation: Operation) -> Iterator[Parameter]:
-    """Arguments of the path, then of the body; then options."""
+    """Parameters of a command: arguments of the path, then of the body; then options."""
     get, last = operation.method == "GET", operation.parameters[-1:]
     newest = get and not (operation.fields or operation.arguments or set(last) & set(NAMED))
     for name in operation.parameters:
@@ -149,7 +149,7 @@ def _parameter(name: str, annotation: Any, default: Any = Parameter.empty) -> Pa
 
 
 def place(operation: Operation, name: str) -> Any:
-    """The argument of a path's parameter, completed by what the service has."""
+    """Typer argument of a path parameter, with completion from the service."""
     collection = operation.collection(name)
     fixed: tuple[str, ...] = () if name in (*NAMED, "iteration") else (NEWEST,)
     suffix = ", or newest" if fixed else ""

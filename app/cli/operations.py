@@ -1,7 +1,7 @@
-"""Operations of the API that have a command line, read from the OpenAPI document, which the package carries.
+"""Operations of the API that have commands, read from the packaged OpenAPI document.
 
-An operation's extension ``x-cli`` names the command lines that call it (`app.http.commands`); all else is what the
-document says of its path, query and body. Nothing here knows a kind.
+An operation's extension ``x-cli`` names its commands (`app.http.commands`); path, query and body follow from the
+document. Independent of kinds.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from typing import Any, NamedTuple
 
 Json = dict[str, Any]
 KEYS = {"workload": "name", "version": "version", "id": "id", "run": "id", "series": "series", "execution": "execution"}
-"""The member that names an item of a list, by the path parameter that takes it."""
+"""Member that identifies an item of a list, by path parameter."""
 NAMED = ("workload", "series")
-"""Path parameters that are always names: there is no newest."""
+"""Path parameters that are always names, for which `newest` has no special meaning."""
 NEWEST, CHAMPION = "newest", "champion"
 PAGING = ("limit", "cursor")
 DOCUMENT = Path(__file__).parents[1] / "openapi.json"
 
 
 class Column(NamedTuple):
-    """A column of a list: its head, and the member of an item that it shows, with dots where that lies deeper."""
+    """A column of a list: its head, and the path of a member, with dots for nested members."""
 
     head: str
     member: str
 
 
 class Option(NamedTuple):
-    """An option that is a member of the query or body: what is not given is not sent."""
+    """An option for a member of the query or body; not sent by default."""
 
     name: str
     schema: Json
@@ -40,24 +40,25 @@ class Option(NamedTuple):
 
 @dataclass(frozen=True)
 class Operation:
-    """A command that is one call.
+    """A command that makes one request.
 
     Attributes:
         line: noun and verb, such as ``job list``.
-        method: of HTTP.
+        method: HTTP method.
         path: with parameters in braces.
-        parameters: these, in order.
-        help: what it does.
-        summary: the same in a line.
+        parameters: names of the path's parameters, in order.
+        help: description of the command.
+        summary: the same in one line.
         places: descriptions of the path's parameters and of ``arguments``, by name, in order.
-        columns: of a list; empty where the response is one thing.
+        columns: of a list; empty if the response is a single object.
         arguments: members of the query or body that are positional.
-        options: further members.
+        options: other members.
         fields: whether members of query or body are given as ``member=value …``.
-        body: whether there is a body.
+        body: whether the request has a body.
         document: whether the first argument is a file with the body.
-        fixed: members that are sent unless an option says otherwise.
-        result: path of what a job results in, with members of its result in braces; empty: the job; None: no job.
+        fixed: members sent by default.
+        result: path of a job's result, with members of it in braces; empty: the job itself; None: the operation starts
+            no job.
         file: default name of the file that the response is written to; empty: the response is JSON.
     """
 
@@ -79,11 +80,11 @@ class Operation:
     file: str
 
     def collection(self, parameter: str) -> str:
-        """The path of the list that ``parameter`` names an item of."""
+        """Path of the list whose items ``parameter`` names."""
         return self.path.partition(f"/{{{parameter}}}")[0]
 
     def deleted(self, values: Json) -> str:
-        """What is printed when a deletion is done, such as ``model 2 of vision is deleted``."""
+        """Message after a deletion, such as ``model 2 of vision is deleted``."""
         *outer, last = self.parameters
         of = f" of {values[outer[0]]}" if outer else ""
         if not self.path.endswith("}"):
@@ -94,14 +95,14 @@ class Operation:
 
 @cache
 def document() -> Json:
-    """The OpenAPI document of this version, without the marks of code in its texts."""
+    """This version's OpenAPI document, without backticks in its texts; cached."""
     found: Json = json.loads(DOCUMENT.read_text(encoding="utf-8").replace("`", ""))
     return found
 
 
 @cache
 def operations() -> dict[str, Operation]:
-    """Operations by command line, in the document's order."""
+    """Operations by command, in the document's order; cached."""
     return {
         line: _operation(line, settings, method.upper(), path, entry)
         for path, methods in document()["paths"].items()
@@ -140,7 +141,7 @@ def _operation(line: str, settings: Json, method: str, path: str, entry: Json) -
 
 
 def _members(schema: Json) -> Json:
-    """Properties of a body; of one that is of several kinds, those of all together."""
+    """Properties of a body's schema; of a union, those of all its members."""
     if "$ref" in schema:
         schema = document()["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
     found: Json = {}

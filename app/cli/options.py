@@ -1,4 +1,4 @@
-"""What several commands have in common: options, and exit statuses."""
+"""Options and exit statuses that several commands share."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 DONE, REFUSED, MISUSED, UNREACHABLE, UNMET, ABSENT, FORBIDDEN, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
-"""Exit statuses; unmet is what a command was told to require, absent what is not there (404), forbidden 401 and 403."""
+"""Exit statuses; UNMET: a required level isn't reached, ABSENT: 404, FORBIDDEN: 401 and 403."""
 STATUSES = (
     "Exit status: 0 done, 1 refused or failed, 2 usage error or can't start, 3 service unreachable, 4 requirement "
     "not met, 5 not found, 6 not authorized, 130 interrupted."
@@ -18,10 +18,11 @@ SUFFIXES = (".html", ".svg", ".png")
 
 
 def drawable(file: Path | None) -> Path | None:
-    """A file that can be drawn to, before anything is done for it.
+    """Callback of a plot option: checks early that the file can be drawn, and makes its folder; None for None.
 
     Raises:
-        typer.BadParameter: its suffix is none of ``SUFFIXES``, its folder can't be made, or nothing can draw it.
+        typer.BadParameter: its suffix is none of ``SUFFIXES``, its folder can't be made, or no drawing package is
+            installed.
     """
     if file is None:
         return None
@@ -42,10 +43,10 @@ Plot = Annotated[
 
 
 def address(url: str) -> str:
-    """A service's address.
+    """Callback of the option for the service's address.
 
     Raises:
-        typer.BadParameter: it is none.
+        typer.BadParameter: it doesn't begin with http:// or https://.
     """
     if not url.startswith(("http://", "https://")):
         raise typer.BadParameter(f"{url!r} is no address of a service: http://HOST:PORT is")

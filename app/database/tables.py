@@ -1,4 +1,4 @@
-"""Tables of the database."""
+"""SQLAlchemy tables of the service's database."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlalchemy.orm import Mapped, attribute_keyed_dict, mapped_column, relation
 from app.database.base import DEFAULT_TENANT, Base, CreatedMixin, Identifier, IdMixin, TenantMixin, utc_now
 from app.database.packing import packed, unpacked, unpacked_size
 
-# Runs: live executions that Steward decides for.
+# Runs: executions whose allocations Steward decides while they run.
 
 
 DRIFTED = text("drifts > 0")  # no parameter in it, or no database would see that the index below fits
@@ -21,7 +21,7 @@ JUDGED = text("outcome IN ('met', 'missed', 'failed')")
 
 
 class Run(IdMixin, TenantMixin, CreatedMixin, Base):
-    """A live run; `state_vector` is the packed state after the last reported iteration."""
+    """A run; `state_vector` is the kind's packed state after the last reported iteration."""
 
     __tablename__ = "runs"
     __table_args__ = (
@@ -39,40 +39,41 @@ class Run(IdMixin, TenantMixin, CreatedMixin, Base):
     spec_version: Mapped[int]
     agent_version: Mapped[int | None]
     shadow_version: Mapped[int | None]
-    """Agent that is consulted too."""
+    """Version of the agent whose decisions are recorded as a shadow; NULL: none."""
     state: Mapped[str] = mapped_column(String(16), default="running")
     """running, finished, failed or cancelled."""
     outcome: Mapped[str] = mapped_column(String(16), default="on_track", server_default="on_track")
     """on_track or at_risk while it runs; met, missed, failed, cancelled or completed when it has ended."""
     outcome_reason: Mapped[str | None]
     expected_seconds: Mapped[float | None]
-    """Seconds that its first iteration was predicted to take; none where nothing predicts it."""
+    """Predicted seconds of its first iteration; NULL without a prediction."""
     quiet: Mapped[bool] = mapped_column(default=False, server_default=false())
-    """Whether its next report need not come before something happens: it is never stale."""
+    """Whether no report is due until an event happens; such a run is never stale."""
     start: Mapped[dict[str, Any]]
-    """What it was started with, as its kind has it."""
+    """Its start parameters, by its kind's schema."""
     state_vector: Mapped[list[Any]]
     next_iteration: Mapped[int] = mapped_column(default=0)
     decision: Mapped[dict[str, Any]]
-    """The decision the run was started with."""
+    """Its first decision, made when it was started."""
     finished_at: Mapped[datetime | None]
     kept_from: Mapped[int | None]
-    """The first iteration that is stored, where earlier ones were deleted by age, or were not this run's."""
+    """Number of the first stored iteration if earlier ones were deleted or belong to another run; NULL: all are stored.
+    """
     drift: Mapped[dict[str, Any] | None]
-    """What the test for drifts keeps, and what it has noticed; none before the first report that tells of one."""
+    """State and notices of the sequential drift test; NULL before the first report with residuals."""
     drifts: Mapped[int] = mapped_column(default=0)
-    """How many it has noticed."""
+    """Number of drift notices."""
 
 
 RULED = Run.start["policy"].as_string().is_not(None)
-"""Of runs that name the rule that decides for them."""
+"""SQL condition: the run names the rule that decides for it."""
 
 
-# Champions: which agent of a workload answers in which role.
+# Champions: which agent of a workload serves decisions in which role.
 
 
 class Champion(TenantMixin, Base):
-    """The agent that answers in one role of a workload; without a row, a heuristic does."""
+    """The agent that serves decisions in one role of a workload; without a row, a heuristic does."""
 
     __tablename__ = "champions"
 
@@ -83,11 +84,11 @@ class Champion(TenantMixin, Base):
     version: Mapped[int]
 
 
-# Workloads: what is allocated for, as registered.
+# Workloads: what resources are allocated for.
 
 
 class Workload(IdMixin, TenantMixin, CreatedMixin, Base):
-    """A registered workload; `revision` grows with whatever changes its decisions, so that caches can poll it."""
+    """A registered workload; `revision` counts the changes that affect its decisions, for caches."""
 
     __tablename__ = "workloads"
     __table_args__ = (UniqueConstraint("tenant", "name"),)
@@ -98,12 +99,12 @@ class Workload(IdMixin, TenantMixin, CreatedMixin, Base):
     spec_version: Mapped[int] = mapped_column(default=1)
     revision: Mapped[int] = mapped_column(default=1)
     drift: Mapped[dict[str, Any] | None]
-    """How drifts are to be answered, as `app.drift.steps` has it; none: they are only noticed."""
+    """How to respond to drift (schema in `app.drift.steps`); NULL: drift is only recorded."""
     retention: Mapped[dict[str, Any] | None]
-    """How long what hangs on it is kept, as `app.retention.schemas` has it; none: as the settings say."""
+    """Retention times (schema in `app.retention.schemas`); NULL: those of the settings."""
     deleted_agent: Mapped[int | None]
     deleted_model: Mapped[int | None]
-    """The newest versions that were deleted; their numbers are not given again."""
+    """The newest deleted versions of agents and models; their numbers are not reused."""
     champions: Mapped[dict[str, Champion]] = relationship(
         collection_class=attribute_keyed_dict("role"),
         cascade="all, delete-orphan",
@@ -111,10 +112,10 @@ class Workload(IdMixin, TenantMixin, CreatedMixin, Base):
         lazy="selectin",
         order_by=Champion.role,
     )
-    """By role."""
+    """Champions by role."""
 
     def champion(self, role: str) -> int | None:
-        """Version of the agent that answers in a role; None: a heuristic does."""
+        """Version of the agent that serves decisions in a role; None: a heuristic does."""
         found = self.champions.get(role)
         return None if found is None else found.version
 
@@ -137,7 +138,7 @@ class Agent(IdMixin, TenantMixin, CreatedMixin, Base):
     report: Mapped[dict[str, Any]]
     artifact: Mapped[bytes] = mapped_column(LargeBinary, deferred=True)
     promoted: Mapped[bool] = mapped_column(default=False)
-    """Whether it has ever been made the one that answers."""
+    """Whether it has ever been a champion."""
 
 
 # Domain models: fitted versions of a workload's response to its resources.
@@ -156,7 +157,7 @@ class DomainModel(IdMixin, TenantMixin, CreatedMixin, Base):
     table: Mapped[bytes] = mapped_column(LargeBinary, deferred=True)
 
 
-# Promotions: which agent answered since when, and which one before it.
+# Promotions: history of the champions of each role.
 
 
 class Promotion(IdMixin, TenantMixin, CreatedMixin, Base):
@@ -171,7 +172,7 @@ class Promotion(IdMixin, TenantMixin, CreatedMixin, Base):
     previous: Mapped[int | None]
     reason: Mapped[str] = mapped_column(String(1024))
     made_by: Mapped[str] = mapped_column(String(16), default="request")
-    """request, training or drift."""
+    """Origin: request, training or drift."""
     figures: Mapped[dict[str, Any] | None]
 
 
@@ -179,7 +180,7 @@ class Promotion(IdMixin, TenantMixin, CreatedMixin, Base):
 
 
 class Execution(IdMixin, TenantMixin, CreatedMixin, Base):
-    """One execution; what `data` is depends on the kind of the workload, and stands in its codec (`app.samples`)."""
+    """One execution of a workload; `data` is encoded by the sample codec of the workload's kind."""
 
     __tablename__ = "executions"
     __table_args__ = (
@@ -189,22 +190,22 @@ class Execution(IdMixin, TenantMixin, CreatedMixin, Base):
 
     workload_id: Mapped[str] = mapped_column(Identifier, ForeignKey("workloads.id", ondelete="CASCADE"))
     name: Mapped[str] = mapped_column(String(255))
-    """The client's own identifier of the execution."""
+    """The client's name of the execution, unique per workload."""
     digest: Mapped[str] = mapped_column(String(64))
     iterations: Mapped[int]
     data: Mapped[bytes] = mapped_column(LargeBinary, deferred=True)
     summary: Mapped[dict[str, Any] | None]
-    """What lists tell of `data`, as its kind gives it; null: stored before there were summaries, and not listed since.
+    """Summary of `data` for lists, made by its kind; NULL: stored by a release without summaries, and not listed since.
     """
     source: Mapped[str] = mapped_column(String(16), default="upload")
-    """'upload' or 'run'."""
+    """Origin: 'upload' or 'run'."""
 
 
-# Exogenous rows: what is forecast from outside of a workload, as it was issued.
+# Exogenous rows: forecasts of external quantities, with their time of issue.
 
 
 class ExogenousRow(TenantMixin, Base):
-    """What an issue of a series says of one time."""
+    """The value of a series at one time with its interval, as known at `issued_at`."""
 
     __tablename__ = "exogenous"
 
@@ -219,11 +220,11 @@ class ExogenousRow(TenantMixin, Base):
     high: Mapped[float] = mapped_column(Double)
 
 
-# Iterations: what a run reported, and what it was told.
+# Iterations: a run's reports and the decisions that answered them.
 
 
 class Iteration(Base):
-    """One reported iteration of a run with the decision it was answered with, both in `packed`."""
+    """One reported iteration of a run; `packed` holds the report and the decision."""
 
     __tablename__ = "iterations"
 
@@ -236,23 +237,23 @@ class Iteration(Base):
 
     @classmethod
     def of(cls, run: str, iteration: int, report: Any, decision: Any, **values: Any) -> Iteration:
-        """A row of a report and a decision, both anything that JSON can hold."""
+        """A row made of a report and a decision, both JSON values; ``values`` are further columns."""
         pack = packed(run, msgspec.json.encode(report), msgspec.json.encode(decision))
         return cls(run_id=run, iteration=iteration, packed=pack, **values)
 
     @property
     def size(self) -> int:
-        """Bytes of both, as JSON."""
+        """Bytes of report and decision as uncompressed JSON."""
         return unpacked_size(self.packed)
 
     @property
     def report(self) -> dict[str, Any]:
-        """The report as JSON values, unpacked at each access."""
+        """The report as JSON values; decompressed at each access."""
         return self._unpacked(0)
 
     @property
     def decision(self) -> dict[str, Any]:
-        """The decision that answered the report, as JSON values."""
+        """The decision that answered the report, as JSON values; decompressed at each access."""
         return self._unpacked(1)
 
     def _unpacked(self, which: int) -> dict[str, Any]:
@@ -260,12 +261,13 @@ class Iteration(Base):
         return found
 
 
-# Jobs: work for the workers. This table is the truth; the broker only wakes workers up.
+# Jobs: work for the workers. This table is authoritative; the broker only wakes workers up.
 
 
 class Job(IdMixin, TenantMixin, CreatedMixin, Base):
-    """A job. Who holds its lease is (`owner`, `fence`) until `lease_expires_at`; each new lease has a higher fence,
-    and every write of a worker names the fence it holds."""
+    """A job. Its lease is held by (`owner`, `fence`) until `lease_expires_at`; each new lease increments the fence
+    token, and every write of a worker names the fence token of its lease.
+    """
 
     __tablename__ = "jobs"
     __table_args__ = (
@@ -274,13 +276,13 @@ class Job(IdMixin, TenantMixin, CreatedMixin, Base):
     )
 
     type: Mapped[str] = mapped_column(String(16))
-    """'fit', 'train', 'trial' or 'evaluate'."""
+    """Type: 'fit', 'train', 'trial' or 'evaluate'."""
     workload_id: Mapped[str] = mapped_column(Identifier, ForeignKey("workloads.id", ondelete="CASCADE"), index=True)
     request: Mapped[dict[str, Any]]
     priority: Mapped[int] = mapped_column(default=0, server_default="0")
-    """Of a tenant's jobs that wait, those of a higher one begin first."""
+    """Queued jobs of a tenant start in descending order of priority."""
     state: Mapped[str] = mapped_column(String(16), default="queued")
-    """queued, running, waiting (for jobs of its family or a time; nobody holds it), succeeded, failed or cancelled."""
+    """queued, running, waiting (for other jobs or a time; without a lease), succeeded, failed or cancelled."""
     progress: Mapped[float] = mapped_column(default=0.0)
     eta_seconds: Mapped[float | None]
     attempts: Mapped[int] = mapped_column(default=0)
@@ -292,20 +294,20 @@ class Job(IdMixin, TenantMixin, CreatedMixin, Base):
     fence: Mapped[int] = mapped_column(default=0)
     lease_expires_at: Mapped[datetime | None]
     enqueued_at: Mapped[datetime | None]
-    """When it was last announced to the broker."""
+    """When it was last sent to the broker."""
     not_before: Mapped[datetime | None]
-    """When a job that waits for a time goes on."""
+    """When a job that waits for a time resumes."""
     traceparent: Mapped[str | None] = mapped_column(String(55))
-    """The span of whoever asked for it (W3C Trace Context), which the worker's goes on from."""
+    """Span of the request that created it (W3C Trace Context), the parent of the worker's span."""
     started_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
 
 
-# Job events: what a job told about itself, in order.
+# Job events: log of a job, in order.
 
 
 class JobEvent(TenantMixin, CreatedMixin, Base):
-    """One event of a job; sequence counts from 1."""
+    """One event of a job; `sequence` counts from 1."""
 
     __tablename__ = "job_events"
 
@@ -314,40 +316,40 @@ class JobEvent(TenantMixin, CreatedMixin, Base):
     data: Mapped[dict[str, Any]]
 
 
-# Trials: the learners of one training, each a job of its own, that compete for one agent.
+# Trials: competing learners of one training, each with a job of its own.
 
 
 class Trial(TenantMixin, CreatedMixin, Base):
-    """One trial. Its job's row holds lease, state and the learner's checkpoint; this one how it stands."""
+    """One trial of a training; its job's row holds lease, state and the learner's checkpoint."""
 
     __tablename__ = "trials"
 
     job_id: Mapped[str] = mapped_column(Identifier, ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
     parent_id: Mapped[str] = mapped_column(Identifier, ForeignKey("jobs.id", ondelete="CASCADE"), index=True)
-    """The training that it belongs to."""
+    """Id of the training's job."""
     number: Mapped[int]
     algorithm: Mapped[str] = mapped_column(String(64))
     seed: Mapped[int]
     until: Mapped[float]
-    """The share of its budget at which it rests and is compared."""
+    """Share of its budget at which it pauses to be compared."""
     rungs: Mapped[int] = mapped_column(default=0)
-    """How many comparisons it has reached."""
+    """Number of comparisons that it has reached."""
     share: Mapped[float] = mapped_column(default=0.0)
-    """How much of its budget it has used."""
+    """Share of its budget that it has used."""
     score: Mapped[float | None]
-    """Mean return of the best policy that it had at a comparison, on the validation episodes."""
+    """Mean return on the validation episodes of its best policy at a comparison; NULL before the first."""
     ended: Mapped[str | None] = mapped_column(String(1024))
-    """Why it was stopped; none while it goes on, and where it went to its end."""
+    """Why it was stopped early; NULL while it continues, and if it used its whole budget."""
     report: Mapped[dict[str, Any] | None]
     artifact: Mapped[bytes | None] = mapped_column(LargeBinary, deferred=True)
-    """That best policy; forgotten once the training has ended."""
+    """The best policy; deleted when the training has ended."""
 
 
-# Evaluations: agents judged by the evaluation protocol.
+# Evaluations: results of the evaluation protocol.
 
 
 class Evaluation(IdMixin, TenantMixin, CreatedMixin, Base):
-    """One evaluation; `page` is its report for people, an HTML document compressed by zlib."""
+    """One evaluation; `page` is its HTML report, compressed by zlib."""
 
     __tablename__ = "evaluations"
     __table_args__ = (
@@ -359,58 +361,58 @@ class Evaluation(IdMixin, TenantMixin, CreatedMixin, Base):
     spec_version: Mapped[int]
     model_version: Mapped[int]
     request: Mapped[dict[str, Any]]
-    """As asked for, with agents and model resolved to versions."""
+    """The request, with agents and model resolved to versions."""
     verdicts: Mapped[list[Any]]
-    """Of each agent: its version, its class, and why it is no higher."""
+    """Verdict per agent: its version, its class, and why the class is no higher."""
     report: Mapped[dict[str, Any]] = mapped_column(deferred=True)
     page: Mapped[bytes] = mapped_column(LargeBinary, deferred=True)
 
 
-# Adaptations: what was done about a drift that was noticed, step by step.
+# Adaptations: responses to a detected drift, step by step.
 
 
 class Adaptation(IdMixin, TenantMixin, CreatedMixin, Base):
-    """One answer to a drift; a workload has one at a time that goes on."""
+    """One response to a drift; a workload has at most one in progress."""
 
     __tablename__ = "adaptations"
     __table_args__ = (UniqueConstraint("workload_id", "going_on"),)
 
     workload_id: Mapped[str] = mapped_column(Identifier, ForeignKey("workloads.id", ondelete="CASCADE"))
     going_on: Mapped[bool | None]
-    """True, or none once it is over: so that only one is True."""
+    """True while in progress, NULL afterwards, so that the unique constraint allows one in progress."""
     state: Mapped[str] = mapped_column(String(16))
-    """fitting, training, shadow, watched; at its end kept, rolled_back, rejected, superseded or failed."""
+    """fitting, training, shadow, watched; finally kept, rolled_back, rejected, superseded or failed."""
     request: Mapped[dict[str, Any]]
-    """How the workload said that drifts are to be answered, when it began."""
+    """The workload's drift settings when it began."""
     run_id: Mapped[str] = mapped_column(Identifier)
-    """The run that noticed."""
+    """Id of the run whose drift notice started it."""
     notice: Mapped[dict[str, Any]]
     job_id: Mapped[str | None] = mapped_column(Identifier)
-    """Whose end is waited for."""
+    """Id of the job that it waits for; NULL: none."""
     model_version: Mapped[int | None]
     agent_version: Mapped[int | None]
-    """Who is tried."""
+    """Version of the new agent, NULL before its training has ended."""
     predecessor: Mapped[int | None]
-    """Who answered when it began; none for a heuristic."""
+    """Version of the champion when it began; NULL: a heuristic."""
     marks: Mapped[dict[str, Any]]
-    """By run, the iteration that was to be reported next when the shadow began."""
+    """Number of the next iteration of each run, by run id, when the shadow phase began."""
     steps: Mapped[list[Any]]
-    """What was done when, why, and on which figures."""
+    """Log of its steps: time, action, reason and figures."""
     finished_at: Mapped[datetime | None]
 
 
-# API keys and the tokens of runs: what is kept of a secret is its hash.
+# API keys and tokens of runs; only hashes of secrets are stored.
 
 
 class Key(TenantMixin, CreatedMixin, Base):
-    """An API key. Rows are never deleted: a service that once had a key asks for one for ever."""
+    """An API key. Rows are never deleted: once a key was created, the service requires keys for ever."""
 
     __tablename__ = "keys"
 
     id: Mapped[str] = mapped_column(String(16), primary_key=True)
     name: Mapped[str] = mapped_column(String(120))
     digest: Mapped[str] = mapped_column(String(64))
-    """SHA-256 of its secret, 256 random bits, which needs no slow hash."""
+    """SHA-256 of its secret of 256 random bits, for which a slow hash is unnecessary."""
     scopes: Mapped[list[Any]]
     created_by: Mapped[str] = mapped_column(String(255))
     expires_at: Mapped[datetime | None]
@@ -418,7 +420,7 @@ class Key(TenantMixin, CreatedMixin, Base):
 
 
 class RunToken(TenantMixin, CreatedMixin, Base):
-    """A token of one run; void once the key that asked for it is revoked."""
+    """A token of one run; invalid once the key that requested it is revoked."""
 
     __tablename__ = "run_tokens"
 
@@ -426,32 +428,32 @@ class RunToken(TenantMixin, CreatedMixin, Base):
     run_id: Mapped[str] = mapped_column(Identifier, ForeignKey("runs.id", ondelete="CASCADE"), index=True)
     digest: Mapped[str] = mapped_column(String(64))
     key_id: Mapped[str | None] = mapped_column(String(16))
-    """The key that asked for it; none where another credential did."""
+    """Id of the key that requested it; NULL for another credential."""
 
 
 # The audit: who changed what, when.
 
 
 class AuditEntry(IdMixin, TenantMixin, CreatedMixin, Base):
-    """One change; it is written in the transaction that makes the change."""
+    """One change; written in the transaction that makes the change."""
 
     __tablename__ = "audit"
     __table_args__ = (Index("ix_audit_tenant_created_at_id", "tenant", "created_at", "id"),)
 
     actor: Mapped[str] = mapped_column(String(255))
-    """`key:<id>`, `subject:<issuer's name>`, `run:<id>`, `anybody` (no keys are asked for), or a process: `command`."""
+    """`key:<id>`, `subject:<issuer's name>`, `run:<id>`, `anybody` (no keys required), or a process: `command`."""
     action: Mapped[str] = mapped_column(String(64))
     target: Mapped[str] = mapped_column(String(255))
     address: Mapped[str | None] = mapped_column(String(64))
-    """From where the request came, as the server or a proxy that is trusted says."""
+    """Address of the client, as seen by the server or a trusted proxy."""
     detail: Mapped[dict[str, Any] | None]
 
 
-# Idempotency keys: what a creating request was answered, so that its repeat is answered the same.
+# Idempotency keys: stored responses of creating requests, returned when the request is repeated.
 
 
 class IdempotencyKey(CreatedMixin, Base):
-    """A key that a caller sent; without `status` its request is still in flight."""
+    """A client's idempotency key with the stored response; `status` is NULL while the request is in flight."""
 
     __tablename__ = "idempotency_keys"
     __table_args__ = (Index("ix_idempotency_keys_created_at", "created_at"),)
@@ -461,17 +463,17 @@ class IdempotencyKey(CreatedMixin, Base):
     claim: Mapped[str] = mapped_column(String(32))
     """Random token of the request that holds the key."""
     digest: Mapped[str] = mapped_column(String(64))
-    """SHA-256 of method, path and body."""
+    """SHA-256 of method, path, query and body."""
     status: Mapped[int | None]
     body: Mapped[dict[str, Any] | None]
     headers: Mapped[dict[str, Any] | None]
 
 
-# Leases: tasks that one process at a time does, and which one it is.
+# Leases: tasks that only one process at a time may do.
 
 
 class Lease(TenantMixin, Base):
-    """Who does a task, until when by the database's time."""
+    """The process that does a task, and when its lease expires by the database's clock."""
 
     __tablename__ = "leases"
 
@@ -480,11 +482,11 @@ class Lease(TenantMixin, Base):
     expires_at: Mapped[datetime]
 
 
-# Workers: who is there to learn, and when each was last seen.
+# Workers: heartbeats of worker processes.
 
 
 class Worker(TenantMixin, Base):
-    """A worker process's heartbeat."""
+    """A worker process: when it started and when it was last seen."""
 
     __tablename__ = "workers"
 

@@ -27,7 +27,7 @@ OF_RUN = ("run", "iteration")
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Keep what decisions are served from up to date, in the background."""
+    """Poll for changed workloads in the background while the application runs."""
     state = app.state
     polling = asyncio.create_task(state.compiled_workloads.poll(state.settings.policy_poll_seconds / 2))
     yield
@@ -37,7 +37,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 async def get_decision(request: Exchange) -> Answer:
-    """Answer `GET /decision`: of a run (`run=`), or of a state of a workload."""
+    """Answer `GET /decision` of a run (`run=`) or a state (`workload=`); raises Invalid, InvalidInput or NotFound."""
     values = query_values(request.scope)
     decision = await (_of_run(request, values) if "run" in values else _of_state(request, values))
     return Answer(200, decision, NO_STORE)
@@ -57,7 +57,7 @@ async def _of_state(request: Exchange, values: Query) -> bytes:
 
 @cache
 def _known_parameters(kind: str) -> tuple[frozenset[str], frozenset[str]]:
-    """The query parameters of a state of this kind, and those of them that are lists; none where it takes no state."""
+    """Query parameters of a state of this kind, and those that are lists; both empty if the kind accepts no state."""
     parameters = KINDS[kind].state_parameters
     lists = frozenset(one.name for one in parameters if one.schema["type"] == "array")
     return frozenset(["workload", *(one.name for one in parameters)] if parameters else ()), lists

@@ -1,4 +1,4 @@
-"""SQL of decisions that were taken: they stand with the reports they answered."""
+"""SQL queries on stored decisions, which are rows of the iterations that they answered."""
 
 from typing import Any, NamedTuple
 
@@ -9,7 +9,9 @@ from app.database.tables import Iteration, Run
 
 
 class Taken(NamedTuple):
-    """A decision of a run; None when that iteration isn't reported."""
+    """A stored decision (None: the iteration isn't stored), the number of the next iteration, and that of the first
+    stored.
+    """
 
     decision: dict[str, Any] | None
     following: int
@@ -17,7 +19,9 @@ class Taken(NamedTuple):
 
 
 def of_run(session: Session, tenant: str, run: str, iteration: int | None) -> Taken | None:
-    """The decision after iteration ``iteration`` (None: the last one reported, or the first decision); None: no run."""
+    """The decision after iteration ``iteration``; None: after the last report, or the first decision. None if no such
+    run.
+    """
     number = Run.next_iteration - 1 if iteration is None else iteration
     query = (
         select(Run.next_iteration, Run.decision, Iteration, Run.kept_from)

@@ -1,4 +1,4 @@
-"""Decisions without a report: workloads ready to decide, shadows, and the rows that are read."""
+"""Decisions without a report: cache of compiled workloads, shadow agents, and stored decisions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from app.kinds.registry import DEFAULT, KINDS, load_artifact
 from app.policies.base import IncompatibleArtifact
 from app.workloads.snapshot import WorkloadCache
 
-# Compiled workloads for an event loop: at hand when fresh, else fetched in a thread, once for all who wait.
+# Compiled workloads are cached; a missing one is fetched in a thread, once for all coroutines that wait for it.
 
 
 logger = logging.getLogger(__name__)
@@ -35,16 +35,15 @@ Key = tuple[str, str, str]
 
 
 def compiled(snapshot: Snapshot) -> Compiled:
-    """The snapshot ready to decide with, made the first time."""
+    """The snapshot's workload, compiled on first use."""
     found = snapshot.compiled.get("")
     return found or snapshot.compiled.setdefault("", KINDS[snapshot.spec.kind].engine.compile(snapshot))
 
 
 def by_rule(workload: Compiled, rule: str) -> Compiled:
-    """The same workload, decided for by a rule; agents are left out. Compiling takes a moment, the first time.
+    """The same workload with ``rule`` as its only policy, without agents; compiled on first use.
 
-    Where the rule can't decide any more (its domain model can't be read, or it is gone), the default rule answers as a
-    fallback.
+    If the rule can't decide any more (for example without its domain model), the default rule decides as a fallback.
     """
     snapshot = workload.snapshot
     found = snapshot.compiled.get(rule)
@@ -66,7 +65,7 @@ def by_rule(workload: Compiled, rule: str) -> Compiled:
 
 
 class CompiledWorkloads:
-    """What workloads are decided with, kept up to date in the background while `poll` runs."""
+    """Cache of compiled workloads; updated in the background while ``poll`` runs."""
 
     def __init__(self, snapshots: WorkloadCache) -> None:
         self._snapshots = snapshots
@@ -74,16 +73,16 @@ class CompiledWorkloads:
         self._fetching: dict[tuple[asyncio.AbstractEventLoop, Key], asyncio.Future[Compiled]] = {}
 
     async def get(self, workload: str, tenant: str, rule: str = "") -> Compiled:
-        """The compiled workload, at most a poll out of date; ``rule``: see ``by_rule``.
+        """The compiled workload, at most one polling interval old; ``rule`` as in ``by_rule``, empty: the usual policy.
 
         Raises:
-            NotFound: no such workload.
+            NotFound: there is no such workload.
         """
         found = self.peek(workload, tenant, rule)
         return found if found is not None else await self._fetched((workload, tenant, rule))
 
     def peek(self, workload: str, tenant: str, rule: str = "") -> Compiled | None:
-        """The same where it is at hand, else None."""
+        """The cached compiled workload; None if it must be fetched."""
         snapshot = self._snapshots.peek(workload, tenant)
         return None if snapshot is None else snapshot.compiled.get(rule)
 
@@ -97,20 +96,20 @@ class CompiledWorkloads:
         return await asyncio.shield(fetching)
 
     def fetch(self, workload: str, tenant: str, rule: str = "") -> Compiled:
-        """The same, for a thread that may wait."""
+        """Like ``get``, but blocking, for worker threads; raises NotFound if there is no such workload."""
         found = compiled(self._snapshots.get(workload, tenant))
         return by_rule(found, rule) if rule else found
 
     def current(self, workload: str, tenant: str) -> Compiled:
-        """The workload as the database has it now, compiled, for a thread that may wait.
+        """The compiled workload as of now, read from the database; blocking, for worker threads.
 
         Raises:
-            NotFound: no such workload.
+            NotFound: there is no such workload.
         """
         return compiled(self._snapshots.current(workload, tenant))
 
     async def poll(self, seconds: float) -> None:
-        """Look for changed workloads every so often, for ever."""
+        """Check for changed workloads every ``seconds`` until cancelled; errors are logged."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(seconds)
@@ -122,9 +121,9 @@ class CompiledWorkloads:
                 logger.exception("looking for changed workloads failed")
 
 
-# Shadows: agents that are consulted too, and whose steps are only written down.
+# Shadows: agents whose decisions are recorded, but not served.
 #
-# A shadow can neither change nor delay by its failure what is answered: whatever goes wrong with it is told in its
+# A failing shadow neither changes nor delays the decision served: its error is recorded in its
 # entry.
 
 
@@ -132,7 +131,7 @@ LARGEST_CACHE = 64
 
 
 class Shadows:
-    """The shadows of a process, loaded once each; safe to share between threads."""
+    """Cache of the shadow agents of a process (the newest 64); thread-safe."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -140,7 +139,7 @@ class Shadows:
         self._known: OrderedDict[tuple[str, int], Shadow] = OrderedDict()
 
     def get(self, workload_id: str, version: int) -> Shadow:
-        """One version of a workload's agent."""
+        """The shadow agent of this version; if it is gone or unusable, an entry with the reason instead."""
         key = (workload_id, version)
         with self._lock:
             if key not in self._known:
@@ -160,11 +159,11 @@ class Shadows:
             return Shadow(version, None, f"agent {version} can't be used: {error}")
 
 
-# Decisions that are read, or taken for a state given in full; nothing here writes.
+# Stored decisions, and decisions for a given state; read-only.
 
 
 def encoded(decision: dict[str, Any]) -> bytes:
-    """A decision as kept, in its usual order."""
+    """A stored decision as JSON, with its members in the order of its kind's schema."""
     kind = str(decision.get("kind", DEFAULT))
     known = {**decision, "kind": kind}
     own = {name: known.get(name) for name in KINDS[kind].decision.model_fields if name not in ADDED}
@@ -172,10 +171,10 @@ def encoded(decision: dict[str, Any]) -> bytes:
 
 
 def of_run(database: Database, tenant: str, run: str, iteration: int | None) -> bytes:
-    """The decision that a run's last (or ``iteration``-th) report was answered with.
+    """The decision (JSON) after a run's last report, or after iteration ``iteration``.
 
     Raises:
-        NotFound: no such run, or that iteration isn't reported.
+        NotFound: there is no such run, or that iteration isn't stored.
     """
     with database.reading() as session:
         found = repository.of_run(session, tenant, run, iteration)
@@ -191,17 +190,17 @@ def of_run(database: Database, tenant: str, run: str, iteration: int | None) -> 
 
 
 class StateDecisions:
-    """Decides for states given in full; those that arrive together are decided together."""
+    """Decides for states given in full, in batches per workload; bound to one event loop."""
 
     def __init__(self, clock: Callable[[], datetime] = utc_now) -> None:
         self._clock = clock
         self._batch: MicroBatch[Compiled, Any] = MicroBatch(self._evaluate)
 
     async def decide(self, compiled: Compiled, query: Query) -> bytes:
-        """The decision for the state that ``query`` gives; what it may give is its kind's matter.
+        """The decision (JSON) for the state in ``query``, whose parameters the workload's kind defines.
 
         Raises:
-            InvalidInput: the state doesn't fit the workload, or its kind takes no such query.
+            InvalidInput: the state doesn't fit the workload, or its kind accepts no states.
         """
         return await self._batch.submit(
             compiled, KINDS[compiled.snapshot.spec.kind].engine.parse_state(compiled, query)

@@ -1,1 +1,1 @@
-"""``steward demo``: a real training, really limited, under Steward's decisions. A pure client of the HTTP API."""
+"""``steward demo``: a real training under real CPU limits that Steward decides. Uses the HTTP API only."""

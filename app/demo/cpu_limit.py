@@ -1,8 +1,8 @@
-"""Really limit the CPU of a group of processes: a kernel quota where one may be written, else stop and continue.
+"""CPU limits for a group of processes: a control group's quota if writable, else a duty cycle of SIGSTOP and SIGCONT.
 
-A limit is in percent of one core (150 is a core and a half) and holds for the group as a whole: processes that are
-added to one group compete for the same quota. ``cpu_limit()`` gives the best one that works here; ``close()`` leaves
-neither a control group nor a stopped process behind.
+A limit is in percent of one core (150 is one and a half cores) and is shared by all processes of the group.
+``cpu_limit()`` returns the best method available here; ``close()`` removes the control group and continues stopped
+processes.
 """
 
 import signal
@@ -19,25 +19,25 @@ from steward_client.launcher.limits.groups import Group, groups
 
 
 class CpuLimit(Protocol):
-    """A group of processes and the CPU it may use."""
+    """A group of processes with a common CPU limit."""
 
     name: str
 
     def add(self, pid: int) -> None:
-        """Put the process (all its threads) under this limit."""
+        """Add the process with all its threads to the group."""
         ...
 
     def set(self, percent: float) -> None:
-        """Limit the whole group to ``percent`` of one core, from now on; 0 stops it."""
+        """Limit the whole group to ``percent`` of one core from now on; 0 stops it."""
         ...
 
     def close(self) -> None:
-        """Lift the limit; processes that are still there run on without it."""
+        """Lift the limit; remaining processes continue without it."""
         ...
 
 
 class CgroupLimit:
-    """A CPU quota of the kernel's: that of a control group."""
+    """CPU limit by the quota of a control group."""
 
     def __init__(self, group: Group) -> None:
         self._group, self._stopped = group, False
@@ -46,7 +46,7 @@ class CgroupLimit:
         self._prefer()
 
     def _prefer(self) -> None:
-        """Have the quota decide, not what else this machine does: a hundred times the usual weight, up to the quota."""
+        """Give the group a hundred times the default CPU weight, so that only the quota limits it."""
         if self._group.version == 1:
             self._group.write("cpu.shares", "102400")
         else:
@@ -57,7 +57,7 @@ class CgroupLimit:
         self._group.add(pid)
 
     def set(self, percent: float) -> None:
-        """Write the quota; the kernel knows none of 0."""
+        """Write the quota in percent of one core; 0 stops the processes, as quotas can't be 0."""
         if (percent == 0) != self._stopped:
             self._let(run=percent > 0)
         write_quota(self._group, percent)
@@ -67,14 +67,14 @@ class CgroupLimit:
         tree.send(self._group.processes(), signal.SIGCONT if run else signal.SIGSTOP)
 
     def close(self) -> None:
-        """Let every process run on, move what is left back to where it came from, and remove the group."""
+        """Continue all processes, move them back to their former group, and remove the group."""
         if self._stopped and self._group.folder.exists():
             self._let(run=True)
         self._group.close()
 
 
 class DutyCycleLimit:
-    """Stops and continues the processes so that their CPU time, measured, keeps to the limit; needs no rights."""
+    """CPU limit by stopping and continuing the processes according to their measured CPU time; needs no privileges."""
 
     name = "stop/continue duty cycle"
 
@@ -86,17 +86,17 @@ class DutyCycleLimit:
         self._thread.start()
 
     def add(self, pid: int) -> None:
-        """Count this process's CPU time from now on."""
+        """Add the process to the group and measure its CPU time from now on."""
         with self._lock:
             self._pids = [*filter(tree.alive, self._pids), pid]
 
     def set(self, percent: float) -> None:
-        """Change the rate at which CPU time is granted."""
+        """Limit the group to ``percent`` of one core from now on."""
         with self._lock:
             self._duty.cores = percent / 100
 
     def close(self) -> None:
-        """Let every process run on."""
+        """Continue all processes and end the measuring thread."""
         self._closing.set()
         self._thread.join()
         self._duty.go()
@@ -111,14 +111,14 @@ class DutyCycleLimit:
 
 
 def cpu_limit() -> CpuLimit:
-    """The kernel's quota where it may be written (tried with a process), else the duty cycle."""
+    """A control group's quota if one can be written (which is tried), else a duty cycle."""
     group = groups(["cpu"]).get("cpu")
     return DutyCycleLimit() if group is None else CgroupLimit(group)
 
 
 @contextmanager
 def limited() -> Iterator[CpuLimit]:
-    """``cpu_limit()`` as a context: closed at the end, whatever happens."""
+    """``cpu_limit()`` as a context manager that closes it."""
     limit = cpu_limit()
     try:
         yield limit

@@ -1,7 +1,7 @@
-"""A process that takes CPU while it is switched on: the disturbance of the demo.
+"""A process that uses CPU while it is switched on: the disturbance of the demo.
 
-``python -m app.demo.disturbance`` answers each line ``{"spin": true}`` or ``{"spin": false}`` of its standard
-input with the same; the end of the input ends the process.
+``python -m app.demo.disturbance`` answers each line ``{"spin": true}`` or ``{"spin": false}`` of its standard input
+with the same line; it exits at the end of the input.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ THREADS = 1  # the training has one too, so each gets about half of what the lim
 
 
 class Neighbour:
-    """Computes in its threads while it is switched on."""
+    """Threads that compute hashes while switched on."""
 
     def __init__(self) -> None:
         self._on = threading.Event()
@@ -21,7 +21,7 @@ class Neighbour:
             threading.Thread(target=self._compute, daemon=True, name=f"neighbour-{number}").start()
 
     def switch(self, *, on: bool) -> None:
-        """Compute from now on, or no more."""
+        """Start or stop computing."""
         if on:
             self._on.set()
         else:
@@ -35,7 +35,7 @@ class Neighbour:
 
 
 def main() -> None:
-    """Say that it is there, and obey until the input ends."""
+    """Print a ready message, then follow the requests on standard input until it ends."""
     neighbour = Neighbour()
     print('{"ready": true}', flush=True)
     for line in sys.stdin:

@@ -1,4 +1,4 @@
-"""Figures as files, drawn without a browser or a network by what the extra ``worker`` installs."""
+"""Write charts to files without a browser or network, with a package of the extra ``worker``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SCALE = 1.5
 
 
 def stacked(figures: Sequence[Figure], height: int = PANEL) -> Json:
-    """Figures below one another under their titles, with what their marks mean."""
+    """One Vega-Lite definition of charts below one another, with their texts; ``height`` of each in pixels."""
     panels = [
         {**{name: part for name, part in one.spec.items() if name != "$schema"}}
         | {"width": WIDTH, "height": height, "title": {"text": one.title, "subtitle": one.told}}
@@ -25,7 +25,7 @@ def stacked(figures: Sequence[Figure], height: int = PANEL) -> Json:
 
 
 def save(figures: Sequence[Figure], png: Path) -> list[Path]:
-    """Write a PNG, and beside it an HTML that holds all it needs; their paths."""
+    """Write the charts as PNG and, beside it, as a self-contained HTML file; both paths."""
     import vl_convert
 
     spec = stacked(figures)

@@ -1,4 +1,4 @@
-"""One run of the training under a controller: Steward, or one allocation that never changes."""
+"""One run of the demo's training under Steward's decisions or under a constant allocation."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +11,9 @@ from app.demo.trainer import Trainer
 
 @dataclass(frozen=True)
 class Advice:
-    """An allocation for the next iteration, and what was said about it; an interval of seconds if one was."""
+    """CPU in percent of a core for the next iteration, with reason; predicted seconds and 90 %
+    interval, None: unknown.
+    """
 
     percent: float
     reason: str
@@ -23,7 +25,7 @@ class Advice:
 
 @dataclass(frozen=True)
 class Row:
-    """One iteration of a run: what was advised for it, what it measured, and what was decided after it."""
+    """One iteration: the decision before it, measurements, seconds since the run's start, and the decision after it."""
 
     advice: Advice
     measured: Measured
@@ -32,48 +34,48 @@ class Row:
 
     @property
     def within(self) -> bool | None:
-        """Whether the iteration took as long as was predicted (90 % interval); None without a prediction."""
+        """Whether the iteration's seconds are within the predicted 90 % interval; None without a prediction."""
         if self.advice.low is None or self.advice.high is None:
             return None
         return self.advice.low <= self.measured.seconds <= self.advice.high
 
 
 class Controller(Protocol):
-    """Chooses the allocation of each iteration of a run."""
+    """Decides the allocation of each iteration of a run."""
 
     def first(self) -> Advice:
-        """The allocation of the first iteration."""
+        """The decision for the first iteration."""
         ...
 
     def next(self, measured: Measured) -> Advice:
-        """The allocation after what was measured."""
+        """The decision for the iteration after the measured one."""
         ...
 
 
 class Static:
-    """One allocation for the whole run."""
+    """A constant allocation for the whole run."""
 
     def __init__(self, percent: float) -> None:
         self.advice = Advice(percent, "never changes")
 
     def first(self) -> Advice:
-        """The one allocation of the whole run."""
+        """The constant allocation."""
         return self.advice
 
     def next(self, measured: Measured) -> Advice:  # noqa: ARG002 - it does not look
-        """The same allocation, whatever was measured."""
+        """The constant allocation."""
         return self.advice
 
 
 class Managed:
-    """A live run under Steward's decisions."""
+    """A live run under Steward's decisions; ``on_start`` is called with the first one."""
 
     def __init__(self, steward: Steward, workload: str, on_start: Callable[[Advice], None]) -> None:
         self._steward, self._workload, self._on_start = steward, workload, on_start
         self._run = ""
 
     def first(self) -> Advice:
-        """Start the run; its first advice."""
+        """Start the run and return its first decision."""
         started = self._steward.start(self._workload)
         self._run = started["id"]
         opening = advice(started["decision"])
@@ -81,19 +83,19 @@ class Managed:
         return opening
 
     def next(self, measured: Measured) -> Advice:
-        """Report the iteration; its answer is the decision."""
+        """Report the iteration and return the next decision."""
         report = {"allocation": {"cpu": measured.percent}, "metrics": {"iteration_seconds": measured.seconds}}
         return advice(self._steward.report(self._run, measured.iteration, report))
 
     def finish(self) -> None:
-        """Finish the run: its iterations become samples."""
+        """Finish the run; its iterations become a sample."""
         self._steward.finish(self._run)
 
 
 class Profiled(Managed):
-    """A run that reports to Steward, waits for its answers, and keeps to one allocation: what is measured is a sample.
+    """A run that reports to Steward but keeps a constant allocation, to produce a sample.
 
-    A profile that waits as the live run will sees what the live run will.
+    It waits for Steward's answers like a live run, so that its timings are comparable.
     """
 
     def __init__(self, steward: Steward, workload: str, percent: float) -> None:
@@ -101,16 +103,16 @@ class Profiled(Managed):
         self._percent = percent
 
     def first(self) -> Advice:
-        """The one allocation of the whole run."""
+        """Start the run; the constant allocation."""
         return replace(super().first(), percent=self._percent)
 
     def next(self, measured: Measured) -> Advice:
-        """The same allocation, whatever is advised."""
+        """Report the iteration; the constant allocation."""
         return replace(super().next(measured), percent=self._percent)
 
 
 def advice(decision: Json) -> Advice:
-    """A decision of the API."""
+    """An ``Advice`` from a decision's JSON."""
     seconds = decision["predicted"].get("iteration_seconds", {})
     return Advice(
         percent=decision["allocation"]["cpu"],
@@ -124,7 +126,7 @@ def advice(decision: Json) -> Advice:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """How long a run is, when it has to be done (seconds), and in which of its iterations a neighbour takes CPU."""
+    """Length of a run in iterations, its deadline in seconds, and the iterations disturbed by the neighbour."""
 
     iterations: int
     deadline: float
@@ -133,11 +135,13 @@ class RunPlan:
 
 @dataclass(frozen=True)
 class Run:
-    """A run that has been driven to its end.
+    """A completed run.
 
     Attributes:
-        name: “steward”, “careful”, “largest” or “best_static”; of a run of the profile, any other.
-        label: the same for people.
+        name: “steward”, “careful”, “largest” or “best_static”, or “profile-<percent>”.
+        label: name to display.
+        rows: its iterations.
+        deadline: in seconds.
     """
 
     name: str
@@ -147,12 +151,12 @@ class Run:
 
     @property
     def measured(self) -> list[Measured]:
-        """What its iterations measured."""
+        """Measurements of its iterations."""
         return [row.measured for row in self.rows]
 
     @property
     def seconds(self) -> float:
-        """Wall clock of the run, decisions included."""
+        """Wall-clock seconds of the run: the sum over its iterations."""
         return self.rows[-1].elapsed
 
     @property
@@ -162,24 +166,24 @@ class Run:
 
     @property
     def reserved(self) -> float:
-        """CPU-seconds that were reserved: allocation × seconds."""
+        """CPU-seconds reserved: the sum of allocation × duration."""
         return sum(row.measured.reserved for row in self.rows)
 
     @property
     def cost(self) -> float:
-        """What the reserved CPU-seconds cost."""
+        """Cost of the reserved CPU-seconds."""
         return self.reserved * PRICE_PER_CPU_SECOND
 
     @property
     def used(self) -> float:
-        """CPU-seconds that the training itself used."""
+        """CPU-seconds that the training used."""
         return sum(row.measured.cpu_seconds for row in self.rows)
 
 
 def drive(
     name: str, label: str, controller: Controller, trainer: Trainer, run_plan: RunPlan, on_row: Callable[[Row], None]
 ) -> Run:
-    """Train to the end, asking the controller after each iteration; ``on_row`` is called with each as it happens."""
+    """Run the training to its end under a controller; ``on_row`` is called after each iteration."""
     trainer.begin(seed=1)
     rows: list[Row] = []
     decision, elapsed = controller.first(), 0.0
@@ -199,7 +203,7 @@ def drive(
 
 
 def profile(steward: Steward, trainer: Trainer, allocations: Sequence[int], iterations: int) -> Iterator[Run]:
-    """A whole run without the neighbour at each allocation. They become samples."""
+    """Run the training once per allocation (percent of a core) without the neighbour; each run becomes a sample."""
     undisturbed = RunPlan(iterations, float("inf"), range(0))
     for percent in allocations:
         controller = Profiled(steward, WORKLOAD, percent)

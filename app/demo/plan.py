@@ -1,9 +1,9 @@
-"""The story of the demo in numbers: the training, its neighbour, the deadline, and the static allocations beside it.
+"""Parameters of the demo: the training, its neighbour, the deadline, and the static allocations for comparison.
 
-A training alternates between two phases. Most iterations *train*: they scale with the CPU. Every fourth one *saves*:
-it waits for a remote store, and more CPU does not make it faster. So more CPU for all iterations buys less and less,
-and CPU during the waits buys nothing. From the ninth iteration on, a neighbour computes in one thread under the same
-CPU limit and takes about half of it.
+A training alternates between two phases. Most iterations *train*: their speed scales with the CPU. Every fourth
+*saves*: it waits for a remote store, and more CPU doesn't make it faster. So additional CPU has diminishing returns,
+and none while waiting. From the second third on, a neighbour computes in one thread under the same CPU limit and takes
+about half of it.
 """
 
 import math
@@ -19,7 +19,7 @@ WORK_SECONDS = 0.13  # CPU time of a training iteration; its number of batches i
 FETCH_SECONDS = 0.03  # of a training iteration go by until its data are there, whatever CPU there is
 SAVE_SECONDS = 0.9  # that the store takes for a checkpoint
 MINIMUM, MAXIMUM, STEP = 10, 90, 10
-"""Percent of a core: less than a core, which every machine has to give."""
+"""Allocations in percent of a core: less than one core, which every machine has."""
 GRID = range(MINIMUM, MAXIMUM + 1, STEP)
 PROFILED = (20, 30, 60, 90)
 REFERENCE = 30
@@ -30,7 +30,9 @@ PRICE_PER_CPU_SECOND = 0.01
 
 @dataclass(frozen=True)
 class Measured:
-    """One iteration: allocation in percent of a core, wall-clock and CPU time in seconds."""
+    """Measurements of one iteration: allocation in percent of a core, wall-clock and CPU time in seconds, loss,
+    accuracy.
+    """
 
     iteration: int
     percent: float
@@ -42,29 +44,29 @@ class Measured:
 
     @property
     def phase(self) -> str:
-        """The phase of an iteration: “train” or “save”."""
+        """Phase of the iteration: “train” or “save”."""
         return phase_of(self.iteration)
 
     @property
     def reserved(self) -> float:
-        """CPU-seconds reserved: the allocation over the time that it was held."""
+        """CPU-seconds reserved: allocation × duration."""
         return self.percent / 100 * self.seconds
 
 
 def phase_of(iteration: int) -> str:
-    """The phase of an iteration: “train” or “save”."""
+    """Phase of an iteration: “train” or “save”."""
     return "save" if iteration % SAVE_EVERY == SAVE_EVERY - 1 else "train"
 
 
 def disturbed_iterations(iterations: int) -> range:
-    """Iterations beside the neighbour: all after the first third."""
+    """Iterations during which the neighbour computes: all after the first third."""
     return range(iterations // 3, iterations)
 
 
 def spec(iterations: int) -> dict[str, Any]:
-    """The workload as it is registered; its deadline is set once the profile is known.
+    """The workload's spec for registration, without a deadline, which follows from the profile.
 
-    Every allocation can be reached in one step. The neighbour is declared: in most runs the pace drops at some point.
+    Every allocation can be reached in one step. The neighbour is declared as a shift of pace with probability 0.9.
     """
     cpu = {
         "name": "cpu",
@@ -87,9 +89,9 @@ def spec(iterations: int) -> dict[str, Any]:
 
 
 class Profile:
-    """Seconds of an iteration by phase: ``wait + work / allocation``, fitted to what was measured.
+    """Duration of an iteration in seconds, ``wait + work / allocation`` by phase, fitted to measurements.
 
-    A phase is a kind of iteration, with or without the neighbour. Non-negative least squares on the relative error.
+    Phases with and without the neighbour are fitted apart, by non-negative least squares on the relative error.
     """
 
     def __init__(self, rows: Iterable[Measured]) -> None:
@@ -99,7 +101,7 @@ class Profile:
         self.phases = {phase: _wait_and_work(found) for phase, found in by_phase.items()}
 
     def seconds(self, percent: float, iterations: int, disturbed: range = range(0)) -> float:
-        """Wall-clock of a whole run at one allocation."""
+        """Predicted wall-clock seconds of a run at an allocation in percent of a core."""
         found = [self.phases[phase_of(number), number in disturbed] for number in range(iterations)]
         return sum(wait + work / (percent / 100) for wait, work in found)
 
@@ -117,17 +119,21 @@ def _wait_and_work(rows: Sequence[Measured]) -> tuple[float, float]:
 
 
 def deadline_seconds(profile: Profile, iterations: int) -> float:
-    """Deadline of a run: what the reference takes without the neighbour, and a little slack."""
+    """Deadline of a run in seconds: 1.12 times the predicted duration at the reference allocation without the
+    neighbour.
+    """
     return math.ceil(10 * DEADLINE_SLACK * profile.seconds(REFERENCE, iterations)) / 10
 
 
 def careful_static(profile: Profile, iterations: int, deadline: float) -> int:
-    """What a careful engineer takes by the undisturbed profile: the smallest that leaves a tenth to spare."""
+    """Smallest allocation (percent) whose undisturbed predicted duration leaves a tenth of slack, as a careful engineer
+    chooses.
+    """
     return _smallest(lambda percent: SAFETY * profile.seconds(percent, iterations) <= deadline)
 
 
 def best_static(profile: Profile, iterations: int, deadline: float) -> int:
-    """The smallest allocation that meets the deadline beside the neighbour, by what was measured beside it."""
+    """Smallest allocation (percent) that meets the deadline by the profile with the neighbour."""
     disturbed = disturbed_iterations(iterations)
     return _smallest(lambda percent: profile.seconds(percent, iterations, disturbed) <= deadline)
 
@@ -137,7 +143,7 @@ def _smallest(fits: Callable[[int], bool]) -> int:
 
 
 class Saved(NamedTuple):
-    """What a run cost less than another, as a share of the other's cost, with a 95 % interval."""
+    """Relative saving of a run against another: share of the other's cost, with a 95 % confidence interval."""
 
     share: float
     low: float
@@ -145,10 +151,10 @@ class Saved(NamedTuple):
 
 
 def saved(run: Sequence[Measured], other: Sequence[Measured]) -> Saved:
-    """How much less ``run`` cost than ``other``, iteration by iteration of the same training.
+    """Relative saving in CPU-seconds of ``run`` against ``other``, paired by iteration.
 
-    The interval is that of a ratio estimator over pairs of iterations, stratified by phase and neighbour (Cochran
-    1977, 6.11). It covers the noise of single iterations, not what one machine does otherwise on another day.
+    The interval is that of a ratio estimator over pairs of iterations, stratified by phase and neighbour (Cochran 1977,
+    6.11). It covers the noise of single iterations, not differences between days or machines.
     """
     own, others = (np.array([row.reserved for row in rows]) for rows in (run, other))
     ratio = own.sum() / others.sum()

@@ -1,4 +1,4 @@
-"""The demo's picture: PNG and HTML from one definition, made without a network."""
+"""The demo's picture as PNG and HTML, made without a network."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from app.demo.drive import Row, Run
 
 
 def save(runs: Sequence[Run], folder: Path) -> list[Path]:
-    """Write ``demo.png`` and ``demo.html`` (all it needs inside it); the first run is Steward's."""
+    """Write ``demo.png`` and the self-contained ``demo.html``; both paths. The first run is Steward's."""
     return drawing.save(figures(runs), folder / "demo.png")
 
 
 def figures(runs: Sequence[Run]) -> list[Figure]:
-    """Seconds per iteration with the predicted band, then the allocation, then elapsed time against the deadline."""
+    """Charts of seconds per iteration with the predicted interval, of allocations, and of elapsed seconds."""
     disturbed = [row.measured.iteration for row in runs[0].rows if row.measured.disturbed]
     beside = Beside(stress=(disturbed[0] - 0.5, disturbed[-1] + 0.5) if disturbed else None)
     return [

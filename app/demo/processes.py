@@ -1,4 +1,4 @@
-"""Child processes of the demo: JSON lines on their pipes, and an end when the demo ends, however that comes."""
+"""Child processes of the demo: JSON lines on their pipes; they end with the demo."""
 
 import json
 import os
@@ -16,11 +16,11 @@ STOP_SECONDS = 10.0
 
 
 class ChildError(RuntimeError):
-    """A child process ended before it said what it was asked for."""
+    """A child process ended before it answered."""
 
 
 class Child:
-    """``python -m module …``, speaking JSON lines; a context manager that leaves no process behind."""
+    """``python -m module …`` with JSON lines on its pipes; a context manager that kills the process."""
 
     def __init__(self, module: str, arguments: Sequence[str] = ()) -> None:
         self.module = module
@@ -33,19 +33,19 @@ class Child:
         )
 
     def call(self, **request: Any) -> dict[str, Any]:
-        """Send a request, wait for the answer."""
+        """Send a request and return the answer; raises ChildError if the process has ended."""
         self.send(**request)
         return self.read()
 
     def send(self, **request: Any) -> None:
-        """Send a request; the answer comes when it is read, or by a `Listener`."""
+        """Send a request without waiting for the answer; raises ChildError if the process has ended."""
         try:
             print(json.dumps(request), file=_pipe(self.process.stdin), flush=True)
         except BrokenPipeError as error:
             raise ChildError(f"{self.module} has ended") from error
 
     def read(self) -> dict[str, Any]:
-        """The next thing the child says."""
+        """The next message of the child; blocks until it comes; raises ChildError if the process has ended."""
         line = _pipe(self.process.stdout).readline()
         if not line:
             raise ChildError(f"{self.module} ended with status {self.process.wait(STOP_SECONDS)}")
@@ -53,7 +53,7 @@ class Child:
         return message
 
     def close(self) -> None:
-        """End the process, whatever state it is in."""
+        """Kill the process and close its pipes."""
         self.process.kill()
         self.process.wait(STOP_SECONDS)
         for pipe in (self.process.stdin, self.process.stdout):
@@ -68,7 +68,7 @@ class Child:
 
 
 class Listener:
-    """Hears what several children say, as soon as one of them has said it; children by number."""
+    """Waits for the messages of several children, numbered by their position."""
 
     def __init__(self, children: Sequence[Child]) -> None:
         self._children, self._partial = children, [b""] * len(children)
@@ -77,13 +77,15 @@ class Listener:
             self._selector.register(_pipe(child.process.stdout).fileno(), selectors.EVENT_READ, number)
 
     def wait(self, until: float) -> list[tuple[int, dict[str, Any]]]:
-        """Answers with the numbers of those that gave them; none when ``until``, of ``time.monotonic``, has come."""
+        """Messages that came before ``until`` (``time.monotonic``) with the child's number; raises ChildError if one
+        ended.
+        """
         ready = self._selector.select(max(0.0, until - time.monotonic()))
         answers = ((key.data, self._message(key.data, int(key.fd))) for key, _ in ready)
         return [(number, answer) for number, answer in answers if answer is not None]
 
     def _message(self, number: int, descriptor: int) -> dict[str, Any] | None:
-        """What a child has said, once its line is whole."""
+        """A child's message once its line is complete; None before."""
         piece = os.read(descriptor, 65_536)
         if not piece:
             raise ChildError(f"{self._children[number].module} {number} has ended")
@@ -95,7 +97,7 @@ class Listener:
         return message
 
     def close(self) -> None:
-        """Close the socket, and listen no more."""
+        """Close the selector."""
         self._selector.close()
 
 

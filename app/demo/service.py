@@ -1,4 +1,4 @@
-"""A Steward service of the demo's own: ``steward serve`` on its embedded default, in a folder that goes with it."""
+"""A Steward service for the demo: ``steward serve`` with default settings in a temporary folder."""
 
 import os
 import socket
@@ -25,7 +25,7 @@ def free_port() -> int:
 
 @contextmanager
 def own_service() -> Iterator[Steward]:
-    """Start a service and wait until it is ready; stop it and remove its data at the end."""
+    """Context manager: a service, started within 60 s, else it raises ChildError; its data are deleted at the end."""
     with tempfile.TemporaryDirectory(prefix="steward-demo-") as folder:
         port = free_port()
         process = _start(Path(folder), port)
@@ -38,7 +38,7 @@ def own_service() -> Iterator[Steward]:
 
 
 def _start(folder: Path, port: int) -> "subprocess.Popen[bytes]":
-    """The service's own defaults, whatever the environment sets for another."""
+    """Start the service without the STEWARD_ variables of the environment."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("STEWARD_")}
     command = child_command("app.cli", "serve", "--port", str(port), "--data", str(folder))
     with (folder / "serve.log").open("wb") as log:

@@ -1,4 +1,4 @@
-"""SQL about exogenous rows."""
+"""SQL queries on exogenous rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.kinds.forecasting.answer import Forecaster, Observed
 
 
 class Series(NamedTuple):
-    """A series in short."""
+    """Summary of a series: number of rows, first and last time, and newest issue."""
 
     series: str
     rows: int
@@ -26,7 +26,7 @@ class Series(NamedTuple):
 
 
 class Period(NamedTuple):
-    """Times from ``since`` on and before ``until``, of one issue; None: whatever there is, and the newest."""
+    """Times from ``since`` (included) to ``until`` (excluded), None: unbounded; of one issue, None: of the newest."""
 
     since: datetime | None = None
     until: datetime | None = None
@@ -34,7 +34,7 @@ class Period(NamedTuple):
 
 
 def put(session: Session, rows: Sequence[dict[str, Any]]) -> None:
-    """Store rows, in place of those of the same workload, series, time and issue."""
+    """Insert rows, replacing those of the same workload, series, time and issue."""
     statement = insert(session, ExogenousRow.__table__)
     keys = [column.name for column in ExogenousRow.__table__.primary_key]
     values = {name: statement.excluded[name] for name in ("mean", "low", "high")}
@@ -42,7 +42,7 @@ def put(session: Session, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def count(session: Session, workload_id: str) -> int:
-    """How many rows a workload has, of all series."""
+    """Number of rows of a workload, of all series and issues."""
     return session.scalar(select(func.count()).where(ExogenousRow.workload_id == workload_id)) or 0
 
 
@@ -53,13 +53,13 @@ def _summaries(workload_id: str) -> Select[str, int, datetime, datetime, datetim
 
 
 def find(session: Session, workload_id: str, series: str) -> Series | None:
-    """A series in short; None: it has no rows."""
+    """Summary of a series; None if it has no rows."""
     found = session.execute(_summaries(workload_id).where(ExogenousRow.series == series)).first()
     return None if found is None else Series(*found)
 
 
 def listed(session: Session, workload_id: str, request: PageRequest) -> Slice[Series]:
-    """A workload's series by name."""
+    """One page of a workload's series, ordered by name."""
     statement = _summaries(workload_id).order_by(ExogenousRow.series).limit(request.limit + 1)
     if request.cursor is not None:
         statement = statement.where(ExogenousRow.series > decode_cursor(request.cursor, [str])[0])
@@ -69,7 +69,7 @@ def listed(session: Session, workload_id: str, request: PageRequest) -> Slice[Se
 
 
 def _newest(workload_id: str, known_at: datetime | None = None) -> Select[ExogenousRow]:
-    """Of each series and time the row that was issued last, by ``known_at`` where that is given."""
+    """Query for the newest row of each series and time; of those issued by ``known_at``, if given."""
     row, other = ExogenousRow, aliased(ExogenousRow)
     last = select(func.max(other.issued_at)).where(
         other.workload_id == row.workload_id, other.series == row.series, other.time == row.time
@@ -80,7 +80,7 @@ def _newest(workload_id: str, known_at: datetime | None = None) -> Select[Exogen
 
 
 def rows(session: Session, workload_id: str, series: str, period: Period, request: PageRequest) -> Slice[ExogenousRow]:
-    """Rows of a series by time, each time once."""
+    """One page of a series' rows, ordered by time, one row per time."""
     row = ExogenousRow
     statement = _newest(workload_id)
     if period.issued_at is not None:
@@ -94,29 +94,31 @@ def rows(session: Session, workload_id: str, series: str, period: Period, reques
 
 
 def newest(session: Session, workload_id: str, known_at: datetime | None = None) -> list[ExogenousRow]:
-    """All that is known, or was by ``known_at``, of a workload's series: by series and time, each once."""
+    """The newest row of each series and time, ordered by both; of those issued by ``known_at``, if given."""
     statement = _newest(workload_id, known_at).order_by(ExogenousRow.series, ExogenousRow.time)
     return list(session.scalars(statement))
 
 
 def observed(session: Session, workload_id: str, since: datetime) -> list[ExogenousRow]:
-    """What was issued when it was over, of times from one on, the last issue last: not a forecast, but what came."""
+    """Rows issued after their own time (observations, not forecasts), of times from ``since`` on; in order of issue."""
     row = ExogenousRow
     statement = select(row).where(row.workload_id == workload_id, row.time >= since, row.issued_at > row.time)
     return list(session.scalars(statement.order_by(row.issued_at)))
 
 
 def remove(session: Session, workload_id: str, series: str, before: datetime | None) -> None:
-    """Delete a series; with ``before``, what it says of earlier times."""
+    """Delete a series; with ``before``, only its rows of earlier times."""
     statement = delete(ExogenousRow).where(ExogenousRow.workload_id == workload_id, ExogenousRow.series == series)
     session.execute(statement if before is None else statement.where(ExogenousRow.time < before))
 
 
-# Counts of what came, as users put them after each interval: forecasts go on from there.
+# Observed counts of arrivals, uploaded after each interval, from which forecasts continue.
 
 
 def counts(session: Session, workload_id: str, forecasters: Sequence[Forecaster]) -> Observed:
-    """Rows that were issued when their interval was over, by series and time, after what forecasters were fitted to."""
+    """Observed counts by series and time (POSIX seconds), after the end of the data that the forecasters were fitted
+    to.
+    """
     ends = {one.name: one.history for one in forecasters}
     found: dict[str, dict[float, float]] = {name: {} for name in ends}
     since = datetime.fromtimestamp(min(history.end for history in ends.values()), UTC)

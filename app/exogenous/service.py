@@ -1,4 +1,4 @@
-"""Exogenous series: rows, issues and the counts that forecasts use."""
+"""Operations on exogenous series: store an issue, list, read, delete; their API schemas."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from app.workloads import service as workloads
 
 
 MOST_ROWS_AT_ONCE = 2_000
-"""They are checked on the event loop, in some 15 ms."""
+"""Rows per request; their validation blocks the event loop for about 15 ms."""
 EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 ACCEPTED = "must be an RFC 3339 time with its zone, from 1970 to 2199, such as '2026-01-01T00:00:00Z'"
 
@@ -65,7 +65,7 @@ class ExogenousPoint(BaseModel):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Low and high, with their defaults."""
+        """Low and high, with the mean as their default."""
         return self.mean if self.low is None else self.low, self.mean if self.high is None else self.high
 
 
@@ -107,16 +107,17 @@ class SeriesRead(BaseModel):
 
 
 MOST_ROWS = 200_000
-"""Of a workload, over all series and issues."""
+"""Rows of a workload, over all series and issues."""
 MOST_LISTED = 20
 
 
 def put(database: Database, tenant: str, name: str, series: str, issue: ExogenousIssue) -> SeriesRead:
-    """Store an issue of a series; the same again changes nothing.
+    """Store an issue of a series; repeating it changes nothing.
 
     Raises:
         Conflict: the workload would have too many rows.
-        Invalid: it says two things of one time.
+        Invalid: a time is given twice.
+        NotFound: there is no such workload.
     """
     _check_times(issue)
     with database.session() as session:
@@ -162,18 +163,18 @@ def _require(session: Session, workload: Workload, series: str) -> Series:
 
 
 def read(found: Series, workload: str) -> SeriesRead:
-    """A series as answered."""
+    """API representation of a series' summary."""
     return SeriesRead(workload=workload, **found._asdict())
 
 
 def read_row(row: ExogenousRow) -> ExogenousRead:
-    """A row as answered."""
+    """API representation of a row."""
     with stored(f"a row of series {row.series!r}"):
         return ExogenousRead(time=row.time, issued_at=row.issued_at, mean=row.mean, low=row.low, high=row.high)
 
 
 def listed(database: Database, tenant: str, name: str, request: PageRequest) -> tuple[Slice[Series], str]:
-    """A page of a workload's series, by name, and the workload's name."""
+    """One page of a workload's series by name, and its name; raises NotFound if there is no such workload."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
         return repository.listed(session, workload.id, request), workload.name
@@ -182,10 +183,10 @@ def listed(database: Database, tenant: str, name: str, request: PageRequest) -> 
 def rows(
     database: Database, tenant: str, name: str, series: str, period: Period, request: PageRequest
 ) -> Slice[ExogenousRow]:
-    """A page of a series, by time.
+    """One page of a series' rows, ordered by time.
 
     Raises:
-        NotFound: no such series.
+        NotFound: there is no such workload or series.
     """
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
@@ -194,10 +195,10 @@ def rows(
 
 
 def delete(database: Database, tenant: str, name: str, series: str, before: datetime | None) -> None:
-    """Delete a series, or what it says of times before one.
+    """Delete a series; with ``before``, only its rows of earlier times.
 
     Raises:
-        NotFound: no such series.
+        NotFound: there is no such workload or series.
     """
     with database.session() as session:
         workload = workloads.require(session, tenant, name, lock=True)

@@ -1,1 +1,1 @@
-"""What every request passes, written once for all routes."""
+"""HTTP layer shared by all routes."""

@@ -1,4 +1,4 @@
-"""What arrives together is done together."""
+"""Batching of items that arrive together on an event loop."""
 
 from __future__ import annotations
 
@@ -16,18 +16,17 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class Gathering:
-    """Waits until no more arrives: for a turn of the event loop in which nothing came.
+    """Delays a flush until no more items arrive, that is for a turn of the event loop without arrivals.
 
-    With one caller that is at once; under load it is as long as requests keep coming in, but no longer than
-    ``PATIENCE_SECONDS`` or ``largest`` items. So batches grow with the load, and nothing waits for company that isn't
-    on its way, or usual.
+    A single caller isn't delayed. Under load the delay lasts as long as items keep coming, up to ``PATIENCE_SECONDS``
+    or ``largest`` items, so that batches grow with the load.
 
     Args:
-        count: how many there are.
-        flush: does them.
-        largest: of which no more are waited for.
-        usual: how many come together at present, if that is known: that many are not waited on any longer, and fewer
-            are given ``RETURN_SECONDS`` to become more, by a timer. A batch costs a fixed part, too.
+        count: number of waiting items.
+        flush: processes them.
+        largest: number of items at which the wait ends.
+        usual: number of items that usually arrive together, if known: the wait ends at that number, and with fewer it
+            lasts ``RETURN_SECONDS`` more, because each batch has a fixed cost.
     """
 
     def __init__(
@@ -42,7 +41,7 @@ class Gathering:
         self._timer: asyncio.TimerHandle | None = None
 
     def arrived(self) -> None:
-        """Count in a new item: start waiting for more, or stop, if as many are there as usually come together."""
+        """Note that an item arrived: start waiting for more, or end the wait if the usual number is there."""
         if self._seen < 0:
             self._seen, self._begun = 0, time.perf_counter()
             asyncio.get_running_loop().call_soon(self._turn)
@@ -73,10 +72,10 @@ class Gathering:
 
 
 class MicroBatch(Generic[Key, Item]):
-    """Evaluates together what arrives together: items of one key, at most ``largest`` at a time.
+    """Evaluates items that arrive together in one call per key, at most ``largest`` at a time.
 
-    ``evaluate`` gets a key and its items and gives one result per item. An evaluation that fails is repeated item by
-    item, so that only the item that is at fault fails.
+    ``evaluate`` takes a key and its items and returns one result per item. If it raises, the items are evaluated one by
+    one, so that only the faulty item fails.
     """
 
     def __init__(self, evaluate: Callable[[Key, list[Item]], list[bytes]], largest: int = LARGEST_BATCH) -> None:
@@ -86,7 +85,7 @@ class MicroBatch(Generic[Key, Item]):
         self._gathering = Gathering(lambda: len(self._pending), self._flush, largest)
 
     def submit(self, key: Key, item: Item) -> asyncio.Future[bytes]:
-        """The item's result, soon."""
+        """A future of the item's result, or of the exception of its evaluation."""
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._pending.append((key, item, future))
         self._gathering.arrived()

@@ -1,4 +1,4 @@
-"""Who calls: what the gateway has found out, for all that is done for the request."""
+"""The authenticated caller of a request, as determined by the gateway."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ TENANT = rf"^[a-z0-9][a-z0-9._-]{{0,{LONGEST_TENANT - 1}}}$"
 
 
 class Quotas(NamedTuple):
-    """What a tenant may have at a time; 0 for no limit.
+    """Quotas of a tenant; 0 means no limit.
 
     Attributes:
-        jobs: that wait or run.
-        executions: that are stored.
-        training_hours: that one training may take, as estimated, on one core.
+        jobs: queued and running jobs.
+        executions: stored executions.
+        training_hours: estimated hours of one training on one core.
     """
 
     jobs: int = 0
@@ -33,7 +33,7 @@ class Quotas(NamedTuple):
 
     @classmethod
     def of(cls, settings: Settings) -> Quotas:
-        """The quotas of every tenant."""
+        """The quotas of every tenant, from the settings."""
         return cls(settings.tenant_jobs, settings.tenant_executions, settings.tenant_training_hours)
 
 
@@ -41,16 +41,16 @@ UNLIMITED = Quotas()
 
 
 class Caller(NamedTuple):
-    """Who calls.
+    """The authenticated caller of a request.
 
     Attributes:
-        tenant: whose nouns there are for it; all others' are not there.
-        scopes: what it may do; `admin` stands for all.
-        name: how the audit calls it: `key:<id>`, `subject:<name>`, `run:<id>`, `anybody`.
-        key: id of the API key that it was named by.
-        run: the run that it may do nothing but report to and read; its scopes are void then.
-        address: from where the request came, on ordinary routes.
-        quotas: what its tenant may have.
+        tenant: whose objects it can see.
+        scopes: its permissions; `admin` includes all.
+        name: its name in the audit log: `key:<id>`, `subject:<name>`, `run:<id>`, `anybody`.
+        key: id of its API key; None for another credential.
+        run: the only run that it may report to and read, with the run's token; its scopes are void then.
+        address: address of the client, on ordinary routes only.
+        quotas: of its tenant.
     """
 
     tenant: str
@@ -63,38 +63,39 @@ class Caller(NamedTuple):
 
 
 ANYBODY = Caller(DEFAULT_TENANT, ALL, "anybody")
-"""Whoever reaches a service that asks for no keys."""
+"""Every caller of a service that requires no keys."""
 
 current_caller: ContextVar[Caller | None] = ContextVar("current_caller", default=None)
-"""For whom an ordinary route works; None in a command or a worker."""
+"""Caller of the current ordinary request; None in commands and workers."""
 
 
 def current_quotas() -> Quotas:
-    """Of the tenant for whom an ordinary route works; none for a command or a worker."""
+    """Quotas of the current request's tenant; unlimited in commands and workers."""
     caller = current_caller.get()
     return UNLIMITED if caller is None else caller.quotas
 
 
 class Guard(Protocol):
-    """Lets requests in, or not."""
+    """Authenticates and authorises requests."""
 
     def recognised(self, scope: Scope, route: str | None) -> Caller | None:
-        """Who calls, where that can be told at once: somebody like that was let in before; None: `admit` tells.
+        """The caller, if its credential is cached; None: call ``admit``.
 
         Raises:
-            TooManyRequests: not now.
+            TooManyRequests: the caller exceeds its rate limit.
         """
         ...
 
     async def admit(self, scope: Scope, route: str | None) -> Caller:
-        """Who calls, if it may do what it asks for; ``route``: the template of the path, where it is known already.
+        """The caller, if it may make this request; ``route``: template of the path, None if not known yet.
 
         Raises:
-            BadRequest, Unauthorised, Forbidden, Misdirected, TooManyRequests: it may not, or not now.
+            BadRequest, Unauthorised, Forbidden, Misdirected: the request is malformed or not permitted.
+            TooManyRequests: the caller exceeds its rate limit.
         """
         ...
 
 
 def allowed(scopes: Collection[str]) -> frozenset[str]:
-    """The scopes as they are checked: `admin` may do all."""
+    """The scopes that these scopes grant: `admin` grants all."""
     return ALL if ADMIN in scopes else frozenset(scopes)

@@ -1,19 +1,18 @@
-"""How the command line names an operation: the extension ``x-cli`` of its entry in the OpenAPI document.
+"""OpenAPI extension ``x-cli``, by which routes define the commands of the command line.
 
-It maps each command line, such as ``job list``, to what its description alone does not tell:
+It maps each command, such as ``job list``, to settings that the operation's description lacks:
 
-- ``columns``: columns of a list, as ``member`` or ``head: member``; a member deeper down is named with dots.
+- ``columns``: columns of a list, as ``member`` or ``head: member``; dots name nested members.
 - ``arguments``: members of the query or body that are positional arguments.
-- ``options``: members of the body that are options, too; the query's members always are.
+- ``options``: members of the body that are options; members of the query always are.
 - ``fields``: the query is given as ``member=value …``; a JSON body always can be.
 - ``document``: the body is a file, named by the first argument.
-- ``fixed``: members that are sent unless an option says otherwise.
-- ``result``: path to print when the job has ended that the operation starts, with members of its result in braces;
-  empty for the job itself.
-- ``file``: name of the file that the response is written to, unless another is given.
-- ``help``: a sentence, where the operation's description doesn't fit.
+- ``fixed``: members sent by default.
+- ``result``: path to print when the operation's job has ended, with members of its result in braces; empty: the job.
+- ``file``: default name of the file to which the response is written.
+- ``help``: a sentence that replaces the operation's description.
 
-`app.cli.nouns` makes commands of it.
+`app.cli.nouns` makes the commands.
 """
 
 from __future__ import annotations
@@ -22,5 +21,5 @@ from typing import Any
 
 
 def command(line: str, **settings: Any) -> dict[str, Any]:
-    """The extension of an operation that one command line calls; ``settings`` as in the module's list."""
+    """The extension of an operation with one command; ``settings`` as in the module's list."""
     return {"x-cli": {line: settings}}

@@ -1,4 +1,4 @@
-"""What endpoints take from the application, and how they document their errors.
+"""FastAPI dependencies of endpoints, and the OpenAPI documentation of their errors.
 
 ``create_app`` sets ``app.state.database``, ``.settings``, ``.snapshots`` and ``.staleness``.
 """
@@ -54,15 +54,13 @@ REASONS = {
     503: "Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds.",
 }
 EVERYWHERE = (401, 403, 421, 422, 429, 503)
-"""What the gateway may answer on every route."""
+"""Statuses that the gateway may answer on every route."""
 
 
 def problems(*statuses: int, **reasons: str) -> dict[int | str, dict[str, Any]]:
-    """OpenAPI ``responses`` of the errors that an endpoint can answer; every endpoint can answer ``EVERYWHERE``'s.
+    """OpenAPI ``responses`` of an endpoint's error statuses, plus those of every route; with 415, also 400.
 
-    One that takes a body, which 415 tells, can also answer 400.
-
-    ``reasons`` describe a status in the endpoint's own words: ``_409="…"``.
+    ``reasons`` replace the description of a status: ``_409="…"``.
     """
     return {
         status: {
@@ -74,36 +72,36 @@ def problems(*statuses: int, **reasons: str) -> dict[int | str, dict[str, Any]]:
 
 
 def get_database(request: Request) -> Database:
-    """The database that the application was made with."""
+    """The application's database."""
     database: Database = request.app.state.database
     return database
 
 
 def get_settings(request: Request) -> Settings:
-    """The settings that the application was made with."""
+    """The application's settings."""
     settings: Settings = request.app.state.settings
     return settings
 
 
 async def get_staleness(request: Request) -> Staleness:
-    """When the application counts a live run as stale."""
+    """The application's rule for stale runs."""
     rule: Staleness = request.app.state.staleness
     return rule
 
 
 async def get_caller(request: Request) -> Caller:
-    """Who calls, as the gateway has found out. Async, though it never waits: so it takes no thread."""
+    """The authenticated caller. Async without waiting, so that FastAPI uses no thread for it."""
     caller: Caller = request.scope["caller"]
     return caller
 
 
 async def get_tenant(request: Request) -> str:
-    """The tenant of whoever calls."""
+    """The authenticated caller's tenant."""
     return (await get_caller(request)).tenant
 
 
 def union_schema(models: Mapping[str, type[Any]]) -> dict[str, Any]:
-    """One of several models by kind, told apart by their field ``kind``."""
+    """JSON schema of one of several models, discriminated by their field ``kind``."""
     mapping = {kind: f"#/components/schemas/{model.__name__}" for kind, model in models.items()}
     return {
         "oneOf": [{"$ref": reference} for reference in mapping.values()],
@@ -112,7 +110,7 @@ def union_schema(models: Mapping[str, type[Any]]) -> dict[str, Any]:
 
 
 def references(names: Iterable[str]) -> list[dict[str, str]]:
-    """Components of the schema by name, each once."""
+    """JSON schema references to components by name, without duplicates."""
     return [{"$ref": f"#/components/schemas/{name}"} for name in dict.fromkeys(names)]
 
 
@@ -121,17 +119,17 @@ def _body(schema: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 def one_of(models: Mapping[str, type[Any]], **more: Any) -> dict[str, Any]:
-    """The request body of an endpoint that takes one of several models, told apart by their field ``kind``."""
+    """OpenAPI request body of one of several models, discriminated by their field ``kind``."""
     return _body(union_schema(models), **more)
 
 
 def any_of(models: Sequence[type[BaseModel]]) -> dict[str, Any]:
-    """The request body of an endpoint that takes one of several models, by the kind of a workload named elsewhere."""
+    """OpenAPI request body of one of several models, chosen by the kind of a workload."""
     return _body({"anyOf": references(model.__name__ for model in models)})
 
 
 def components(models: Sequence[type[Any]]) -> dict[str, Any]:
-    """Models, or structs of reports, with all that they refer to, as components of the schema."""
+    """OpenAPI components of models or msgspec structs, with all their nested definitions, by name."""
     found: dict[str, Any] = {}
     for model in models:
         schema = TypeAdapter(model).json_schema(ref_template="#/components/schemas/{model}")

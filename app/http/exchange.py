@@ -1,4 +1,4 @@
-"""Hot routes: a request and its answer without FastAPI."""
+"""A request and its response without FastAPI, and the hot routes that use it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from app.telemetry.logs import Trace
 logger = logging.getLogger(__name__)
 
 GRACE_SECONDS = 0.5
-"""Between the end of a request's time, from when on it writes nothing any more, and its being told so."""
+"""From a request's time limit, after which it writes nothing, to its timeout response."""
 LINED = (JSON, MEDIA_TYPE.encode())
-"""Media types that end with a line feed, for those who read them on a terminal."""
+"""Media types whose bodies end with a line feed, for terminals."""
 BODILESS = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
 
 UNKNOWN = "unknown"
@@ -42,22 +42,22 @@ UNKNOWN_END = (
 
 
 class Exchange:
-    """One request with its answer.
+    """One request and its response.
 
     Attributes:
         app: the application, with its ``state``.
         scope: the request's ASGI scope.
-        limits: of its body and its time.
-        caller: who calls, once it is known.
-        started: when it came, in monotonic seconds.
-        deadline: cancels the request when its time is over.
-        path: its path parameters, on a hot route.
-        route: the template of its path, once it is known.
-        status: of its answer; 0 before it has begun.
-        trace: the span that it is, once that is known; `traceparent` is the header that it begins from.
-        request_id: what its caller calls it, where requests are told of.
+        limits: of its body and its duration.
+        caller: the authenticated caller, unset before authentication.
+        started: arrival in monotonic seconds.
+        deadline: cancels the request at its time limit.
+        path: path parameters, on a hot route.
+        route: template of its path; `unknown` before routing.
+        status: of its response; 0 before it has begun.
+        trace: its span; None before it is known. `traceparent` is the header with the parent span.
+        request_id: the client's `X-Request-ID`, if requests are logged or traced.
         work: the framework's task for it, on an ordinary route.
-        decision: the JSON that a hot route has answered with.
+        decision: the JSON answered by a hot route.
     """
 
     caller: Caller
@@ -78,15 +78,15 @@ class Exchange:
         self._receive, self._send = receive, send
 
     def commit(self) -> None:
-        """Give it as long again, for what it asks for is being committed: no answer may say that it wasn't done."""
+        """Double the time limit, because the work is being committed and the response must not say otherwise."""
         self._committing = True
         self.deadline.reschedule((self.deadline.when() or 0.0) + self.limits.seconds)
 
     async def receive(self) -> Message:
-        """The next piece of the body for the framework; its bytes are counted and, of JSON, its values.
+        """The next ASGI message of the body for the framework; its bytes and, in JSON, its values are counted.
 
         Raises:
-            TooLarge: it is one too many.
+            TooLarge: the body exceeds a limit.
         """
         message = await self._receive()
         self._count(message)
@@ -108,9 +108,9 @@ class Exchange:
         """The whole body.
 
         Raises:
-            TooLarge: more than the limit.
-            ClientDisconnect: the client went away in the middle.
-            Invalid: it holds characters that a database can't keep.
+            TooLarge: it exceeds the limit.
+            ClientDisconnect: the client disconnected.
+            Invalid: it contains characters that the database can't store.
         """
         pieces, more = list[bytes](), True
         while more:
@@ -125,7 +125,7 @@ class Exchange:
         return body
 
     async def answer(self, status: int, body: bytes, headers: Headers = ()) -> None:
-        """Answer with JSON that is encoded already."""
+        """Send a response with encoded JSON."""
         self.status, self.decision = status, body
         pairs = [(b"content-type", JSON), (b"content-length", b"%d" % (len(body) + 1)), NO_GUESSING, *headers]
         if self.request_id:
@@ -136,9 +136,9 @@ class Exchange:
         )
 
     async def send(self, message: Message) -> None:
-        """Send a piece of the application's answer, unless the request was answered otherwise.
+        """Send an ASGI message of the framework's response, unless an error was already sent.
 
-        An answer that has begun in time, which may be a stream, may take as long as it likes.
+        A response that begins within the time limit, such as a stream, may take any time.
         """
         if self._refused or self.deadline.expired():
             return
@@ -150,10 +150,10 @@ class Exchange:
             await self._write(message)
 
     async def refuse(self, error: Exception) -> None:
-        """Answer with an error's document instead of anything that the application may still send.
+        """Send an error's problem document instead of the framework's response.
 
         Raises:
-            Exception: the error, where an answer has begun.
+            Exception: ``error`` itself, if a response has begun.
         """
         if self.status:
             raise error
@@ -167,7 +167,7 @@ class Exchange:
         await response(scope, self._receive, self._write)
 
     async def _write(self, message: Message) -> None:
-        """Send on: JSON with a line feed at its end, and to HEAD the headers alone."""
+        """Send a message with a line feed after JSON; HEAD gets headers only."""
         head = self.scope["method"] == "HEAD"
         if message["type"] == "http.response.start":
             self.status = message["status"]
@@ -186,7 +186,7 @@ class Exchange:
 
 
 def _lined(headers: Headers) -> tuple[Headers, bytes]:
-    """The headers of an answer, and what its body is to end with: JSON with a line feed more."""
+    """The headers of a response, and the text that ends its body: a line feed after JSON, with the length adjusted."""
     media = next((value for name, value in headers if name == b"content-type"), b"")
     if media.partition(b";")[0] not in LINED:
         return headers, b""
@@ -194,7 +194,7 @@ def _lined(headers: Headers) -> tuple[Headers, bytes]:
     return [(name, b"%d" % (int(value) + 1) if name == length else value) for name, value in headers], b"\n"
 
 
-# Routes for what is asked thousands of times a second: an exchange in, encoded JSON out, without the framework.
+# Routes for thousands of requests per second: an exchange in, encoded JSON out, without the framework.
 #
 # Layers of validation and dependency injection each cost more than a decision does. A hot endpoint reads its `Exchange`
 # by itself, raises the same errors as any other, and has its entry in the schema written beside it. All else (limits,
@@ -202,7 +202,7 @@ def _lined(headers: Headers) -> tuple[Headers, bytes]:
 
 
 class Answer(NamedTuple):
-    """What a hot endpoint answers: JSON that is encoded already."""
+    """Response of a hot endpoint: status, encoded JSON and additional headers."""
 
     status: int
     body: bytes
@@ -213,7 +213,7 @@ Endpoint = Callable[[Exchange], Awaitable[Answer]]
 
 
 class HotRoute(Route):
-    """What `Gateway` serves by itself. The router knows it too, and answers its other methods."""
+    """A route that the gateway serves itself. The framework's router knows it too, and answers other methods."""
 
     def __init__(self, path: str, endpoint: Endpoint, method: str) -> None:
         super().__init__(path, self._elsewhere, methods=[method])

@@ -1,4 +1,4 @@
-"""What every request passes, once, whether its route is hot or ordinary: who asks, limits, time, errors, metering."""
+"""The outermost ASGI layer of all routes: authentication, limits, timeouts, errors, metering."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from app.settings import Settings
 from app.telemetry.logs import began, working
 
 COUNTED = frozenset({*METHODS, "HEAD", "OPTIONS"})
-"""Methods that are counted by name."""
+"""Methods with a label of their own in metrics."""
 
 
 class Gateway:
-    """The outermost layer: serves hot routes by itself, and hands everything else on to the framework.
+    """ASGI application that serves hot routes itself and passes other requests to the framework.
 
     Args:
-        app: the application that the routes belong to.
-        inner: the framework.
-        routes: the hot ones.
-        guard: says who asks, and whether they may.
-        meter: counts each request.
-        observer: tells of each request, if that is wanted.
+        app: the application of the routes.
+        inner: the framework's ASGI application.
+        routes: the hot routes.
+        guard: authenticates and authorises requests.
+        meter: counts requests.
+        observer: logs and traces requests; None: neither.
         settings: the limits.
     """
 
@@ -83,7 +83,7 @@ class Gateway:
             self._count(exchange)
 
     def _route(self, exchange: Exchange) -> HotRoute | None:
-        """The hot route that serves it, if one does."""
+        """The hot route of the request; None if there is none."""
         method, path = exchange.scope["method"], exchange.scope["path"]
         for served, match, route in self.hot:
             if served == method or (method == "HEAD" and served == "GET"):
@@ -94,7 +94,7 @@ class Gateway:
         return None
 
     async def _hand_on(self, exchange: Exchange) -> None:
-        """To the framework, for which HEAD is GET: the exchange sends no body."""
+        """Pass the request to the framework; HEAD as GET, whose body is not sent."""
         scope = {**exchange.scope, "method": "GET"} if exchange.scope["method"] == "HEAD" else exchange.scope
         token = commit_deadline.set(exchange.started + exchange.limits.seconds)
         address = scope["client"][0] if scope.get("client") else None

@@ -1,4 +1,4 @@
-"""Health, readiness and metrics of a process."""
+"""Health, readiness and metrics of a service process."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 LATELY = timedelta(hours=1)
 GOING_ON: tuple[RunOutcome, ...] = (*LIVE, "stale")
 KNOWN_SECONDS = 0.25
-"""For which it is not asked again whether the service is ready."""
+"""Seconds for which the result of a readiness check is cached."""
 
 router = APIRouter(tags=["service"])
 EXCLUDED = "excluded"
@@ -67,13 +67,13 @@ class Readiness(BaseModel):
 
 
 class ServiceCollector(Collector):
-    """What the whole service does, asked for when it is read: jobs, runs, workers, database, and this host's disk."""
+    """Prometheus collector of the whole service's jobs, runs, workers and database, and this host's disk."""
 
     def __init__(self, database: Database, settings: Settings, staleness: Callable[[], Staleness]) -> None:
         self.database, self.settings, self.staleness = database, settings, staleness
 
     def describe(self) -> Iterable[GaugeMetricFamily]:
-        """Names the metrics without asking the database."""
+        """The metrics without values; doesn't query the database."""
         return [
             GaugeMetricFamily("steward_jobs", "Jobs by type and state.", labels=["type", "state"]),
             GaugeMetricFamily("steward_job_waiting_seconds", "For how long the first job in line has waited."),
@@ -86,7 +86,7 @@ class ServiceCollector(Collector):
         ]
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
-        """Asks; without a database there is little to tell."""
+        """The metrics' values now; if the database fails, only its state and the disk's."""
         counted, waiting, judged, ended, workers, up, free, size = self.describe()
         try:
             with self.database.reading() as session:
@@ -124,10 +124,10 @@ Excluded = Annotated[
 
 
 class ReadinessChecks:
-    """Finds out whether the service is ready: each check once at a time, and no more often than is worth knowing.
+    """Readiness checks, each run at most once at a time and at most every 250 ms.
 
-    Anybody may ask, as often as they like: neither the database nor the broker is asked so often, and no more than one
-    thread waits for one that does not answer. Lives on one event loop.
+    So unauthenticated requests can't overload database or broker, and at most one thread waits for one that doesn't
+    respond. Bound to one event loop.
     """
 
     def __init__(self, database: Database, settings: Settings) -> None:
@@ -136,7 +136,7 @@ class ReadinessChecks:
         self._until: dict[Check, float] = {}
 
     async def __call__(self, exclude: Collection[Check]) -> Readiness:
-        """What was found a moment ago, or is found now."""
+        """The result of all checks but the excluded ones, from the cache or new."""
         looked_at = [name for name in CHECKS if name not in exclude]
         said = await asyncio.gather(*map(self._said, looked_at))
         found = dict.fromkeys(CHECKS, EXCLUDED) | dict(zip(looked_at, said, strict=True))
@@ -218,20 +218,22 @@ LABELS = ("method", "route", "status")
 
 
 class _Seconds:
-    """How many requests took how long; ``buckets[i]`` of them up to ``BUCKETS[i]``, the last ones longer."""
+    """Histogram of request durations; ``buckets[i]`` counts those up to ``BUCKETS[i]`` seconds, the last one longer
+    ones.
+    """
 
     def __init__(self) -> None:
         self.sum = 0.0
         self.buckets = [0] * (len(BUCKETS) + 1)
 
     def cumulative(self) -> Iterator[tuple[str, float]]:
-        """Counts of all requests up to each bound, as Prometheus has them."""
+        """Upper bounds with cumulative counts, as Prometheus needs them."""
         bounds = (*map(str, BUCKETS), "+Inf")
         return zip(bounds, accumulate(self.buckets), strict=True)
 
 
 class RequestMeter(Collector):
-    """Counts requests and their seconds by method, route and status; on one event loop."""
+    """Counts requests and their durations by method, route and status; bound to one event loop."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._counts: dict[tuple[str, str, int], int] = {}
@@ -239,7 +241,7 @@ class RequestMeter(Collector):
         registry.register(self)
 
     def count(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count one answered request, which took so many seconds, under its method, route and status."""
+        """Count one answered request and its duration in seconds."""
         key = (method, route, status)
         self._counts[key] = self._counts.get(key, 0) + 1
         found = self._seconds.get(key[:2])
@@ -249,7 +251,7 @@ class RequestMeter(Collector):
         found.buckets[bisect_left(BUCKETS, seconds)] += 1
 
     def collect(self) -> Iterable[Metric]:
-        """What was counted so far."""
+        """The metrics' values now."""
         requests = CounterMetricFamily("steward_requests", "Requests answered.", labels=LABELS)
         for (method, route, status), number in list(self._counts.items()):
             requests.add_metric((method, route, str(status)), number)
@@ -260,7 +262,7 @@ class RequestMeter(Collector):
 
 
 class LogMeter(logging.Handler, Collector):
-    """Counts warnings and errors of this process; nothing else tells of a policy that fails and is answered for."""
+    """Counts this process's warnings and errors, for example of a policy that fails and is replaced by a fallback."""
 
     LEVELS = ("warning", "error", "critical")
 
@@ -273,14 +275,14 @@ class LogMeter(logging.Handler, Collector):
         self._counts[record.levelname.lower()] += 1
 
     def collect(self) -> Iterable[Metric]:
-        """What was counted so far."""
+        """The metrics' values now."""
         family = CounterMetricFamily("steward_log_records", "Warnings and errors logged.", labels=["level"])
         for level, number in self._counts.items():
             family.add_metric([level], number)
         return [family]
 
 
-# What is told of each request to whoever operates the service: a line of the log, a span; ids that join them.
+# For operators: a log line and a span for each request, joined by ids.
 
 
 NOBODY = "", "nobody"
@@ -290,18 +292,18 @@ _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:/+=@-]{1,128}")
 
 
 class Observer:
-    """Follows requests; on one event loop.
+    """Logs and traces requests; bound to one event loop.
 
     Args:
-        log: writes a line for each, if wanted.
-        spans: makes a span of each, if wanted.
+        log: writes a line per request; None: none.
+        spans: makes a span per request; None: none.
     """
 
     def __init__(self, log: RequestLog | None, spans: Spans | None) -> None:
         self._log, self._spans = log, spans
 
     def begin(self, exchange: Exchange) -> None:
-        """Take over what its caller names it (`X-Request-ID`), and the trace that it belongs to (`traceparent`)."""
+        """Read the client's `X-Request-ID` and `traceparent` headers and begin the request's span."""
         for name, value in exchange.scope["headers"]:
             if name == b"traceparent":
                 exchange.traceparent = value
@@ -311,7 +313,7 @@ class Observer:
             exchange.trace = began(exchange.traceparent.decode("latin-1"))
 
     def end(self, exchange: Exchange, seconds: float) -> None:
-        """Write the log line and the span of an answered request, where these are wanted."""
+        """Write the log line and the span of an answered request that took ``seconds``."""
         ended, status, (tenant, name) = time.time(), exchange.status or SERVER_ERROR, _caller(exchange)
         method, route, trace = exchange.scope["method"], exchange.route, exchange.trace
         if self._log is not None:
@@ -322,7 +324,7 @@ class Observer:
             self._spans.add(f"{method} {route}", trace, ended, seconds, told, failed=status >= SERVER_ERROR)
 
     async def close(self) -> None:
-        """Tell what has not been told yet."""
+        """Flush the log and the spans."""
         if self._log is not None:
             await self._log.close()
         if self._spans is not None:
@@ -330,7 +332,7 @@ class Observer:
 
 
 def observer(settings: Settings) -> Observer | None:
-    """What the settings ask for; None where that is nothing."""
+    """The observer that the settings enable; None if neither log nor traces are enabled."""
     log = RequestLog(json=settings.log_format == "json") if settings.log_requests else None
     spans = None
     if settings.traces:
@@ -341,6 +343,6 @@ def observer(settings: Settings) -> Observer | None:
 
 
 def _caller(exchange: Exchange) -> tuple[str, str]:
-    """Tenant and name of who called; of nobody where they were refused."""
+    """Tenant and name of the caller; `nobody` without authentication."""
     caller = getattr(exchange, "caller", None)
     return NOBODY if caller is None else (caller.tenant, caller.name)

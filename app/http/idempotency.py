@@ -1,4 +1,4 @@
-"""Idempotency keys: a repeated POST is answered as the first one was."""
+"""Idempotency keys: a repeated POST gets the stored response of the first one."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from app.database.tables import IdempotencyKey
 from app.errors import Conflict, FieldError, Invalid
 from app.settings import Settings
 
-# SQL of idempotency keys. A key without a status belongs to a request in flight.
+# SQL queries on idempotency keys. A key without a status belongs to a request in flight.
 
 
 def claim(session: Session, tenant: str, key: str, token: str, digest: str, now: datetime) -> bool:
-    """Take a key that nobody holds."""
+    """Insert the key if it doesn't exist; False if another request holds it."""
     values = {"tenant": tenant, "key": key, "claim": token, "digest": digest, "created_at": now}
     statement = insert(session, IdempotencyKey).values(**values).on_conflict_do_nothing()
     return session.scalar(statement.returning(IdempotencyKey.key)) is not None
 
 
 def find(session: Session, tenant: str, key: str) -> IdempotencyKey | None:
-    """The row of a key."""
+    """The key's row, reloaded; None if there is none."""
     return session.get(IdempotencyKey, (tenant, key), populate_existing=True)
 
 
 def store(session: Session, tenant: str, key: str, token: str, answer: dict[str, Any]) -> bool:
-    """Keep the answer (`status`, `body`, `headers`); false when the key is no longer held under this token."""
+    """Store the response (`status`, `body`, `headers`) under a key; False if this token doesn't hold it any more."""
     statement = (
         update(IdempotencyKey)
         .where(IdempotencyKey.tenant == tenant, IdempotencyKey.key == key, IdempotencyKey.claim == token)
@@ -49,19 +49,19 @@ def store(session: Session, tenant: str, key: str, token: str, answer: dict[str,
 
 
 def release(session: Session, tenant: str, key: str, token: str) -> None:
-    """Give a key back whose request came to nothing."""
+    """Delete the key of a failed request, if this token still holds it and no response is stored."""
     held = (IdempotencyKey.tenant == tenant, IdempotencyKey.key == key, IdempotencyKey.claim == token)
     session.execute(delete(IdempotencyKey).where(*held, IdempotencyKey.status.is_(None)))
 
 
 def forget(session: Session, tenant: str, key: str, token: str) -> None:
-    """Drop what is kept under a key, unless another request has taken it since."""
+    """Delete a key with its stored response, if it is still held by this token."""
     held = (IdempotencyKey.tenant == tenant, IdempotencyKey.key == key, IdempotencyKey.claim == token)
     session.execute(delete(IdempotencyKey).where(*held).execution_options(synchronize_session=False))
 
 
 def purge(session: Session, before: datetime) -> None:
-    """Forget keys older than that."""
+    """Delete keys created before ``before``."""
     session.execute(delete(IdempotencyKey).where(IdempotencyKey.created_at < before))
 
 
@@ -96,23 +96,25 @@ POINTER = f"/header/{HEADER}"
 
 
 class Record(Protocol):
-    """Keeps the answer of a creating request, in the session that creates."""
+    """Stores the response of a creating request in the session that creates."""
 
     def __call__(
         self, session: Session, body: Any, *, status: int | None = None, headers: Mapping[str, str] | None = None
     ) -> None:
-        """Keep it; a no-op without a key."""
+        """Store the response; does nothing without a key; raises Conflict if a repeated request has
+        taken over the key.
+        """
         ...
 
 
 def no_record(
     session: Session, body: Any, *, status: int | None = None, headers: Mapping[str, str] | None = None
 ) -> None:
-    """The default of services: nothing is kept."""
+    """Default of services: stores nothing."""
 
 
 class Once:
-    """One request under its key, or under none."""
+    """One request with its idempotency key, or without (None)."""
 
     def __init__(self, database: Database, settings: Settings, tenant: str, key: str | None, digest: str) -> None:
         self.database = database
@@ -135,9 +137,15 @@ class Once:
         content: str = "",
         finish: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
     ) -> Response:
-        """Do the work once and answer with what it returns (a Pydantic model or JSON).
+        """Run ``work`` once per key and respond with its result (a Pydantic model or JSON), or with the stored
+        response.
 
-        ``finish`` adds what must not be kept, a secret, to every answer, be it the first or a repeated one.
+        ``content``: hash of a streamed body. ``finish`` adds parts that must not be stored, such as a secret, to any
+        response.
+
+        Raises:
+            Conflict, Invalid: the first request with this key is in flight, or was another request.
+            Exception: whatever ``work`` raises; the key is free again then.
         """
         self.finish = finish
         self.status, self.headers = status, dict(headers or {})
@@ -159,7 +167,7 @@ class Once:
         return self._respond(body)
 
     def _release(self) -> None:
-        """Leave the key free; where the database is away, it is so after `idempotency_claim_seconds`."""
+        """Free the key; without a database this happens after `idempotency_claim_seconds`."""
         try:
             with self.database.session(in_time=False) as session:
                 release(session, self.tenant, self._named(), self.token)
@@ -190,7 +198,7 @@ class Once:
         self.kept = True
 
     def _claim(self) -> IdempotencyKey | None:
-        """Take the key; gives its stored answer where there is one."""
+        """Claim the key, or return the row with its stored response."""
         key = self._named()
         with self.database.session() as session:
             now = database_time(session)
@@ -250,7 +258,7 @@ async def _upload(request: Request, key: Key = None) -> Once:
 
 
 IdempotentPost = Annotated[Once, Depends(_post)]
-"""Dependency of a creating POST whose body is read as a whole."""
+"""Dependency of a creating POST whose body is read before."""
 
 IdempotentUpload = Annotated[Once, Depends(_upload)]
 """Dependency of a creating POST whose body is streamed; pass its hash to `run(content=…)`."""

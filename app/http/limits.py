@@ -1,4 +1,4 @@
-"""Limits of a request: length, media type, origin, host and method."""
+"""Limits of a request: body length, media type, origin, host and method; security headers of responses."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from app.settings import Settings
 JSON = b"application/json"
 HOT_BYTES = 4 << 20
 MOST_VALUES = 50_000
-"""In the JSON of an ordinary route: each of them may be wrong in several ways, and is looked at on the event loop."""
+"""Values in the JSON of an ordinary request: each may give several errors, and is checked on the event loop."""
 FORM, FORMS = b"application/x-www-form-urlencoded", ("/ui/sign-in", "/ui/sign-out")
-"""What browsers send of forms, and where that is taken."""
+"""Media type of HTML forms, and the paths that accept it."""
 
 
 class Limits(NamedTuple):
     """Limits of one request.
 
     Attributes:
-        body_bytes: its longest body.
-        seconds: the longest time in which it is answered.
+        body_bytes: largest body, in bytes.
+        seconds: longest time to its response.
         json: whether its body must be plain JSON.
     """
 
@@ -38,17 +38,17 @@ class Limits(NamedTuple):
 
 
 def of_json(settings: Settings) -> Limits:
-    """The limits of every request but uploads."""
+    """Limits of all requests except uploads and hot routes."""
     return Limits(settings.json_limit_bytes, settings.request_timeout_seconds, json=True)
 
 
 def of_hot(settings: Settings) -> Limits:
-    """The limits of a request to a hot route: a decoder holds the interpreter until it has read a whole body."""
+    """Limits of a request to a hot route, with a smaller body, because decoding blocks the interpreter."""
     return of_json(settings)._replace(body_bytes=min(settings.json_limit_bytes, HOT_BYTES))
 
 
 def of_upload(settings: Settings) -> Limits:
-    """The limits of a sample upload, whose endpoint looks at media type and packing itself."""
+    """Limits of a sample upload, whose endpoint checks media type and compression itself."""
     return Limits(settings.upload_limit_bytes, settings.upload_timeout_seconds, json=False)
 
 
@@ -58,11 +58,11 @@ def is_upload(scope: Scope) -> bool:
 
 
 def check_headers(scope: Scope, limits: Limits) -> None:
-    """Refuse a body unread that is declared too long, or is no plain JSON where that is wanted.
+    """Reject a body before it is read, by its headers.
 
     Raises:
-        TooLarge: by its declared length.
-        UnsupportedMedia: by its content type or encoding.
+        TooLarge: its declared length exceeds the limit.
+        UnsupportedMedia: its content type or encoding isn't plain JSON, where that is required.
     """
     length, media, encoding = b"", b"", b"identity"
     for name, value in scope["headers"]:
@@ -99,7 +99,7 @@ def _unsupported(header: str, accepted: str, given: bytes) -> UnsupportedMedia:
 
 
 def values(text: bytes) -> int:
-    """About how many values JSON holds: never fewer than it does, at least by one; commas in strings count, too."""
+    """Estimate of the number of values in JSON text, at most one too low; commas in strings make it too high."""
     return text.count(b",") + text.count(b"[") + text.count(b"{")
 
 
@@ -112,18 +112,18 @@ def too_many_values() -> TooLarge:
 
 
 def too_large(limit: int, size: int) -> TooLarge:
-    """The error of a body beyond the limit."""
+    """The error of a body with more than ``limit`` bytes; ``size``: bytes known so far."""
     return TooLarge(f"the body has {size:,} bytes or more; at most {limit:,} are accepted")
 
 
-# The methods of a path: the framework knows them of each route, not of all routes that share the path.
+# The framework knows the methods of each route, but not of all routes with the same path.
 
 
 METHODS = ("DELETE", "GET", "PATCH", "POST", "PUT")
 
 
 def allowed_methods(request: Request) -> list[str]:
-    """Every method that is answered at the request's path; HEAD wherever GET is."""
+    """Methods that the request's path accepts, in alphabetical order; HEAD wherever GET is."""
     routes = request.app.router.routes
 
     def answered(method: str) -> bool:
@@ -134,7 +134,7 @@ def allowed_methods(request: Request) -> list[str]:
     return sorted([*found, "HEAD"]) if "GET" in found else found
 
 
-# What browsers are told beside an answer: to run, load, frame and guess nothing that its page does not name.
+# Security headers: browsers run, load, frame and guess nothing that a page's policy does not name.
 
 
 Headers = Sequence[tuple[bytes, bytes]]
@@ -151,17 +151,19 @@ COMMON: Headers = (
 
 
 def guarded(headers: Headers) -> Headers:
-    """The headers of an answer with those of every answer; a page's own policy stands instead of the common one."""
+    """A response's headers with the common security headers; a page's own content security policy replaces the common
+    one.
+    """
     own = any(name == POLICY for name, _ in headers)
     return [*headers, *COMMON] if own else [*headers, *COMMON, (POLICY, NOTHING.encode())]
 
 
 def policy(*, style: str = "", script: str = "", **sources: str) -> dict[str, str]:
-    """The header of a page's policy: nothing but one inline style and one script, named by their digests.
+    """Content-Security-Policy header of a page that allows only one inline style and one inline script, by SHA-256.
 
     Args:
-        style, script: exactly what stands between the tags.
-        sources: where else things may come from, by directive: ``img_src="data:"``.
+        style, script: exact text between the tags.
+        sources: additional sources by directive: ``img_src="data:"``.
     """
     allowed = {name.replace("_", "-"): source for name, source in sources.items()}
     for directive, text in (("style-src", style), ("script-src", script)):
@@ -171,7 +173,7 @@ def policy(*, style: str = "", script: str = "", **sources: str) -> dict[str, st
 
 
 def inline(page: str, tag: str) -> str:
-    """What stands between a page's first tags of that name; empty where there are none."""
+    """Text between a page's first opening and closing tag of this name; empty without one."""
     found = re.search(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
     return "" if found is None else found[1]
 
@@ -180,10 +182,10 @@ def _digest(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-# Where a request says that it is meant for, and where a browser says that it comes from.
+# Checks of the Host and Origin headers.
 #
-# A service without keys trusts whoever reaches loopback, and a browser on this machine does: for any page that it
-# shows. So hosts are checked by name, against names that a foreign server has point at loopback, and writes by their
+# A service without keys trusts all callers on loopback, and a browser on this machine is one, for any page that it
+# shows. So the host is checked against DNS rebinding, and writes are checked against cross-site requests by their
 # origin.
 
 
@@ -195,10 +197,10 @@ OriginHeaders = Mapping[bytes, bytes]
 
 
 def check_host(headers: OriginHeaders, hosts: Collection[str]) -> None:
-    """Refuse a request for a host that isn't one of these.
+    """Check the Host header.
 
     Raises:
-        Misdirected: it names another, or none.
+        Misdirected: it is missing or not one of ``hosts``.
     """
     given = headers.get(b"host", b"").decode("latin-1").lower()
     host = without_port(given)
@@ -208,16 +210,16 @@ def check_host(headers: OriginHeaders, hosts: Collection[str]) -> None:
 
 
 def without_port(host: str) -> str:
-    """The name or address of a `Host` header."""
+    """The name or address of a Host header."""
     name, colon, port = host.rpartition(":")
     return name if colon and port.isdigit() and (not name.count(":") or name.endswith("]")) else host
 
 
 def check_write(method: str, headers: OriginHeaders, origins: Collection[str]) -> None:
-    """Refuse a write that a page of another origin has a browser make; programs send none of these headers.
+    """Check that a write doesn't come from a page of another origin; programs send no Origin or Sec-Fetch-Site header.
 
     Raises:
-        Forbidden: it is one.
+        Forbidden: it does.
     """
     if method in READING or (b"origin" not in headers and b"sec-fetch-site" not in headers):
         return
@@ -234,7 +236,7 @@ def single(pairs: Collection[tuple[bytes, bytes]], names: frozenset[bytes]) -> d
     """The headers of these names.
 
     Raises:
-        BadRequest: one is given twice, so that two readers may take different ones.
+        BadRequest: a name is repeated, so that two readers could take different values.
     """
     found: dict[bytes, bytes] = {}
     for name, value in pairs:

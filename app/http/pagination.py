@@ -1,7 +1,7 @@
-"""Lists by opaque cursor: the one way in which every noun is listed.
+"""Pagination of all lists by opaque cursors.
 
-A list is ordered by unique columns; the cursor is the position of its last row in that order, so that rows added or
-deleted meanwhile neither repeat nor hide others. A page's ``next`` is a link to be followed as it is.
+A list is ordered by unique columns. A cursor is the position of a page's last row in that order, so that concurrent
+inserts and deletes neither repeat nor hide other rows. A page's ``next`` is a link to be used as it is.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ from app.http.streams import Streamed
 MAXIMUM_LIMIT = 500
 DEFAULT_LIMIT = 50
 HEAVIEST_PAGE = 900_000
-"""Bytes of a page whose rows may be large, so that its answer has at most 1 MB; its first row is there in any case."""
+"""Bytes of the rows of a page, if rows may be large, so that a response has at most 1 MB; one row is always included.
+"""
 ROW = 500
-"""Bytes of a row beside what is weighed: times, numbers and names."""
+"""Bytes of a row beside its weighed columns: times, numbers and names."""
 PIECE = 1 << 16
-"""Characters of which an answer is sent in pieces."""
+"""Characters per chunk of a streamed response."""
 AT_ONCE = 25
-"""Such rows are read so many at a time."""
+"""Number of large rows fetched at a time."""
 
 Row = TypeVar("Row")
 Item = TypeVar("Item", bound=BaseModel)
@@ -49,7 +50,7 @@ class Page(BaseModel, Generic[Item]):
 
 @dataclass(frozen=True)
 class PageRequest:
-    """At most ``limit`` rows after ``cursor``."""
+    """At most ``limit`` rows after ``cursor``; None: from the beginning."""
 
     limit: int = DEFAULT_LIMIT
     cursor: str | None = None
@@ -57,7 +58,7 @@ class PageRequest:
 
 @dataclass(frozen=True)
 class Slice(Generic[Row]):
-    """Rows of one page, and the cursor of the page after it."""
+    """Rows of one page, and the cursor of the next page; None after the last."""
 
     rows: list[Row]
     cursor: str | None
@@ -67,7 +68,7 @@ def page_request(
     limit: Annotated[int, Query(ge=1, le=MAXIMUM_LIMIT, description="Maximum items per page.")] = DEFAULT_LIMIT,
     cursor: Annotated[str | None, Query(max_length=1024, description="Cursor taken from a `next` link.")] = None,
 ) -> PageRequest:
-    """The query parameters that every list has."""
+    """Dependency: the query parameters of every list."""
     return PageRequest(limit, cursor)
 
 
@@ -75,13 +76,13 @@ Paging = Annotated[PageRequest, Depends(page_request)]
 
 
 def encode_cursor(keys: Sequence[Key]) -> str:
-    """A position as text that is safe in a URL."""
+    """A position in a list as URL-safe text."""
     plain = [key.isoformat() if isinstance(key, datetime) else key for key in keys]
     return base64.urlsafe_b64encode(json.dumps(plain, separators=(",", ":")).encode()).decode().rstrip("=")
 
 
 def decode_cursor(cursor: str, types: Sequence[type]) -> list[Key]:
-    """The position that a cursor stands for.
+    """The position encoded in a cursor, as values of ``types``.
 
     Raises:
         Invalid: the cursor was not made by this list.
@@ -119,7 +120,7 @@ def paginate(
 ) -> Slice[Row]:
     """The rows of ``statement`` after the cursor, ordered by ``keys``, which must be unique together.
 
-    ``weigh`` gives the bytes of a row, where rows may be large: then fewer than ``limit`` may be a page.
+    ``weigh`` gives the bytes of a row; with it a page ends at ``HEAVIEST_PAGE``. Raises Invalid for a foreign cursor.
     """
     if request.cursor is not None:
         values = decode_cursor(request.cursor, [_python_type(key) for key in keys])
@@ -135,7 +136,7 @@ def paginate(
 
 
 def _read(session: Session, statement: Select[Row], weigh: Callable[[Row], int] | None) -> tuple[list[Row], bool]:
-    """The first rows that are light enough together, and whether others are left."""
+    """The first rows within the size limit, and whether rows are left."""
     if weigh is None:
         return list(session.scalars(statement)), False
     rows, weight = list[Row](), 0
@@ -149,7 +150,7 @@ def _read(session: Session, statement: Select[Row], weigh: Callable[[Row], int] 
 
 
 def json_size(value: object) -> int:
-    """Characters of a value as JSON, as a database gives it."""
+    """Number of characters of a value as JSON."""
     return len(json.dumps(value))
 
 
@@ -158,7 +159,7 @@ def _python_type(key: InstrumentedAttribute[Any]) -> type:
 
 
 def page(request: Request, found: Slice[Row], convert: Callable[[Row], Item]) -> Page[Item]:
-    """A slice as answered: items converted, and the link to the next page with the caller's own parameters."""
+    """API representation of a slice: converted items, and the link to the next page with the request's parameters."""
     return Page(items=[convert(row) for row in found.rows], next=_following(request, found))
 
 
@@ -170,7 +171,7 @@ def _following(request: Request, found: Slice[Row]) -> str | None:
 
 
 def streamed(request: Request, found: Slice[Row], convert: Callable[[Row], Item]) -> StreamingResponse:
-    """The same as ``page``, sent item by item: where one row may be larger than an answer should be."""
+    """Like ``page``, but streamed item by item, for lists whose rows may be very large."""
 
     def texts() -> Iterator[str]:
         yield '{"items":['
@@ -184,7 +185,7 @@ def streamed(request: Request, found: Slice[Row], convert: Callable[[Row], Item]
 
 
 def joined(texts: Iterable[str]) -> Iterator[str]:
-    """Texts, the short ones put together: each that is sent costs the event loop a part that is always the same."""
+    """Join short texts into pieces of at least ``PIECE`` characters, because each chunk sent has a fixed cost."""
     kept, length = list[str](), 0
     for text in texts:
         kept.append(text)

@@ -1,4 +1,4 @@
-"""Problem documents (RFC 9457), and their place in the schema."""
+"""Problem documents (RFC 9457): made from exceptions, and described in the OpenAPI schema."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from app.kinds.registry import KINDS, MissingKind
 
 MEDIA_TYPE = "application/problem+json"
 LONGEST_VALUE, LONGEST_TEXT, LONGEST_DETAIL = 200, 1_000, 50_000
-"""Characters of a value, of a pointer or a message, and of a whole detail."""
+"""Largest number of characters of a value, of a pointer or message, and of a detail."""
 LONG_NUMBER = re.compile(r"\d{17,}")
 
 logger = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ BY_STATUS: dict[int, type[StewardError]] = {
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON can carry it: non-finite numbers and unknown objects as text, long things cut."""
+    """A value that JSON can represent: non-finite numbers and unknown objects as text, long values truncated."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if value is None or isinstance(value, bool | int | float):
@@ -68,13 +68,13 @@ def _plain(value: Any) -> Any:
 
 
 def _cut(text: str, longest: int) -> str:
-    """A text without halves of surrogate pairs, and with no more than so many characters."""
+    """The first ``longest`` characters of a text, without lone surrogates."""
     shown = text[:longest].encode("utf-8", "replace").decode()
     return shown if len(text) <= longest else f"{shown}…"
 
 
 def _shown(value: object) -> str:
-    """The beginning of a value as JSON: of what is long no more is written than is told, as many errors may have it."""
+    """The beginning of a value as JSON, slightly more than ``LONGEST_VALUE`` characters, without encoding the rest."""
     text = ""
     try:
         for piece in _written(value):
@@ -87,7 +87,7 @@ def _shown(value: object) -> str:
 
 
 def document(error: StewardError, instance: str | None) -> bytes:
-    """The problem document as JSON."""
+    """The problem document of an error as JSON; ``instance``: the request's path."""
     body = problem(error, instance)
     for item in body.get("errors", ()):
         item["value"] = _plain(item["value"])
@@ -97,19 +97,19 @@ def document(error: StewardError, instance: str | None) -> bytes:
 
 
 def headers_of(error: StewardError) -> dict[str, str]:
-    """Headers that go with an error."""
+    """Headers of an error's response, with Retry-After if set."""
     return error.headers if error.retry_after is None else {**error.headers, "Retry-After": str(error.retry_after)}
 
 
 def answer(error: StewardError, instance: str | None) -> Response:
-    """An error as an HTTP response."""
+    """HTTP response with an error's problem document."""
     return Response(document(error, instance), error.status, headers_of(error), MEDIA_TYPE)
 
 
 def _pointer(location: Sequence[str | int], problem: str) -> str:
     """JSON pointer of a validation error: into the body, or `/query/name`, `/path/name`, `/header/name`.
 
-    What is wrong with a spec is found under the name of its kind, which isn't part of what was sent.
+    Pydantic's name of a union's member, the kind, is removed, because the body doesn't contain it.
     """
     parts = tuple(location[1:] if location and location[0] == "body" else location)
     tagged = bool(parts) and parts[0] in KINDS and (len(parts) > 1 or problem != "extra_forbidden")
@@ -118,7 +118,7 @@ def _pointer(location: Sequence[str | int], problem: str) -> str:
 
 
 def invalid(found: Sequence[Any]) -> errors.Invalid:
-    """Pydantic's errors as ours."""
+    """Pydantic's errors as one ``Invalid``."""
     told = [item for item in found if not _follows(item)]
     fields = [_field(item) for item in told[:MOST_ERRORS]]
     detail = listing((f"{item.pointer or '/'}: {item.message}" for item in fields), len(told))
@@ -126,7 +126,7 @@ def invalid(found: Sequence[Any]) -> errors.Invalid:
 
 
 def _follows(item: Mapping[str, Any]) -> bool:
-    """Whether a list is only called too short as those of its items are not counted in which there are errors."""
+    """Whether a list counts as too short only because its invalid items aren't counted."""
     given = item.get("input")
     return item["type"] == "too_short" and isinstance(given, list) and len(given) >= item["ctx"]["min_length"]
 
@@ -153,7 +153,7 @@ def _message(item: Mapping[str, Any]) -> str:
 
 
 def _unreadable(error: RecursionError | UnicodeDecodeError) -> errors.Invalid:
-    """JSON nested too deeply to be read, or no UTF-8."""
+    """Error of JSON that is nested too deeply or isn't UTF-8."""
     reason = "nested too deeply" if isinstance(error, RecursionError) else "no UTF-8"
     return errors.Invalid(f"/: not JSON: {reason}", errors=[FieldError("", f"not JSON: {reason}")])
 
@@ -164,7 +164,7 @@ def _broken(error: BrokenRow) -> StewardError:
 
 
 def _of_http(error: HTTPException) -> StewardError:
-    """Errors that the framework raises: no such route, no such method, unreadable body."""
+    """Errors raised by the framework: unknown route, method not allowed, unreadable body."""
     if isinstance(error.__cause__, RecursionError | UnicodeDecodeError):  # which json.loads raised
         return _unreadable(error.__cause__)
     family = BY_STATUS.get(error.status_code)
@@ -188,11 +188,11 @@ FAMILIES: dict[type[Exception], Callable[[Any], StewardError]] = {
     MissingKind: lambda error: errors.Conflict(str(error)),
     IncompatibleModel: lambda error: errors.Conflict(f"the domain model can't be used: {error}; fit it again"),
 }
-"""What else a request may end with than an error of ours or the database's, and what is answered then."""
+"""Translation of exceptions that are neither StewardErrors nor database errors."""
 
 
 def translate(error: Exception) -> StewardError | None:
-    """Any exception as one of ours; None for a defect."""
+    """Any exception as a StewardError; None for a programming error."""
     if isinstance(error, StewardError):
         return error
     for family, ours in FAMILIES.items():
@@ -202,7 +202,7 @@ def translate(error: Exception) -> StewardError | None:
 
 
 def _of_database(error: Exception) -> StewardError | None:
-    """What the database or its driver reports; None for a defect."""
+    """An exception of the database or its driver as a StewardError; None for any other."""
     if is_full(error):
         return errors.DiskFull("the disk of the database is full; nothing was written")
     if is_contended(error):
@@ -223,7 +223,7 @@ def _patience(request: Request) -> int:
 
 
 def _page(request: Request, error: StewardError) -> Response | None:
-    """An error as a page, where the application has such and a person asks for one."""
+    """An error as an HTML page, if the application has pages and the request accepts HTML; else None."""
     app = request.scope.get("app")
     make = None if app is None else getattr(app.state, "error_page", None)
     found: Response | None = None if make is None else make(request, error)
@@ -233,7 +233,7 @@ def _page(request: Request, error: StewardError) -> Response | None:
 
 
 def respond(request: Request, error: Exception) -> Response:
-    """The response to any exception; a defect is a 500 that tells nothing of its inside (the log has it)."""
+    """The response to any exception; a programming error gives a 500 without details, which are in the log."""
     ours = translate(error) or StewardError("an error of the service itself; its log says more")
     if ours.status == 503 and ours.retry_after is None:
         ours.retry_after = _patience(request)
@@ -250,13 +250,13 @@ async def _handle(request: Request, error: Exception) -> Response:
 
 
 def install(app: FastAPI) -> None:
-    """Have every error of this application answered as a problem document."""
+    """Register problem documents as the response to every exception of the application."""
     families: list[type[Exception]] = [StewardError, *FAMILIES, DBAPIError, PoolTimeoutError, Exception]
     for family in families:
         app.add_exception_handler(family, _handle)
 
 
-# What the framework can't tell of itself in the OpenAPI schema: where it is served, and what a key may be answered.
+# Parts of the OpenAPI schema that the framework can't generate: servers, and responses due to idempotency keys.
 
 
 SERVERS: list[dict[str, Any]] = [
@@ -273,7 +273,7 @@ OTHER_BODY = f"This `{HEADER}` was used with another request."
 
 
 def document_keys(schema: dict[str, Any]) -> None:
-    """Add to each operation that takes an idempotency key what it may be answered because of it."""
+    """Add the error responses of idempotency keys to all operations that accept one; changes ``schema``."""
     for operations in schema["paths"].values():
         for operation in operations.values():
             if any(parameter["name"].lower() == HEADER.lower() for parameter in operation.get("parameters", ())):
@@ -290,7 +290,7 @@ def _add(responses: dict[str, Any], status: int, reason: str) -> None:
 
 
 def only_unions(schema: dict[str, Any]) -> None:
-    """A body that is one of several models is nothing else: the framework describes it as any object, too."""
+    """Remove the generic object type from bodies that are a union of models; changes ``schema``."""
     for operations in schema["paths"].values():
         for operation in operations.values():
             for media in operation.get("requestBody", {}).get("content", {}).values():

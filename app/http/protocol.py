@@ -1,4 +1,4 @@
-"""Uvicorn's protocol, with limits of bytes and seconds for the head of a request, which it has not by itself."""
+"""Uvicorn's HTTP protocol with limits on bytes and seconds of a request's head."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ REFUSAL = STATUS_LINE[431] + (
 
 
 class BoundedHead(HttpToolsProtocol):
-    """Answers 431 to a head, trailers or chunk sizes beyond ``MOST_HEAD_BYTES``; closes after ``header_seconds``."""
+    """Responds 431 to a head, trailers or chunk sizes beyond ``MOST_HEAD_BYTES``; closes idle heads after
+    ``header_seconds``.
+    """
 
     header_seconds: ClassVar[float]
     _size = 0  # bytes since the last end of a head or piece of a body
@@ -73,5 +75,5 @@ class BoundedHead(HttpToolsProtocol):
 
 
 def protocol(header_seconds: float) -> type[BoundedHead]:
-    """The protocol class with this time limit for a head."""
+    """The protocol class with a time limit in seconds for a request's head."""
     return type("BoundedHeadIn", (BoundedHead,), {"header_seconds": header_seconds})

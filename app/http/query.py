@@ -1,4 +1,4 @@
-"""Query parameters and characters of requests."""
+"""Validation of requests' characters, JSON nesting and query parameters."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from app.errors import FieldError, Invalid
 from app.http.limits import is_upload
 from app.kinds.contract.inputs import DEEPEST, TOO_DEEP, TWICE, deep_place, invalid, repeated_place
 
-# Refuses what can't be kept, or read in one way only, before any route looks at it.
+# Rejects values that can't be stored or are ambiguous, before any route reads them:
 #
-# That is: NUL and halves of surrogate pairs, and JSON that is nested too deeply or names a member twice.
+# NUL characters, lone surrogates, and JSON that is nested too deeply or repeats a member.
 
 
 LARGE_BYTES = 1 << 16
-"""Of a body, beyond which reading it takes more than a millisecond."""
+"""Bytes of a body above which a check takes more than a millisecond."""
 ESCAPED = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")  # also finds whole pairs, which are looked at more closely
 UNKEPT = re.compile("[\0\ud800-\udfff]")
 MESSAGE = "must hold no NUL character and no half of a surrogate pair"
 
 
 async def check_body(body: bytes, *checks: Callable[[bytes], None]) -> None:
-    """Check a body: a large one in a thread, so that the event loop goes on meanwhile.
+    """Run checks on a body, for a large one in a thread, so as not to block the event loop.
 
     Raises:
-        Invalid: a check refuses it.
+        Invalid: a check fails.
     """
     for check in checks:
         if len(body) > LARGE_BYTES:
@@ -44,10 +44,10 @@ async def check_body(body: bytes, *checks: Callable[[bytes], None]) -> None:
 
 
 def check_address(path: Mapping[str, object], query: bytes) -> None:
-    """Refuse such characters in the parameters of path and query.
+    """Reject NUL characters in parameters of path and query.
 
     Raises:
-        Invalid: names the parameter.
+        Invalid: with the parameter's name.
     """
     for name, value in path.items():
         if "\0" in str(value):
@@ -59,12 +59,12 @@ def check_address(path: Mapping[str, object], query: bytes) -> None:
 
 
 def check_json(body: bytes) -> None:
-    """Refuse such characters in the strings and names of a JSON body, and what is nested too deeply.
+    """Reject NUL characters and lone surrogates in a JSON body, and JSON that is nested too deeply.
 
-    A body that can't be read is left to its reader.
+    Malformed JSON is left to the decoder.
 
     Raises:
-        Invalid: points to the string, to the object that holds the name, or to what is too deep.
+        Invalid: with a pointer to the string, to the object with the name, or to the deep value.
     """
     if body.count(b"[") + body.count(b"{") > DEEPEST and (place := deep_place(body)) is not None:
         raise Invalid(f"{place or '/'}: {TOO_DEEP}", errors=[FieldError(place, TOO_DEEP)])
@@ -80,13 +80,13 @@ def check_json(body: bytes) -> None:
 
 
 def check_names(body: bytes, members: int = -1) -> None:
-    """Refuse JSON that names a member twice.
+    """Reject JSON that repeats a member's name within an object.
 
     Args:
-        members: that were read of it, as far as is known: where it can't name more, it isn't read again.
+        members: number of members that were decoded, -1: unknown; a body with no more names isn't parsed again.
 
     Raises:
-        Invalid: points to the member.
+        Invalid: with a pointer to the member.
     """
     place = repeated_place(body, members)
     if place is not None:
@@ -94,7 +94,7 @@ def check_names(body: bytes, members: int = -1) -> None:
 
 
 def _strings(value: Any) -> Iterator[tuple[str, str]]:
-    """All strings and names in a JSON value, with pointers; names first."""
+    """All strings and member names of a JSON value, with JSON pointers."""
     left = [("", value)]
     while left:
         pointer, value = left.pop()
@@ -112,20 +112,20 @@ def _invalid(pointer: str, value: object) -> Invalid:
 
 
 async def storable(request: Request) -> None:
-    """A dependency of every route; the body of an upload is read, and checked, as it comes in."""
+    """Dependency of every route: checks path, query and body, an upload's body later; raises Invalid."""
     check_address(request.path_params, request.scope["query_string"])
     if not is_upload(request.scope):
         await check_body(await request.body(), check_json, check_names)
 
 
-# Query parameters: their values, and which there may be; the same on every route.
+# Parsing and validation of query parameters, the same on every route.
 
 
 Values = Mapping[str, list[str]]
 
 
 def query_values(scope: Scope) -> dict[str, list[str]]:
-    """The query's values by name, in order."""
+    """Query parameters of a request: decoded values by name, in order."""
     values: dict[str, list[str]] = {}
     for part in scope["query_string"].decode("latin-1").split("&"):
         if part:
@@ -137,10 +137,10 @@ def query_values(scope: Scope) -> dict[str, list[str]]:
 
 
 def check_query(values: Values, known: Collection[str], lists: Collection[str] = ()) -> None:
-    """Refuse parameters that aren't ``known``, and those given twice that aren't ``lists``.
+    """Reject unknown query parameters, and repeated ones that aren't lists.
 
     Raises:
-        InvalidInput: there is one.
+        InvalidInput: with the parameter's name.
     """
     for name, given in values.items():
         if name not in known:
@@ -150,18 +150,18 @@ def check_query(values: Values, known: Collection[str], lists: Collection[str] =
             raise invalid(f"/query/{name}", "must be given once", given)
 
 
-# The dependency that all ordinary routes have: a query holds what its route declares, and nothing else.
+# Dependency of all ordinary routes: a query may only contain declared parameters.
 
 
 Names = frozenset[str]
 _known: dict[Callable[..., Any], tuple[Names, Names]] = {}
-"""Of each endpoint: its query parameters, and those of them that are lists."""
+"""Query parameters of each endpoint, and those that are lists."""
 
 
 def _declared(route: APIRoute) -> tuple[Names, Names]:
-    """The query parameters of a route by its entry in the schema, and those of them that are lists.
+    """Query parameters of a route by its OpenAPI entry, and those that are lists.
 
-    The entry is made for this alone, without the models of its answers, which take a second for some routes.
+    The entry is generated without response models, which take a second for some routes.
     """
     plain = APIRoute(route.path, route.endpoint, response_model=None, openapi_extra=route.openapi_extra)
     (operations,) = get_openapi(title="", version="", routes=[plain])["paths"].values()
@@ -175,12 +175,11 @@ def _is_list(schema: Mapping[str, Any]) -> bool:
 
 
 async def known_query(request: Request) -> None:
-    """Refuse parameters that the route does not declare, and repeated ones that are no lists.
-
-    Async, though it never waits: so it takes no thread.
+    """Dependency: rejects undeclared query parameters, and repeated ones that aren't lists. Async, so it takes no
+    thread.
 
     Raises:
-        Invalid: there is one.
+        InvalidInput: with the parameter's name.
     """
     route = request.scope.get("route")
     if request.scope["query_string"] and isinstance(route, APIRoute):

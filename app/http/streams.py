@@ -1,4 +1,4 @@
-"""Answers that are sent piece by piece: so many of a tenant are open at once, for each may stay open for long."""
+"""Streamed responses, with a limit on those that a tenant has open."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from app.http.caller import current_caller
 
 T = TypeVar("T")
 MOST_EVENTS, MOST_ANSWERS = 64, 16
-"""Event streams, and answers of rows, that a tenant may have open in a process; both may hold a row in memory."""
+"""Event streams and streamed lists that a tenant may have open per process; each may hold a row in memory."""
 LOOKS_AT_ONCE = 8
-"""Of all event streams of a process, in threads of their own: no other request waits for them."""
+"""Number of threads for all event streams of a process, apart from those of other requests."""
 RETRY_SECONDS = 5
 
 _open: Counter[tuple[str, str]] = Counter()
@@ -26,21 +26,22 @@ _threads: dict[str, anyio.CapacityLimiter] = {}
 
 
 async def look(call: Callable[[], T]) -> T:
-    """Do what an event stream does now and then, in one of the threads of event streams."""
+    """Run an event stream's query in one of the threads for event streams; passes its result or exception on."""
     limiter = _threads.setdefault("looks", anyio.CapacityLimiter(LOOKS_AT_ONCE))
     return await anyio.to_thread.run_sync(call, limiter=limiter)
 
 
 class Streamed(StreamingResponse):
-    """A response whose pieces are sent as they come.
+    """A response that is sent piece by piece.
 
     Args:
         content: the pieces.
-        events: whether these are events, which come while something goes on; else the rows of one answer.
-        media_type: of all together.
+        media_type: of the response.
+        events: whether it is an event stream, with a limit of its own.
+        stored: whether caches may store it.
 
     Raises:
-        TooManyRequests: when it is sent, the tenant has as many open as it may.
+        TooManyRequests: when sent, if the tenant has too many responses open.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class Streamed(StreamingResponse):
         self._events = events
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the response, counted among those that the tenant has open until it is sent."""
+        """Send the response; it counts as open until its end."""
         with _place(events=self._events):
             await super().__call__(scope, receive, send)
 

@@ -1,1 +1,1 @@
-"""Jobs: work for the workers, its lease, progress and events."""
+"""Jobs: queued work of the workers, with leases, progress and events."""

@@ -1,4 +1,4 @@
-"""Leases of jobs: taking, renewing, reporting progress, publishing, giving back; and the sweeper."""
+"""Leases of jobs for workers: claim, renew, report progress, publish, release; and the sweeper of lost jobs."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from app.jobs import repository
 from app.jobs.repository import TASKS, cancelled, ended, requeued, resting
 from app.settings import Settings
 
-# Whose job is next: workers take turns between tenants, so that nobody waits behind all that another one asked for.
+# Fair scheduling: workers take turns between tenants, so that no tenant waits behind all jobs of another.
 #
-# A broker hands jobs out in the order in which they were announced. Its messages only wake workers up, so the worker
-# that one reaches takes a job of the tenant that has the least going on; of those that have equally little, of the one
-# whose last job began longest ago. Within a tenant those of the highest priority are next, and of these the one that
-# was announced.
+# A broker delivers messages in order of arrival. They only wake workers up: the worker
+# that gets one takes a job of the tenant with the fewest running jobs; among equals, of the tenant
+# whose last job began longest ago. Within a tenant the highest priority is next, and among equals the job whose
+# message it was.
 
 
 def instead(session: Session, job_id: str) -> str | None:
-    """The job to be taken in place of the one that was announced; None where its own turn has come, or there is none.
+    """Id of the job to claim in place of the announced one; None: claim the announced one, or there is none.
 
-    It may be of another type: who waits for a fit does not wait behind another tenant's trainings.
+    It may be of another type, so that a fit doesn't wait behind another tenant's trainings.
     """
     announced = session.execute(select(Job.tenant, Job.state, Job.priority).where(Job.id == job_id)).one_or_none()
     if announced is None:
@@ -57,28 +57,29 @@ def _next_tenant(session: Session, waiting: set[str]) -> str:
 
 
 def _first(session: Session, tenant: str, *conditions: ColumnElement[bool]) -> str | None:
-    """The first in a tenant's line, of those that meet the conditions."""
+    """Id of a tenant's next queued job that meets the conditions; None if there is none."""
     query = select(Job.id).where(Job.tenant == tenant, Job.state == "queued", *conditions)
     return session.scalar(query.order_by(Job.priority.desc(), Job.created_at, Job.id).limit(1))
 
 
-# What workers do with jobs: take a lease, renew it, tell progress, publish, rest, give back; and the sweeper.
+# Workers' operations on jobs, and the sweeper.
 #
-# Whoever holds a job is named by (owner, fence). Every new lease has a higher fence, and every write below names the
-# fence that it holds, so a worker that was thought dead can do no harm when it comes back: it meets `LeaseLost`.
-# Leases begin and end by the database's clock: what the clocks of workers and sweepers say does not matter.
+# A lease is identified by (owner, fence). Every new lease has a higher fence token, and every write below is
+# conditional
+# on it, so a worker that lost its lease can't write: it gets `LeaseLost`.
+# Leases begin and end by the database's clock, so that clocks of hosts may differ.
 
 
 ANNOUNCED_AT_ONCE = 10
 
 
 class LeaseLost(Exception):
-    """The job belongs to somebody else by now, has ended or was deleted: stop, write nothing."""
+    """The job's lease was lost, or the job has ended or was deleted: the worker must stop without writing."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """Who holds a job: what every write names."""
+    """Identity of a job's lease, on which every write is conditional."""
 
     job_id: str
     tenant: str
@@ -88,7 +89,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Lease(Claim):
-    """A worker's claim on a job, with what it needs to start."""
+    """A worker's lease on a job, with the job's data."""
 
     workload_id: str
     request: dict[str, Any]
@@ -96,20 +97,19 @@ class Lease(Claim):
     attempts: int
     progress: float
     seconds: float
-    """How long it lasts without being renewed."""
+    """Duration of the lease in seconds, unless renewed."""
     type: str
     traceparent: str | None
-    """The span of whoever asked for the job."""
+    """Span of the request that created the job (W3C Trace Context)."""
 
 
 def claim(
     database: Database, job_id: str, owner: str, settings: Settings, clock: Clock = database_time
 ) -> Lease | None:
-    """Take a job that is queued or whose lease has expired; None when there is nothing to take.
+    """Lease a job that is queued or whose lease has expired; None if it can't be leased.
 
-    Where other tenants wait, and it is the turn of one of them, that one's job is taken in its place.
-
-    One whose worker was lost `settings.max_attempts` times is not taken any more, whoever announces it: it fails.
+    If it is another tenant's turn, that tenant's next job is leased instead. A job whose worker was lost
+    `settings.max_attempts` times fails instead of being leased.
     """
     with database.session() as session:
         now = clock(session)
@@ -139,7 +139,7 @@ def claim(
 
 
 def _taken(session: Session, job_id: str, owner: str, settings: Settings, now: datetime) -> bool:
-    """Whether the job was free, and is this owner's now."""
+    """Lease the job to this owner; False if it was not free."""
     free = [repository.free(now), Job.cancel_requested.is_(False)]
     values = {
         "state": "running",
@@ -157,27 +157,27 @@ def _taken(session: Session, job_id: str, owner: str, settings: Settings, now: d
 
 
 def write(session: Session, lease: Claim, **values: Any) -> None:
-    """Change the row of a job that is held; raises LeaseLost where it is not any more."""
+    """Update the row of a leased job; raises LeaseLost if the lease is not held any more."""
     if not repository.change(session, lease.job_id, repository.held(lease.owner, lease.fence), **values):
         raise LeaseLost(f"job {lease.job_id}: fence {lease.fence} of {lease.owner} is not held any more")
 
 
 def renewed(lease: Lease, now: datetime) -> datetime:
-    """When a lease that is renewed now expires."""
+    """Expiry of a lease that is renewed at ``now``."""
     return now + timedelta(seconds=lease.seconds)
 
 
 def cancel_requested(session: Session, lease: Claim) -> bool:
-    """Whether a caller wants the job to stop."""
+    """Whether cancellation of the job was requested."""
     job = session.get(Job, lease.job_id, populate_existing=True)
     return job is not None and job.cancel_requested
 
 
 def heartbeat(database: Database, lease: Lease, clock: Clock = database_time) -> bool:
-    """Renew a lease; tells whether the job should be cancelled.
+    """Renew a lease; True if the job should be cancelled.
 
     Raises:
-        LeaseLost: it has been taken over.
+        LeaseLost: the lease is not held any more.
     """
     with database.session() as session:
         write(session, lease, lease_expires_at=renewed(lease, clock(session)))
@@ -193,10 +193,12 @@ def progress(
     checkpoint: bytes | None,
     clock: Clock = database_time,
 ) -> bool:
-    """Tell progress, keep a checkpoint if given, renew the lease; tells whether the job should be cancelled.
+    """Record progress (0 to 1), and a checkpoint unless None, and renew the lease; True if the job should be cancelled.
+
+    ``eta_seconds``: estimated remaining time, None: unknown. ``data``: further members of the event.
 
     Raises:
-        LeaseLost: it has been taken over.
+        LeaseLost: the lease is not held any more.
     """
     kept = {} if checkpoint is None else {"checkpoint": checkpoint}
     with database.session() as session:
@@ -211,17 +213,17 @@ def finish(session: Session, lease: Lease, result: dict[str, Any], clock: Clock 
     """Mark a job as succeeded, in the transaction that publishes its result.
 
     Raises:
-        LeaseLost: it has been taken over; the transaction must come to nothing.
+        LeaseLost: the lease is not held any more; the transaction must be rolled back.
     """
     event = {"result": result}
     _end(session, lease, clock(session), state="succeeded", progress=1.0, result=result, event=event)
 
 
 def fail(database: Database, lease: Lease, problem: dict[str, Any], clock: Clock = database_time) -> None:
-    """Mark a job as failed for a reason (a problem document).
+    """Mark a job as failed with a problem document.
 
     Raises:
-        LeaseLost: it has been taken over.
+        LeaseLost: the lease is not held any more.
     """
     with database.session() as session:
         repository.hold_parent(session, lease.job_id)
@@ -230,10 +232,10 @@ def fail(database: Database, lease: Lease, problem: dict[str, Any], clock: Clock
 
 
 def cancel(database: Database, lease: Lease, clock: Clock = database_time) -> None:
-    """Mark a job as cancelled, as was asked for.
+    """Mark a job as cancelled.
 
     Raises:
-        LeaseLost: it has been taken over.
+        LeaseLost: the lease is not held any more.
     """
     with database.session() as session:
         repository.hold_parent(session, lease.job_id)
@@ -244,10 +246,11 @@ def cancel(database: Database, lease: Lease, clock: Clock = database_time) -> No
 
 
 def release(database: Database, lease: Claim, checkpoint: bytes | None, clock: Clock = database_time) -> None:
-    """Give a job back to the queue, e.g. because this worker is asked to stop. This is no failed attempt.
+    """Return a job to the queue, e.g. because the worker stops; this doesn't count as an attempt. Checkpoint None:
+    unchanged.
 
     Raises:
-        LeaseLost: it has been taken over.
+        LeaseLost: the lease is not held any more.
     """
     kept = {} if checkpoint is None else {"checkpoint": checkpoint}
     with database.session() as session:
@@ -263,14 +266,15 @@ def release(database: Database, lease: Claim, checkpoint: bytes | None, clock: C
 
 
 def cancelling(session: Session) -> list[Claim]:
-    """The jobs that somebody holds though they are to stop."""
+    """Leases of running jobs whose cancellation was requested."""
     return _held(session, Job.cancel_requested.is_(True))
 
 
 def give_back(database: Database, owner: str, clock: Clock = database_time) -> list[str]:
-    """Take all jobs from a process that is ended on purpose: each is cancelled where that was asked for, else queued.
+    """Release all jobs of a process that is ended on purpose, and return their ids.
 
-    This is no failed attempt, and the last checkpoint stays. Gives the ids of the jobs.
+    Jobs with a requested cancellation are cancelled, others queued with their last checkpoint; this doesn't count as an
+    attempt.
     """
     with database.reading() as session:
         held, taken = _held(session, Job.owner == owner), list[str]()
@@ -295,10 +299,13 @@ def rest(
     checkpoint: bytes,
     clock: Clock = database_time,
 ) -> None:
-    """Let a job wait until a time, in the transaction that publishes what it came to; a cancelled one ends here.
+    """Let a job wait until a time, in the transaction that publishes its results so far; a job to be cancelled ends
+    here.
+
+    ``fraction`` is its progress, 0 to 1; ``data`` are further members of the event.
 
     Raises:
-        LeaseLost: it has been taken over; the transaction must come to nothing.
+        LeaseLost: the lease is not held any more; the transaction must be rolled back.
     """
     now = clock(session)
     write(session, lease, **resting(until), progress=fraction, checkpoint=checkpoint)
@@ -324,12 +331,10 @@ def sweep(
     is_gone: Callable[[str], bool] = lambda _owner: False,
     clock: Clock = database_time,
 ) -> list[str]:
-    """Bring lost jobs back: those whose worker is silent or gone, and those that were announced to no avail.
+    """Requeue lost jobs, announce queued jobs again whose message was lost, and wake waiting jobs whose time has come.
 
-    Those that wait for a time which has come are woken up.
-
-    `is_gone(owner)` says that a worker has surely ended, which saves waiting for its lease to expire.
-    Gives the ids of the jobs that were announced. Many sweepers may run at once.
+    Several sweepers may run at once. ``is_gone(owner)``: a worker has certainly ended, so its leases needn't expire.
+    The result are the ids of the announced jobs.
     """
     with database.reading() as session:
         now = clock(session)
@@ -342,13 +347,13 @@ def sweep(
 
 
 def purge(database: Database, settings: Settings, clock: Clock = database_time) -> None:
-    """Forget idempotency keys that nobody will repeat any more."""
+    """Delete expired idempotency keys."""
     with database.session() as session:
         idempotency.purge(session, clock(session) - timedelta(seconds=settings.idempotency_seconds))
 
 
 def _recover(database: Database, job: Job, max_attempts: int, is_gone: Callable[[str], bool], now: datetime) -> bool:
-    """Bring a job back if its worker is lost; tells whether it was announced."""
+    """Requeue or end a job whose worker is lost; True if it was queued."""
     lost = repository.held(job.owner or "", job.fence)
     if job.owner is None or not is_gone(job.owner):
         if not _expired(job, now):
@@ -365,7 +370,7 @@ def _expired(job: Job, now: datetime) -> bool:
 def _bring_back(
     session: Session, job: Job, conditions: Sequence[ColumnElement[bool]], max_attempts: int, now: datetime
 ) -> bool:
-    """Put a job back into the queue under these conditions, or end it; tells whether it will be announced."""
+    """Requeue a job, or end it after too many attempts, if the conditions hold; True if it was queued."""
     repository.hold_parent(session, job.id)
     values, event = _recovery(job, max_attempts, now)
     as_read = Job.cancel_requested.is_(job.cancel_requested)  # a queued job of which that is requested is never taken
@@ -395,7 +400,7 @@ def _recovery(job: Job, max_attempts: int, now: datetime) -> tuple[dict[str, Any
 
 
 def _wake(database: Database, job: Job, now: datetime) -> bool:
-    """Queue a job whose time has come, unless another sweeper has just done so."""
+    """Queue a waiting job whose time has come; False if another sweeper already did."""
     with database.session() as session:
         if not repository.change(session, job.id, repository.resting_until(now), **requeued(now)):
             return False
@@ -404,7 +409,7 @@ def _wake(database: Database, job: Job, now: datetime) -> bool:
 
 
 def _announce(database: Database, job: Job, now: datetime) -> bool:
-    """Announce a waiting job again, unless another sweeper has just done so."""
+    """Send a queued job to the broker again; False if another sweeper already did."""
     before = Job.enqueued_at.is_(None) if job.enqueued_at is None else Job.enqueued_at == job.enqueued_at
     with database.session() as session:
         if not repository.change(session, job.id, [Job.state == "queued", before], enqueued_at=now):

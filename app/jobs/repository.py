@@ -1,4 +1,4 @@
-"""Rows of jobs: lists, families of jobs, and events."""
+"""SQL queries on jobs, their events, and trainings with their trials."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.database.leases import Clock, database_time
 from app.database.tables import Job, JobEvent, Trial, Workload
 from app.http.pagination import PageRequest, Slice, json_size, paginate
 
-# States and types of jobs, and what their rows hold in them.
+# States and types of jobs, and the column values of each state.
 
 
 TASKS: dict[str, str] = {
@@ -25,29 +25,30 @@ TASKS: dict[str, str] = {
     "trial": queue.TRIAL,
     "evaluate": queue.EVALUATE,
 }
-"""The task that does jobs of a type."""
+"""Name of the worker task for each type of job."""
 
 WAITING = "waiting"
-"""Nobody holds the job: a training waits for its trials, a trial for the comparison, a training that goes on for its
-next window. Callers see it as running."""
+"""State of a job without a lease: a training that waits for its trials, a trial that waits for a comparison, an online
+training that waits for its next window. The API shows it as running.
+"""
 
 OPEN = ("queued", "running", WAITING)
 FINAL = ("succeeded", "failed", "cancelled")
 
 
 def ended(now: datetime) -> dict[str, Any]:
-    """Values of every ended job's row: nobody holds it, and its checkpoint is not needed any more."""
+    """Column values of an ended job: without lease, checkpoint and estimate."""
     nobody = {"owner": None, "lease_expires_at": None, "eta_seconds": None, "not_before": None}
     return {"finished_at": now, "checkpoint": None, **nobody}
 
 
 def cancelled(now: datetime) -> dict[str, Any]:
-    """Values of a cancelled job's row."""
+    """Column values of a cancelled job."""
     return {"state": "cancelled", "cancel_requested": True, **ended(now)}
 
 
 def waiting() -> dict[str, Any]:
-    """Values of the row of a job that its worker has let go until its family has come as far. No failed attempt."""
+    """Column values of a job that its worker released until other jobs have ended; this doesn't count as an attempt."""
     return {
         "state": WAITING,
         "owner": None,
@@ -58,12 +59,12 @@ def waiting() -> dict[str, Any]:
 
 
 def resting(until: datetime) -> dict[str, Any]:
-    """Values of the row of a job that its worker has let go until a time; what it lost workers by before is over."""
+    """Column values of a job that its worker released until a time; its attempts are reset."""
     return {**waiting(), "attempts": 0, "eta_seconds": None, "not_before": until}
 
 
 def requeued(announced: datetime | None) -> dict[str, Any]:
-    """Values of the row of a job that goes back into the queue; `announced` is when the broker is told of it."""
+    """Column values of a job that returns to the queue; `announced`: when it is sent to the broker, None: not yet."""
     return {
         "state": "queued",
         "owner": None,
@@ -75,61 +76,63 @@ def requeued(announced: datetime | None) -> dict[str, Any]:
     }
 
 
-# SQL that changes jobs and their events; what only reads for callers stands in `listing`.
+# SQL that changes jobs and their events.
 
 
 def change(session: Session, job_id: str, conditions: Sequence[ColumnElement[bool]], **values: Any) -> bool:
-    """Update a job if the conditions hold; tells whether they did."""
+    """Update a job if the conditions hold; False if they don't."""
     statement = update(Job).where(Job.id == job_id, *conditions).values(**values)
     statement = statement.execution_options(synchronize_session=False)
     return cast("CursorResult[Any]", session.execute(statement)).rowcount == 1
 
 
 def held(owner: str, fence: int) -> list[ColumnElement[bool]]:
-    """The conditions under which a worker still holds the lease that it was given."""
+    """SQL conditions: the lease with this owner and fence token is held."""
     return [Job.state == "running", Job.owner == owner, Job.fence == fence]
 
 
 def free(now: datetime) -> ColumnElement[bool]:
-    """A job that a worker may take: queued, or running under an expired lease."""
+    """SQL condition: the job can be leased, as it is queued or its lease has expired."""
     return or_(Job.state == "queued", and_(Job.state == "running", expired(now)))
 
 
 def expired(now: datetime) -> ColumnElement[bool]:
-    """A job whose lease has not been renewed in time."""
+    """SQL condition: the job's lease has expired."""
     return or_(Job.lease_expires_at.is_(None), Job.lease_expires_at < now)
 
 
 def add_event(session: Session, tenant: str, job_id: str, data: dict[str, Any], now: datetime) -> None:
-    """Append an event. The job's row must have been written in this transaction: its lock keeps the order."""
+    """Append an event to a job whose row was written in this transaction: the row's lock keeps events in order."""
     last = session.scalar(select(func.max(JobEvent.sequence)).where(JobEvent.job_id == job_id))
     session.add(JobEvent(tenant=tenant, job_id=job_id, sequence=(last or 0) + 1, data=data, created_at=now))
 
 
 def running(session: Session) -> list[Job]:
-    """All jobs that somebody holds or held."""
+    """All running jobs, including those with expired leases."""
     return list(session.scalars(select(Job).where(Job.state == "running")))
 
 
 def waiting_jobs(session: Session, announced_before: datetime, limit: int) -> list[Job]:
-    """The jobs first in line that were announced before a time, or never."""
+    """Of the first ``limit`` queued jobs, those not sent to the broker since ``announced_before``."""
     first = select(Job.id).where(Job.state == "queued").order_by(Job.created_at, Job.id).limit(limit)
     due = or_(Job.enqueued_at.is_(None), Job.enqueued_at < announced_before)
     return list(session.scalars(select(Job).where(Job.id.in_(first), Job.state == "queued", due)))
 
 
 def due(session: Session, now: datetime) -> list[Job]:
-    """Jobs that wait for a time which has come."""
+    """Waiting jobs whose time has come."""
     return list(session.scalars(select(Job).where(*resting_until(now))))
 
 
 def resting_until(now: datetime) -> list[ColumnElement[bool]]:
-    """The conditions under which a job's time has come."""
+    """SQL conditions: the job waits for a time that has come."""
     return [Job.state == WAITING, Job.not_before <= now]
 
 
 def open_jobs(session: Session, tenant: str) -> int:
-    """How many jobs of a tenant wait or run, trials aside; nobody makes one more until the transaction ends."""
+    """Number of a tenant's queued, running and waiting jobs without trials; a lock prevents new ones in this
+    transaction.
+    """
     if session.get_bind().dialect.name == "postgresql":  # SQLite has one writer at a time
         session.execute(select(func.pg_advisory_xact_lock(func.hashtext(f"jobs of {tenant}"))))
     states = ("queued", "running", WAITING)
@@ -138,17 +141,17 @@ def open_jobs(session: Session, tenant: str) -> int:
 
 
 def checkpoint(session: Session, job_id: str) -> bytes | None:
-    """The last checkpoint of a job."""
+    """The last checkpoint of a job; None without one."""
     return session.scalar(select(Job.checkpoint).where(Job.id == job_id))
 
 
-# A training and its trials: jobs of which one waits for the others. Who ends tells the family, in one transaction.
+# A training waits for its trials, which are jobs too; a job that ends updates the others in the same transaction.
 #
-# Whoever writes a trial's row locks its training's row first, so that two writers never wait for each other.
+# A training's row is locked before those of its trials, which prevents deadlocks.
 
 
 def hold_parent(session: Session, job_id: str) -> str | None:
-    """Lock the training that a job is a trial of, until this transaction ends; its id, None for other jobs."""
+    """Lock the training of a trial until the transaction ends, and return its id; None if the job is no trial."""
     parent = session.scalar(select(Trial.parent_id).where(Trial.job_id == job_id))
     if parent is not None:
         session.execute(select(Job.id).where(Job.id == parent).with_for_update())
@@ -156,7 +159,7 @@ def hold_parent(session: Session, job_id: str) -> str | None:
 
 
 def settle(session: Session, job_id: str, now: datetime) -> None:
-    """End the trials of a job that has ended; if it was a trial, wake its training once no trial is at work."""
+    """Cancel the open trials of a job that has ended; if it was a trial, wake its training once no trial is running."""
     close_trials(session, job_id, now)
     parent = session.scalar(select(Trial.parent_id).where(Trial.job_id == job_id))
     if parent is not None:
@@ -164,7 +167,7 @@ def settle(session: Session, job_id: str, now: datetime) -> None:
 
 
 def wake(session: Session, parent_id: str, now: datetime) -> bool:
-    """Queue a waiting training once none of its trials is at work; tells whether it did. Only one caller ever does."""
+    """Queue a waiting training if none of its trials is queued or running; True if this call did."""
     at_work = select(Job.id).join(Trial, Trial.job_id == Job.id)
     at_work = at_work.where(Trial.parent_id == parent_id, Job.state.in_(("queued", "running")))
     if session.scalar(at_work.limit(1)) is not None:
@@ -176,7 +179,7 @@ def wake(session: Session, parent_id: str, now: datetime) -> bool:
 
 
 def close_trials(session: Session, parent_id: str, now: datetime) -> None:
-    """End what is left of a training's trials: those at work stop at their next chunk, the others at once."""
+    """Cancel a training's open trials, running ones at their next chunk, and delete the stored policies of all."""
     family = select(Trial.job_id).where(Trial.parent_id == parent_id)
     open_ones = session.execute(select(Job.id, Job.tenant).where(Job.id.in_(family), Job.state.in_(OPEN))).all()
     for trial in open_ones:
@@ -194,24 +197,24 @@ def is_over(session: Session, job_id: str) -> bool:
 
 
 def remove(session: Session, job_ids: Sequence[str]) -> None:
-    """Delete ended jobs with their trials; foreign keys take events along."""
+    """Delete ended jobs with their trials; foreign keys delete their events."""
     trials = session.scalars(select(Trial.job_id).where(Trial.parent_id.in_(job_ids))).all()
     statement = delete(Job).where(Job.id.in_([*job_ids, *trials]))
     session.execute(statement.execution_options(synchronize_session=False))
 
 
-# SQL that reads jobs and their events for callers.
+# SQL that reads jobs and their events for the API.
 
 
 def find(session: Session, tenant: str, job_id: str) -> Job | None:
-    """One job of a tenant; None if it has none of this id."""
+    """A tenant's job by id; None if there is none."""
     return session.scalar(select(Job).where(Job.tenant == tenant, Job.id == job_id))
 
 
 def listed(
     session: Session, tenant: str, request: PageRequest, workload_id: str | None, state: str | None
 ) -> Slice[Job]:
-    """A tenant's jobs, newest first; trials are told of by their training."""
+    """One page of a tenant's jobs without trials, newest first; workload and state None: any."""
     whole = select(Job).options(defer(Job.request))  # which may name thousands of executions
     statement = whole.where(Job.tenant == tenant, Job.type != "trial")
     if workload_id is not None:
@@ -233,13 +236,13 @@ def workload_names(session: Session, workload_ids: Sequence[str]) -> dict[str, s
 
 
 def events(session: Session, job_id: str, after: int, limit: int) -> list[JobEvent]:
-    """Events after a sequence number, in order."""
+    """The first ``limit`` events after a sequence number, in order."""
     statement = select(JobEvent).where(JobEvent.job_id == job_id, JobEvent.sequence > after)
     return list(session.scalars(statement.order_by(JobEvent.sequence).limit(limit)))
 
 
 def waiting_seconds(session: Session, clock: Clock = database_time) -> float:
-    """For how long the first in line has waited since it last told anything; 0 where no job waits for a worker."""
+    """Longest time in seconds since the last event of a queued job; 0 if no job is queued."""
     last = select(func.max(JobEvent.created_at).label("at")).join(Job, Job.id == JobEvent.job_id)
     told = last.where(Job.state == "queued").group_by(Job.id).subquery()
     since = session.scalar(select(func.min(told.c.at, type_=UtcDateTime())))

@@ -1,4 +1,4 @@
-"""What crosses the API about jobs."""
+"""Operations on jobs for callers: create, read, list, follow, cancel, delete; their API schemas."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ class JobRead(BaseModel):
     not_before: datetime | None = Field(description="When it resumes, if it waits for its next window.")
 
 
-# Jobs as callers see them: made, read, followed, cancelled. What workers do with them stands in `lease`.
+# Jobs as callers see them; workers' operations are in `lease`.
 
 
 EVENTS_AT_ONCE = 200
 PRIORITY = "priority"
 QUOTA_SECONDS = 30
-"""After which it is worth asking again."""
+"""Retry-After of a tenant that has reached its quota, in seconds."""
 
 
 def create(
@@ -82,13 +82,12 @@ def create(
     tenant: str,
     clock: Clock = database_time,
 ) -> Job:
-    """Write a job in the caller's transaction; workers are woken up once it is committed.
+    """Insert a job in the caller's transaction; workers are woken up after its commit.
 
-    It is created by the clock that its workload's samples are, and announced by the sweepers'. A request's priority is
-    the job's: lists show it without reading requests.
+    A `priority` in the request becomes the job's, so that lists needn't read requests.
 
     Raises:
-        TooManyRequests: the tenant has as many as it may.
+        TooManyRequests: the tenant's quota of open jobs is reached.
     """
     _check_quota(session, tenant)
     now = clock(session)
@@ -123,7 +122,7 @@ def _event(state: str, progress: float, **more: Any) -> dict[str, Any]:
 
 
 def read(job: Job, workload: str) -> JobRead:
-    """A job as answered; `workload` is its workload's name."""
+    """API representation of a job; `workload` is its workload's name."""
     with stored(f"job {job.id}"):
         return JobRead(
             id=job.id,
@@ -144,14 +143,14 @@ def read(job: Job, workload: str) -> JobRead:
 
 
 def _attempts(job: Job) -> int:
-    """Which attempt it is in, or was in last. What its worker has let go in order is an attempt that isn't counted
-    among those that may fail, but a job that waits so for others is in it still.
+    """Number of the present or last attempt. A job that waits for others is still in the attempt in which it was
+    released.
     """
     return max(job.attempts + (job.state == WAITING), int(job.started_at is not None))
 
 
 def require(session: Session, tenant: str, job_id: str) -> Job:
-    """The job of that id.
+    """A tenant's job by id.
 
     Raises:
         NotFound: there is none.
@@ -170,7 +169,7 @@ def _read(session: Session, job: Job) -> JobRead:
 
 
 def get(database: Database, tenant: str, job_id: str) -> JobRead:
-    """One job of the tenant."""
+    """API representation of a tenant's job by id; raises NotFound if there is none."""
     with database.reading() as session:
         return _read(session, require(session, tenant, job_id))
 
@@ -178,10 +177,10 @@ def get(database: Database, tenant: str, job_id: str) -> JobRead:
 def listed(
     database: Database, tenant: str, request: PageRequest, workload: str | None, state: str | None
 ) -> tuple[Slice[Job], dict[str, str]]:
-    """A page of jobs, newest first, and the names of their workloads.
+    """One page of jobs, newest first, and the names of their workloads by id; workload and state None: any.
 
     Raises:
-        NotFound: `workload` names none.
+        NotFound: there is no such workload.
     """
     with database.reading() as session:
         workload_id = None
@@ -196,12 +195,13 @@ def listed(
 
 
 def cancel(database: Database, tenant: str, job_id: str) -> JobRead:
-    """Cancel a job: at once while it waits; one that runs stops at its next chunk, or is ended after 4 s.
+    """Cancel a job: at once unless it is running; a running one stops at its next chunk, or is ended after 4 s.
 
-    Asking twice changes nothing.
+    Repeating it changes nothing.
 
     Raises:
-        Conflict: it has succeeded or failed already.
+        Conflict: it has succeeded or failed.
+        NotFound: there is no such job.
     """
     with database.session() as session:
         repository.hold_parent(session, job_id)
@@ -225,7 +225,8 @@ def delete(database: Database, tenant: str, job_id: str) -> None:
     """Delete a job that has ended, with its events and trials.
 
     Raises:
-        Conflict: it has not ended, or something live rests on it.
+        Conflict: it has not ended, or something active depends on it.
+        NotFound: there is no such job.
     """
     with database.session() as session:
         repository.hold_parent(session, job_id)
@@ -237,10 +238,10 @@ def delete(database: Database, tenant: str, job_id: str) -> None:
 
 
 def events(database: Database, tenant: str, job_id: str, after: int) -> tuple[Sequence[JobEvent], bool]:
-    """Events after a sequence number, and whether that was all that will ever come.
+    """Up to 200 events after a sequence number, and whether no more will follow.
 
     Raises:
-        NotFound: no such job.
+        NotFound: there is no such job.
     """
     with database.reading() as session:
         state = require(session, tenant, job_id).state

@@ -1,7 +1,7 @@
-"""What workers do with a training of many trials: open it, tell of a trial, compare, go on, end.
+"""Workers' operations on a training with several trials: open, report, compare, resume, end.
 
-While trials run, nobody holds their training: it waits, and the last trial to come to rest queues it again. Each
-trial is a job with a lease, a fence and a checkpoint of its own, so it is brought back like any other.
+While trials run, their training waits without a lease; the last trial that pauses queues it again. Each trial is a job
+with a lease, a fence token and a checkpoint of its own, so it is recovered like any other job.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LONGEST_REASON = 1024
 
 @dataclass(frozen=True)
 class Opening:
-    """A trial to begin."""
+    """Algorithm and seed of a trial to be opened."""
 
     algorithm: str
     seed: int
@@ -37,7 +37,7 @@ class Opening:
 
 @dataclass(frozen=True)
 class TrialStatus:
-    """The present state of a trial's row; `failed` is why its job ended without it having come to its end."""
+    """Present state of a trial (columns of `Trial`); `failed`: why its job ended early, None: it didn't."""
 
     job_id: str
     number: int
@@ -55,20 +55,21 @@ class TrialStatus:
 
 @dataclass(frozen=True)
 class TrialProgress:
-    """Progress of a running trial: its share of its own budget, the work of the whole training in such budgets, and
-    the seconds that a whole such budget takes."""
+    """Progress of a running trial: its used share of its budget, the training's total in such budgets, seconds per
+    budget (None: unknown), and further members of the event.
+    """
 
     share: float
     whole: float
     budget_seconds: float | None
     live: dict[str, Any]
     comparing: float
-    """Share of the training's progress that is learning; the rest is judging."""
+    """Share of the training's progress that is learning; the rest is evaluation."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of a trial's last rung; the artifact is its best policy so far, `score` that one's."""
+    """Result of a trial's rung: used share of its budget, its best policy so far, and that policy's mean return."""
 
     share: float
     score: float
@@ -84,10 +85,11 @@ def open_trials(
     checkpoint: bytes,
     clock: Clock = database_time,
 ) -> bool:
-    """Begin trials, and let their training wait for them; False where it should be cancelled instead.
+    """Open trials up to a share of their budget (``until``), for which their training waits; False: it should be
+    cancelled.
 
     Raises:
-        LeaseLost: the training has been taken over.
+        LeaseLost: the training's lease is not held any more.
     """
     with database.session() as session:
         now = clock(session)
@@ -134,7 +136,7 @@ def _announce(session: Session, job_ids: Sequence[str]) -> None:
 
 
 def _let_go(session: Session, held: Lease, now: datetime, **values: Any) -> bool:
-    """Let a job wait, unless it should be cancelled; whoever holds it goes on holding it in that case."""
+    """Let a job wait without a lease; False, and the lease is kept, if it should be cancelled."""
     _hold(session, held, now)
     if lease.cancel_requested(session, held):
         return False
@@ -150,12 +152,12 @@ def resume_trials(
     until: float,
     clock: Clock = database_time,
 ) -> bool:
-    """Send trials (by the ids of their jobs) on to a share of their budget, and end others for a reason.
+    """Resume trials up to a share of their budget (``until``), and end others; the training waits for them.
 
-    The training waits for them. False where it should be cancelled instead.
+    ``survivors`` are job ids, ``stopped`` reasons by job id. False if the training should be cancelled instead.
 
     Raises:
-        LeaseLost: the training has been taken over.
+        LeaseLost: the training's lease is not held any more.
     """
     with database.session() as session:
         now = clock(session)
@@ -173,7 +175,7 @@ def resume_trials(
 
 
 def hold(session: Session, held: Lease, clock: Clock = database_time) -> None:
-    """Lock a training's row, before those of its trials; raises LeaseLost where it has been taken over."""
+    """Lock a training's row before its trials', and renew its lease; raises LeaseLost if it is not held any more."""
     _hold(session, held, clock(session))
 
 
@@ -182,7 +184,7 @@ def _hold(session: Session, held: Lease, now: datetime) -> None:
 
 
 def end(session: Session, stopped: Mapping[str, str], clock: Clock = database_time) -> None:
-    """End resting trials (by the ids of their jobs), each for a reason; an empty one: it went to its end."""
+    """End paused trials, with reasons by job id; an empty reason means that the trial used its whole budget."""
     _end(session, stopped, clock(session))
 
 
@@ -204,10 +206,10 @@ def _change(session: Session, job_id: str, **values: Any) -> None:
 def report_progress(
     database: Database, held: Lease, progress: TrialProgress, checkpoint: bytes | None, clock: Clock = database_time
 ) -> bool:
-    """Write a trial's progress, and an event of its training; returns whether the trial should be cancelled.
+    """Record a trial's progress, and an event of its training; True if the trial should be cancelled.
 
     Raises:
-        LeaseLost: the trial has been taken over.
+        LeaseLost: the trial's lease is not held any more.
     """
     kept = {} if checkpoint is None else {"checkpoint": checkpoint}
     with database.session() as session:
@@ -233,10 +235,10 @@ def _report_to_parent(session: Session, parent: str, held: Lease, progress: Tria
 
 
 def rest(database: Database, held: Lease, outcome: Outcome, checkpoint: bytes, clock: Clock = database_time) -> bool:
-    """Put a trial to rest until it has been compared; the last one wakes its training up. False: it was cancelled.
+    """Pause a trial until it is compared; the last one wakes its training. False if it should be cancelled instead.
 
     Raises:
-        LeaseLost: the trial has been taken over.
+        LeaseLost: the trial's lease is not held any more, or its training was deleted.
     """
     with database.session() as session:
         parent = repository.hold_parent(session, held.job_id)
@@ -255,12 +257,12 @@ def rest(database: Database, held: Lease, outcome: Outcome, checkpoint: bytes, c
 
 
 def trial_status(session: Session, job_id: str) -> TrialStatus | None:
-    """Status of a trial; None where the job is no trial."""
+    """Status of a trial; None if the job is no trial."""
     return next(iter(_trial_statuses(session, Trial.job_id == job_id)), None)
 
 
 def trial_statuses(session: Session, parent_id: str) -> list[TrialStatus]:
-    """Status of a training's trials, by number; empty before they are opened."""
+    """Status of a training's trials, ordered by number; empty before they are opened."""
     return _trial_statuses(session, Trial.parent_id == parent_id)
 
 

@@ -1,1 +1,1 @@
-"""Who may do what: API keys, tokens of runs and of an identity provider, scopes, and limits of each tenant."""
+"""Authentication and authorisation: API keys, tokens of runs and of an identity provider, scopes, rate limits."""

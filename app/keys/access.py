@@ -1,4 +1,4 @@
-"""Who may do what: the table of access, its documentation, and the cookie of pages."""
+"""Authorisation: the table of required scopes, its documentation in OpenAPI, and the sign-in cookie of pages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.http.caller import ADMIN, ALL
 from app.http.limits import READING, OriginHeaders
 
 PUBLIC, RUN = "public", "run"
-"""Words of the table beside scopes: no key is asked for; a run's own token does, too."""
+"""Words of the table beside scopes: no credential required; a run's own token is accepted."""
 
 TABLE: dict[str, str] = {
     "GET /healthz": "public",
@@ -100,12 +100,12 @@ TABLE: dict[str, str] = {
 
 
 class Need(NamedTuple):
-    """What is asked of a caller.
+    """Requirements of a route.
 
     Attributes:
-        scopes: one of these; none where every caller may.
-        public: whether nobody is asked who they are.
-        run: whether a run's own token will do.
+        scopes: of which the caller needs one.
+        public: whether no credential is required.
+        run: whether the token of the run in the path is accepted.
     """
 
     scopes: frozenset[str]
@@ -114,25 +114,28 @@ class Need(NamedTuple):
 
     @property
     def words(self) -> list[str]:
-        """The scopes in order."""
+        """The scopes in alphabetical order."""
         return sorted(self.scopes)
 
 
 ANY = Need(ALL)
-"""Of what no route answers: whoever is known may be told so."""
+"""Requirement of unknown paths: any credential, before a 404 is answered."""
 
 
 def need(method: str, template: str) -> Need:
-    """What a route asks for."""
+    """Requirements of a route; scope `admin` if the table doesn't list it."""
     words = TABLE.get(f"{method} {template}", ADMIN).split()
     return Need(frozenset(words) & ALL, PUBLIC in words, RUN in words)
 
 
 class Access:
-    """What is asked of whom, by the routes that there are.
+    """Requirements of all routes of an application.
 
     Args:
-        routes: all of the application's, in its order.
+        routes: in the application's order.
+
+    Raises:
+        TypeError: a route has no path or methods.
     """
 
     def __init__(self, routes: Sequence[BaseRoute]) -> None:
@@ -146,11 +149,11 @@ class Access:
                 self._needs[method, route.path] = need(method, route.path)
 
     def known(self, method: str, template: str) -> Need:
-        """What a request asks for, where its route is known."""
+        """Requirements of a route by method and path template; KeyError if there is none."""
         return self._needs["GET" if method == "HEAD" else method, template]
 
     def of(self, method: str, path: str) -> tuple[Need, dict[str, str]]:
-        """What a request asks for, and the parameters of its path."""
+        """Requirements of a request by its path, and the path's parameters; ``ANY`` and none for an unknown path."""
         method = "GET" if method == "HEAD" else method
         for template, regex in self._patterns.items():
             match = regex.match(path)
@@ -159,7 +162,7 @@ class Access:
         return ANY, {}
 
 
-# What the schema tells of keys: on each operation, which scopes will do, and what it is answered with without them.
+# OpenAPI documentation of required scopes.
 
 
 BEARER = "bearer"
@@ -175,7 +178,7 @@ NEVER_ASKED = ("401", "403", "429")
 
 
 def document_access(schema: dict[str, Any]) -> None:
-    """Add to each operation what it asks of its caller."""
+    """Add the required scopes to each operation of the OpenAPI schema; changes ``schema``."""
     schema["components"]["securitySchemes"] = SCHEMES
     for path, operations in schema["paths"].items():
         for method, operation in operations.items():
@@ -188,10 +191,11 @@ def document_access(schema: dict[str, Any]) -> None:
                 operation["security"] = [{BEARER: [*asked.words, *([RUN] if asked.run else ())]}]
 
 
-# The key that a browser has signed in with: a cookie that no script reads and no other site's page has sent along.
+# The sign-in cookie of browsers: HttpOnly and SameSite, with the key as its value.
 #
-# It is good for whatever its key is good for, but a write must also say, as browsers do and programs don't, that a page
-# of this service makes it; ``app.http.limits.check_write`` has then made sure that it is one.
+# It grants the scopes of its key, but a write must also have an Origin or Sec-Fetch-Site header, which shows that a
+# page
+# of this service made it; ``app.http.limits.check_write`` has checked these headers.
 
 
 NAME = "steward-key"
@@ -202,7 +206,7 @@ LONGEST = 8192
 
 
 def with_cookie(scope: Scope, headers: OriginHeaders) -> OriginHeaders:
-    """The headers with what the cookie says as ``Authorization``, where there is a cookie and nothing else."""
+    """The headers with the cookie's key as ``Authorization``, if there is a cookie and no such header."""
     if AUTHORIZATION in headers:
         return headers
     key = _key(scope)
@@ -222,7 +226,7 @@ def _key(scope: Scope) -> str:
 
 
 def is_page(scope: Scope) -> bool:
-    """Whether a browser asks for a page that people sign in for."""
+    """Whether a browser requests a page that requires signing in."""
     accept = next((value for name, value in scope["headers"] if name == b"accept"), b"")
     path = scope["path"]
     return scope["method"] == "GET" and b"text/html" in accept and (path == "/" or path.startswith("/ui/"))

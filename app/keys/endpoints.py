@@ -22,7 +22,7 @@ KeyId = Annotated[str, Path(alias="id", max_length=64, description="The key's id
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Keep the valid keys up to date, and what other processes let through, in the background."""
+    """Update the valid keys, and share request counts with other processes, in the background."""
     settings, rates = app.state.settings, app.state.rates
     counts = RedisCounts(settings.broker_url) if rates is not None and not settings.files_as_broker else None
     tasks = [asyncio.create_task(app.state.keys.poll())]

@@ -1,4 +1,4 @@
-"""Lets requests in or not: all of them, before any route or body is looked at."""
+"""Authentication of all requests, before routing and before their bodies are read."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ REALM = 'realm="Steward"'
 
 
 class KeyGuard:
-    """Knows callers by their keys, or lets anybody in as long as there are none.
+    """Authenticates callers by their keys; without any key in the database, every caller on loopback is admitted.
 
     Args:
-        access: what each route asks for.
+        access: requirements of each route.
         keys: the valid keys.
-        tokens: those of runs.
-        provider: knows the tokens of an identity provider, if there is one.
-        rates: how many requests are let through, if that is limited.
-        settings: whether keys are asked for in any case; hosts and origins.
+        tokens: tokens of runs.
+        provider: verifies tokens of an identity provider; None: there is none.
+        rates: rate limits; None: unlimited.
+        settings: whether keys are always required; allowed hosts and origins.
     """
 
     def __init__(
@@ -58,13 +58,13 @@ class KeyGuard:
         self._origins = frozenset(settings.allowed_origins)
 
     def recognised(self, scope: Scope, route: str | None) -> Caller | None:
-        """Who calls, where this key, or anybody, was let in on this route and host before; None: `admit` tells.
+        """The caller, if its credential was admitted on this route and host before; None: call ``admit``.
 
-        Every instruction counts here, most of all what is seldom run elsewhere: it is in no cache. The look-up
-        tells nothing of a key by its time, for it compares only what has the same hash, of 64 bits with a random key.
+        On the hot path. The look-up's duration reveals nothing about keys: only values with equal hashes (64 bits, with
+        a random key) are compared.
 
         Raises:
-            TooManyRequests: it may not.
+            TooManyRequests: the caller exceeds its rate limit.
         """
         if route is None:
             return None
@@ -80,10 +80,12 @@ class KeyGuard:
         return entry.caller
 
     async def admit(self, scope: Scope, route: str | None) -> Caller:
-        """Who calls, if it may do what it asks for.
+        """The caller, if it may make this request.
 
         Raises:
-            BadRequest, Misdirected, Unauthorised, Forbidden, TooManyRequests: it may not.
+            BadRequest, Misdirected, Unauthorised, Forbidden: the request is malformed or not permitted.
+            TooManyRequests: the caller exceeds its rate limit.
+            Unavailable: the identity provider's keys can't be fetched.
         """
         method = scope["method"]
         headers = single(scope["headers"], NAMES)
@@ -109,7 +111,7 @@ class KeyGuard:
         return caller
 
     def _remember(self, admitted: Admitted, method: str, route: str, headers: OriginHeaders, entry: Entry) -> None:
-        """A key that was sent in a header, or that nobody needs one, for requests like this one."""
+        """Cache an admitted key from a header, or that none is required, for equal requests."""
         sent, host = headers.get(AUTHORIZATION), headers.get(HOST)
         if not sent and entry is not self._anybody:  # it came in a cookie
             return
@@ -120,7 +122,7 @@ class KeyGuard:
         admitted[method, route, sent, host] = entry
 
     async def _who(self, scope: Scope, headers: OriginHeaders) -> Entry | Caller:
-        """Who calls: by a key, or otherwise."""
+        """The caller, by its key or otherwise; anyone if no keys are required."""
         if not (self._required or self._keys.any):  # whoever reaches it is let in
             check_host(headers, self._own_hosts)
             return self._anybody
@@ -129,7 +131,7 @@ class KeyGuard:
         return await self._found(scope, with_cookie(scope, headers))
 
     async def _found(self, scope: Scope, headers: OriginHeaders) -> Entry | Caller:
-        """The key that was sent; or who calls with another credential."""
+        """The entry of a key, or the caller with another credential; raises Unauthorised if it isn't valid."""
         credential = _credential(scope, headers)
         given = secrets.parse(credential)
         if given is None:
@@ -147,7 +149,7 @@ class KeyGuard:
         return entry
 
     async def _of_provider(self, scope: Scope, credential: str) -> Caller:
-        """The caller that has a token of the identity provider."""
+        """The caller with a token of the identity provider; raises Unauthorised if it isn't valid."""
         if self._provider is None:
             _refuse(scope, "this is no key of this service", known=True)
         try:
@@ -156,7 +158,7 @@ class KeyGuard:
             _refuse(scope, error.detail, known=True)
 
     async def _of_run(self, scope: Scope, given: secrets.Given) -> Caller:
-        """The caller that has a run's token."""
+        """The caller with a run's token; raises Unauthorised if the token or its key isn't valid any more."""
         token = await self._tokens.get(given.id)
         if not secrets.matches(given.secret, token and token.digest) or token is None:
             _refuse(scope, "no such token of a run", known=True)
@@ -166,10 +168,10 @@ class KeyGuard:
 
 
 def _check_scopes(caller: Caller, need: Need) -> None:
-    """A key can do what one of its scopes is for.
+    """Check that the caller has one of the required scopes.
 
     Raises:
-        Forbidden: none is.
+        Forbidden: it has none.
     """
     if caller.scopes.isdisjoint(need.scopes):
         words = " or ".join(dict.fromkeys((*need.words, ADMIN)))
@@ -181,10 +183,10 @@ def _check_scopes(caller: Caller, need: Need) -> None:
 
 
 def _check_run(caller: Caller, need: Need, path: dict[str, str], scope: Scope) -> None:
-    """A run's token can do nothing but report to its run, end it and read it.
+    """Check that a run's token is used for this run only.
 
     Raises:
-        Forbidden: it is used elsewhere.
+        Forbidden: it is used for anything else.
     """
     run = path.get("run")
     if run is None:
@@ -195,7 +197,7 @@ def _check_run(caller: Caller, need: Need, path: dict[str, str], scope: Scope) -
 
 
 def _credential(scope: Scope, headers: OriginHeaders) -> str:
-    """What a caller is to be known by: a bearer token; the password of a browser that shows a page will do, too.
+    """The request's credential: a bearer token or, for pages, the password of HTTP Basic.
 
     Raises:
         Unauthorised: there is none.
@@ -222,7 +224,7 @@ def _password(text: str) -> str:
 
 
 def _refuse(scope: Scope, reason: str, *, known: bool) -> NoReturn:
-    """Raise `Unauthorised` with its challenge; ``known``: something was sent to be known by. People go to sign in."""
+    """Raise `Unauthorised` with a challenge (``known``: a credential was sent), for pages `SignIn`, which redirects."""
     if is_page(scope):
         raise SignIn(reason, headers={"Location": SIGN_IN})
     challenge = f"Bearer {REALM}" + (', error="invalid_token"' if known else "")

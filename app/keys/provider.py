@@ -1,7 +1,7 @@
-"""Tokens of an identity provider (OpenID Connect): signed by keys that it publishes, which are cached.
+"""Tokens of an OpenID Connect identity provider, verified with its published keys, which are cached.
 
-Only asymmetric signatures count: a token that says `none`, or is signed with a public key as if that were a shared
-secret, names an algorithm that isn't looked at (RFC 8725, sections 3.1 and 3.2).
+Only asymmetric signatures are accepted: algorithm `none`, or a public key used as a shared secret, is rejected (RFC
+8725, sections 3.1 and 3.2).
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ ALGORITHMS = {
     "EC": ("ES256", "ES384", "ES512"),
     "OKP": ("EdDSA",),
 }
-"""By type of key."""
+"""Accepted algorithms by type of key."""
 CLAIMS = ("exp", "iss", "aud", "sub")
 LEEWAY_SECONDS = 10
 FETCH_SECONDS = 5.0
 LARGEST_DOCUMENT = 1 << 20
 AGAIN_SECONDS = 10.0
-"""A key that isn't known is looked for at most this often: the provider may have changed its keys."""
+"""Smallest interval between fetches of the provider's keys because of an unknown key."""
 TRUSTED_SECONDS = 60.0
-"""A token that was verified is taken for so long without looking at its signature again."""
+"""Seconds for which a verified token is cached."""
 LARGEST_CACHE = 10_000
 
 UNUSABLE = (httpx.HTTPError, ValueError, KeyError, TypeError, AttributeError, jwt.PyJWTError)
-"""What getting the issuer's keys may end with."""
+"""Exceptions of fetching the issuer's keys."""
 
 logger = logging.getLogger(__name__)
 
@@ -48,15 +48,15 @@ logger = logging.getLogger(__name__)
 class _Verified(NamedTuple):
     caller: Caller
     until: float
-    """Wall-clock time."""
+    """End of the cache entry, in seconds of wall-clock time."""
 
 
 class Provider:
-    """Knows callers by the tokens of one issuer.
+    """Authenticates callers by tokens of one issuer.
 
     Args:
-        settings: its issuer, the audience that tokens must be for, and the claims that name tenant and scopes.
-        clock: the present time in seconds, as tokens tell theirs.
+        settings: the issuer, the required audience, and the claims with tenant and scopes.
+        clock: wall-clock time in POSIX seconds.
     """
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
@@ -67,11 +67,11 @@ class Provider:
         self._verified: OrderedDict[bytes, _Verified] = OrderedDict()
 
     async def caller(self, token: str) -> Caller:
-        """Who has this token.
+        """The caller with this token.
 
         Raises:
-            Unauthorised: it isn't this issuer's, not for this service, or not valid now.
-            Unavailable: the issuer's keys can't be had.
+            Unauthorised: it is malformed, of another issuer or audience, or not valid now.
+            Unavailable: the issuer's keys can't be fetched.
         """
         digest = hashlib.sha256(token.encode()).digest()
         known = self._verified.get(digest)
@@ -95,7 +95,7 @@ class Provider:
             self._verified.popitem(last=False)
 
     def _key(self, key_id: str | None) -> tuple[str, Any] | None:
-        """A key by id; one that has none is meant where there is but one."""
+        """Type and key by id; without an id, the only key; None if there is none."""
         if key_id is None:
             return next(iter(self._keys.values())) if len(self._keys) == 1 else None
         return self._keys.get(key_id)
@@ -128,10 +128,10 @@ class Provider:
         return Caller(tenant, allowed(scopes), f"subject:{claims['sub']}")
 
     def _fetch(self) -> None:
-        """Get the issuer's keys, unless that was tried a moment ago; what was known stays where it fails.
+        """Fetch the issuer's keys, at most every 10 s; known keys are kept if this fails.
 
         Raises:
-            Unavailable: none were ever had.
+            Unavailable: no keys are known.
         """
         begun = time.monotonic()
         if begun - self._tried >= AGAIN_SECONDS:
@@ -155,7 +155,7 @@ def _header(token: str) -> tuple[str, str | None]:
 
 
 def _claim(claims: Mapping[str, Any], name: str) -> Any:
-    """A claim by its name, or by the way to it: `realm_access.roles`."""
+    """A claim by its name or by its dotted path such as `realm_access.roles`; None if missing."""
     if name in claims:
         return claims[name]
     found: Any = claims
@@ -165,10 +165,10 @@ def _claim(claims: Mapping[str, Any], name: str) -> Any:
 
 
 def published(settings: Settings) -> dict[str, tuple[str, Any]]:
-    """The issuer's signing keys by id, each with its type.
+    """The issuer's signing keys, fetched over HTTP: type and key by id.
 
     Raises:
-        UNUSABLE: they can't be had, or aren't what they should be.
+        UNUSABLE: they can't be fetched, or are malformed.
     """
     with httpx.Client(timeout=FETCH_SECONDS, trust_env=False) as http:
         address = settings.oidc_keys_url
@@ -188,7 +188,7 @@ def published(settings: Settings) -> dict[str, tuple[str, Any]]:
 
 
 def _made(key: Mapping[str, Any]) -> Any:
-    """A key; None where it is of a curve or an algorithm that isn't known: others may sign."""
+    """A key; None, with a log message, if its curve or algorithm isn't supported."""
     try:
         return jwt.PyJWK(dict(key)).key
     except jwt.PyJWTError as error:

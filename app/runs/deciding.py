@@ -1,4 +1,4 @@
-"""A batch of reports: live runs, decisions and the rows that are written."""
+"""Decide and store a batch of reports; the cache of live runs."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ from app.kinds.registry import KINDS
 from app.runs import outcomes, repository
 from app.runs.repository import RUNNING, Entry, OutrunError
 
-# Runs as a process keeps them between reports.
+# Live runs that a process caches between reports.
 #
-# What is kept may be out of date, for another process may have taken a report: the write proves that it was current.
+# A cached run may be out of date, because another process may have stored a report: the write checks that it was
+# current.
 
 
 LARGEST_CACHE = 64 << 20  # bytes
@@ -38,18 +39,18 @@ BYTES_OF_JSON = 6  # that an object takes, for each that it is written in
 
 
 class Live(msgspec.Struct, eq=False):
-    """A run after its last known report.
+    """A run after its last stored report, as the process caches it.
 
     Attributes:
-        following: number of the iteration that is reported next.
-        kept: its state, as its kind has it.
-        start: what it was started with.
-        digest, decision: of the last reported iteration; empty before the first.
-        shadow: the agent that is consulted too, if there is one.
-        drift: what the test for drifts keeps.
-        risk: why it is at risk; empty while it is on track.
-        quiet: whether its next report need not come before something happens.
-        weight: bytes of it that stay the same.
+        following: number of the next iteration to be reported.
+        kept: its state, in its kind's representation.
+        start: its start parameters.
+        digest, decision: of the last reported iteration (JSON); empty before the first.
+        shadow: the agent that decides beside the champion; None: none.
+        drift: state of the sequential drift test.
+        risk: why it is at risk of missing a target; empty while it is on track.
+        quiet: whether no report is due until an event happens.
+        weight: bytes of memory that do not change between reports.
     """
 
     id: str
@@ -70,17 +71,17 @@ class Live(msgspec.Struct, eq=False):
     weight: int = OVERHEAD
 
     def __post_init__(self) -> None:
-        """Weigh what stays the same."""
+        """Estimate the constant bytes of memory."""
         self.weight = OVERHEAD + (BYTES_OF_JSON * len(msgspec.json.encode(self.start)) if self.start else 0)
 
     @property
     def running(self) -> bool:
-        """Whether it takes reports."""
+        """Whether the run accepts reports."""
         return self.state == RUNNING
 
 
 def from_stored(found: Row[Any], shadow: Shadow | None = None) -> Live:
-    """A run as it stands in the database."""
+    """A live run from its database row and that of its last iteration."""
     return Live(
         id=found.id,
         tenant=found.tenant,
@@ -101,7 +102,7 @@ def from_stored(found: Row[Any], shadow: Shadow | None = None) -> Live:
 
 
 def from_start(run: Run, workload: str, kind: str) -> Live:
-    """A run that has just been started, without a shadow."""
+    """A live run that has just been started, without a shadow."""
     return Live(
         id=run.id,
         tenant=run.tenant,
@@ -127,7 +128,7 @@ def _last_decision(found: Row[Any]) -> bytes:
 
 
 class LiveCache:
-    """The most recently reported runs, by id, in ``size`` bytes; one that would take half of them isn't kept."""
+    """The most recently reported runs by id, up to ``size`` bytes; a run larger than half of that isn't cached."""
 
     def __init__(self, size: int = LARGEST_CACHE) -> None:
         self._size, self.weight = size, 0
@@ -135,14 +136,14 @@ class LiveCache:
         self._weights: dict[str, int] = {}
 
     def get(self, run: str) -> Live | None:
-        """The run, if it is kept."""
+        """The cached run, marked as recently used; None if it isn't cached."""
         live = self._runs.get(run)
         if live is not None:
             self._runs.move_to_end(run)
         return live
 
     def put(self, live: Live) -> None:
-        """Keep a run; the least recently reported ones go when all together are too large."""
+        """Cache a run; the least recently used runs are evicted while the total exceeds ``size``."""
         weight = _weight(live)
         if weight > self._size // 2:
             self.drop(live.id)
@@ -154,32 +155,32 @@ class LiveCache:
             self.drop(next(iter(self._runs)))
 
     def grown(self, live: Live) -> None:
-        """A run has another state than when it was put; it is weighed again, if it is kept."""
+        """Update the weight of a cached run whose state has changed; no effect if it isn't cached."""
         if self._runs.get(live.id) is live and abs(_weight(live) - self._weights[live.id]) > SLIGHT:
             self.put(live)
 
     def drop(self, run: str) -> None:
-        """Remove a run from the cache; nothing happens if it is not there."""
+        """Remove a run from the cache; no effect if it isn't there."""
         if self._runs.pop(run, None) is not None:
             self.weight -= self._weights.pop(run)
 
 
 class StartedRuns:
-    """Runs that this process has started and that haven't reported yet: the first report needs no look at the database.
+    """Runs started by this process without a report yet, so that their first report needs no database query.
 
-    Threads put them in, and event loops take them out.
+    Thread-safe: worker threads add runs, event loops remove them.
     """
 
     def __init__(self, size: int = LARGEST_STARTED) -> None:
         self._lock, self._runs = threading.Lock(), LiveCache(size)
 
     def put(self, live: Live) -> None:
-        """Keep a run that was committed."""
+        """Cache a run whose start was committed."""
         with self._lock:
             self._runs.put(live)
 
     def take(self, run: str) -> Live | None:
-        """The run, if it is kept; it is no longer."""
+        """Remove and return the run; None if it isn't cached."""
         with self._lock:
             live = self._runs.get(run)
             self._runs.drop(run)
@@ -190,9 +191,9 @@ def _weight(live: Live) -> int:
     return live.weight + KINDS[live.kind].engine.weight(live.kept) + len(live.decision)
 
 
-# Reports that wait: decided together, one evaluation per workload, and what they say of drifts.
+# Waiting reports are decided together, with one policy evaluation per workload, and tested for drift.
 #
-# What fails of one report is told to whoever awaits it, and to nobody else.
+# An error of one report is raised to its own caller only.
 
 
 logger = logging.getLogger(__name__)
@@ -200,14 +201,22 @@ UNDECIDED = Answered(b"", None)
 
 
 class Verdict(Enum):
-    """What became of a report that was not written."""
+    """Why a report was not written and has to be tried again."""
 
     CHANGED = "the run has moved on in this process"
     OUTRUN = "another process has moved the run on"
 
 
 class Item(msgspec.Struct, eq=False):
-    """A report that waits: to be decided, then for the disk; as its kind's engine takes it, and as it is answered."""
+    """A report that waits to be decided and written.
+
+    Attributes:
+        pending: the report as the kind's engine takes it; ``encoded`` as JSON, with its hash ``digest``.
+        future: resolved with the decision (JSON), or with why the report was not written.
+        commit: called just before the write; from then on the request must not be answered as cancelled.
+        answered: the decision and the run's next state; ``drift`` the state of the drift test.
+        entry: the row to write, if ``decide_aside`` has made it; None otherwise.
+    """
 
     live: Live
     compiled: Compiled
@@ -216,20 +225,18 @@ class Item(msgspec.Struct, eq=False):
     encoded: bytes
     future: asyncio.Future[bytes | Verdict]
     commit: Callable[[], None]
-    """Called when it is about to be written: from there on nobody may be answered that it wasn't."""
     answered: Answered = UNDECIDED
     drift: Drift = NOTHING
     entry: Entry | None = None
-    """What is written, where that was made aside: by ``decide_aside``."""
 
     @property
     def risk(self) -> str:
-        """Why the run is at risk after the answer: as before where that can't be found out."""
+        """Why the run is at risk after this decision; unchanged if the engine can't tell."""
         return self.live.risk if self.answered.risk is None else self.answered.risk
 
 
 def decided(items: Sequence[Item], now: datetime) -> list[Item]:
-    """The items with their answers, one evaluation per workload, but for those that are told they can't be decided."""
+    """Decide items, one policy evaluation per workload; those that succeeded. Futures of others get their exception."""
     groups: dict[int, list[Item]] = {}
     for item in items:
         groups.setdefault(id(item.compiled), []).append(item)
@@ -237,7 +244,7 @@ def decided(items: Sequence[Item], now: datetime) -> list[Item]:
 
 
 def _group(items: Sequence[Item], now: datetime) -> Sequence[Item]:
-    """Advance each run of a workload by its report, and decide, unless that is done already."""
+    """Decide the undecided items of one workload; the items that succeeded."""
     waiting = [item for item in items if item.answered is UNDECIDED]
     failed = set[int]()
     if waiting:
@@ -263,13 +270,13 @@ def _is_watched(item: Item, now: datetime) -> bool:
 
 
 def _fail(item: Item, error: Exception) -> None:
-    """Answer one report with what went wrong with it, whatever its neighbours are answered."""
+    """Log an item's error and set it as the exception of its future."""
     logger.error("run %s: iteration %d can't be decided", item.live.id, item.pending.iteration, exc_info=error)
     item.future.set_exception(error)
 
 
 def _watch(item: Item, now: datetime) -> None:
-    """Take what a report says of drifts; what is noticed by it stands in its decision."""
+    """Update the drift test with a report's residuals, and add new drift notices to the decision."""
     answered, before = item.answered, item.live.drift
     residuals = answered.residuals
     if residuals is None:
@@ -286,9 +293,9 @@ def _watch(item: Item, now: datetime) -> None:
 
 
 def decide_aside(item: Item, now: datetime) -> None:
-    """In a thread: the answer to one report that takes long; its report isn't read yet.
+    """Read and decide one expensive report, in a worker thread.
 
-    The state that it starts from may be outrun meanwhile, here or elsewhere; then it is never written.
+    If the run's state changes meanwhile, the decision is discarded when it is to be written.
 
     Raises:
         InvalidInput, Contradiction: the report doesn't fit the run.
@@ -302,20 +309,23 @@ def decide_aside(item: Item, now: datetime) -> None:
     _watch(item, now)
 
 
-# Reports with their decisions, as they are written: in one transaction, or each by itself where one is at fault.
+# Reports and decisions are written in one transaction, or one by one if one of them makes the transaction fail.
 
 
 SERIALISATION = frozenset({"40001", "40P01"})  # SQLSTATEs of transactions that PostgreSQL undid to resolve a conflict
 
 
 def written(writer: Writer, ready: Sequence[Item], now: datetime) -> dict[str, Exception | None]:
-    """Commit; gives the runs that were written (None), or whose report can't be; the others have been outrun."""
+    """Write the decided items: None by id for each run written, the exception for a report that can't be.
+
+    Runs missing from the result were advanced by another process. Raises DBAPIError for other errors.
+    """
     entries, faults = _entries(ready)
     return faults | (_outcome(writer, entries, now) if entries else {})
 
 
 def entry(item: Item) -> Entry:
-    """What is written of an item that is decided."""
+    """The row that stores a decided report."""
     live = item.live
     stored = KINDS[live.kind].engine.serialise(item.answered.state)
     run, iteration = live.id, item.pending.iteration
@@ -327,7 +337,7 @@ def entry(item: Item) -> Entry:
 
 
 def _entries(ready: Sequence[Item]) -> tuple[list[Entry], dict[str, Exception | None]]:
-    """What is written of them; and, by run, why nothing can be of one."""
+    """The rows to write, and the exceptions of reports that can't be serialised, by run."""
     entries: list[Entry] = []
     faults: dict[str, Exception | None] = {}
     for item in ready:
@@ -340,7 +350,7 @@ def _entries(ready: Sequence[Item]) -> tuple[list[Entry], dict[str, Exception | 
 
 
 def _outcome(writer: Writer, entries: Sequence[Entry], now: datetime) -> dict[str, Exception | None]:
-    """All in one transaction, or else, where one may be at fault, each by itself."""
+    """Write all rows in one transaction; if one may be invalid, each in its own."""
     try:
         return dict.fromkeys(_commit(writer, entries, now))
     except DBAPIError as error:
@@ -356,7 +366,7 @@ def _outcome(writer: Writer, entries: Sequence[Entry], now: datetime) -> dict[st
 
 
 def _commit(writer: Writer, entries: Sequence[Entry], now: datetime) -> set[str]:
-    """The runs that were written; the others have been outrun."""
+    """Write rows in one transaction and return the ids of the runs written; other runs had been advanced elsewhere."""
     try:
         with writer.batch() as connection:
             return repository.append(connection, entries, now)
@@ -366,7 +376,7 @@ def _commit(writer: Writer, entries: Sequence[Entry], now: datetime) -> set[str]
 
 
 def _is_of_one(error: DBAPIError) -> bool:
-    """Whether one report of several may be at fault, so that the others are worth trying by themselves."""
+    """Whether the error may come from a single row, so that writing rows one by one can help."""
     if isinstance(error, DataError | IntegrityError):
         return True
     return getattr(error.orig, "sqlstate", None) in SERIALISATION

@@ -1,4 +1,4 @@
-"""Runs as they were reported: those that ended, as a whole, and what any reported in a window of time."""
+"""Reports of past runs: of ended runs as a whole, and of all runs within a time window."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ AT_ONCE = 1_000  # reports
 
 
 class Logged(NamedTuple):
-    """What a run reported, in order, all of it or of late, and what it was started with."""
+    """The reports of a run in order, all or those of a window, and its start parameters."""
 
     reports: Sequence[dict[str, Any]]
     start: Mapping[str, Any]
 
 
 def logged(session: Session, workload_id: str, limit: int = LARGEST) -> list[Logged]:
-    """The workload's last ended runs with reports, newest first; not those that name the rule that decided for them:
-    what an agent would have gained over it says nothing of what answers.
+    """The workload's newest ``limit`` ended runs that have reports, newest first.
+
+    Runs started with a named rule are left out, because an agent's gain over that rule says nothing about the default
+    policy.
     """
     ended = select(Run.id, Run.start).where(
         Run.workload_id == workload_id, Run.state != "running", Run.next_iteration > 0, Run.kept_from.is_(None), ~RULED
@@ -41,7 +43,7 @@ def logged(session: Session, workload_id: str, limit: int = LARGEST) -> list[Log
 def reported(
     session: Session, workload_id: str, since: datetime, until: datetime, limit: int = LARGEST
 ) -> list[Logged]:
-    """What the workload's runs reported after a time and up to another, newest run first; runs that did, alone."""
+    """Reports at ``since`` < time ≤ ``until`` of the workload's newest runs, newest first; only runs with any."""
     present = select(Run.id, Run.start).where(
         Run.workload_id == workload_id,
         Run.next_iteration > 0,
@@ -54,7 +56,7 @@ def reported(
 
 
 def _of_window(session: Session, run: str, since: datetime, until: datetime) -> list[dict[str, Any]]:
-    """Reports of a run are read from its last one back: whatever it reported before is not looked at."""
+    """A run's reports in the window, in order; read backwards from the last, so that earlier ones are not loaded."""
     rows = select(Iteration).where(Iteration.run_id == run)
     rows = rows.order_by(Iteration.iteration.desc()).execution_options(yield_per=AT_ONCE)
     with session.scalars(rows) as newest:

@@ -30,21 +30,21 @@ from app.settings import Settings
 logger = logging.getLogger(__name__)
 
 ATTENTION: tuple[RunOutcome, ...] = ("failed", "missed", "at_risk", "stale")
-"""Outcomes that somebody should look at, the gravest first."""
+"""Outcomes that need attention, the gravest first."""
 ENDED = {"finished": "has finished", "failed": "has failed", "cancelled": "was cancelled"}
-"""States of a run that has ended, in words."""
+"""Words for the states of a run that has ended."""
 BY_STATE: dict[RunOutcome, str] = {"completed": "finished", "failed": "failed", "cancelled": "cancelled"}
-"""Outcomes of runs that ended without one, and their states."""
+"""State from which the outcome of an ended run without a stored outcome is derived."""
 NOT_JUDGED = "it was ended by an earlier release, which judges no runs"
 LONGEST = 1_000
-"""Characters of a reason that are stored."""
+"""Largest number of characters of a stored reason."""
 CompiledOf = Callable[[str], Compiled]
-"""Gives a compiled workload by its id."""
+"""Function from a workload's id to its compiled form."""
 
 
 class Staleness(NamedTuple):
-    """When a live run is stale: after ``iterations`` of its expected iterations without a report, and no earlier than
-    after ``seconds``; ``now`` is the clock.
+    """Rule by which a live run is stale: without a report for ``iterations`` times its expected iteration time, and for
+    at least ``seconds``; ``now`` is the clock.
     """
 
     iterations: float
@@ -53,12 +53,12 @@ class Staleness(NamedTuple):
 
     @classmethod
     def of(cls, settings: Settings, now: Callable[[], datetime] = utc_now) -> Staleness:
-        """As the settings say."""
+        """The rule from the service's settings."""
         return cls(settings.stale_after_iterations, settings.stale_after_seconds, now)
 
 
 class seconds_between(FunctionElement[float]):  # noqa: N801 - named as a function of SQL
-    """Seconds from a first time to a second one."""
+    """SQL function: seconds from its first time argument to its second."""
 
     type = Float()
     inherit_cache = True
@@ -77,14 +77,14 @@ def _on_postgresql(element: seconds_between, compiler: SQLCompiler, **options: A
 
 
 class Silence(NamedTuple):
-    """Expressions of SQL about a live run.
+    """SQL expressions about a live run.
 
     Attributes:
         silent: seconds since its last report, or since its start.
-        expected: seconds of an iteration: the mean interval of its reports so far; before the first one what was
-            predicted, if anything was.
-        stale: whether it is silent for too long.
-        outcome: as it is stored, or derived.
+        expected: expected seconds per iteration: the mean interval between its reports; before the first report the
+            prediction made at its start, or NULL.
+        stale: whether it is stale.
+        outcome: its stored outcome, or the one derived from its state.
     """
 
     silent: ColumnElement[float]
@@ -94,7 +94,7 @@ class Silence(NamedTuple):
 
 
 def silence(rule: Staleness) -> Silence:
-    """The expressions of ``Silence`` for any row of ``runs``; of a run that has ended only ``outcome`` is valid."""
+    """SQL expressions of ``Silence`` for rows of ``runs``; for ended runs only ``outcome`` is valid."""
     last = (
         select(Iteration.reported_at)
         .where(Iteration.run_id == Run.id, Iteration.iteration == Run.next_iteration - 1)
@@ -118,7 +118,7 @@ def _ended_without(state: str) -> ColumnElement[bool]:
 
 
 def having(outcome: RunOutcome, rule: Staleness) -> ColumnElement[bool]:
-    """The condition that a run has an outcome."""
+    """SQL condition that a run has this outcome, stored or derived."""
     if outcome == "stale":
         return silence(rule).stale
     if outcome in LIVE:
@@ -148,14 +148,18 @@ def ended_since(session: Session, rule: Staleness, span: timedelta) -> dict[str,
 
 
 def reason(run: Run, outcome: str, silent: float, expected: float | None) -> str | None:
-    """Why a run has an outcome, by how it is stored and how long it is silent."""
+    """Why a run has its outcome, in words; None if not stored; ``silent``, ``expected``: as in ``Silence``, None:
+    unknown.
+    """
     if outcome == "stale":
         return stale_reason(silent, expected)
     return run.outcome_reason if outcome == run.outcome else NOT_JUDGED
 
 
 def stale_reason(silent: float, expected: float | None) -> str:
-    """Why a run is stale; ``expected``: seconds of an iteration, if they are known."""
+    """Why a run is stale, in words; ``silent``: seconds without a report; ``expected``: seconds per iteration, None:
+    unknown.
+    """
     said = f"no report for {_span(silent)}"
     if expected is None:
         return f"{said}; how long its iterations take is not known"
@@ -167,12 +171,12 @@ def _span(value: float) -> str:
 
 
 def live(risk: str) -> tuple[RunOutcome, str | None]:
-    """What is stored of a run that goes on, by the risk that its kind names: empty while it is on track."""
+    """Outcome and reason to store for a running run; an empty ``risk`` means on track."""
     return ("at_risk", risk[:LONGEST]) if risk else ("on_track", None)
 
 
 def compiled(compiled_of: CompiledOf, workload: str) -> Compiled | str:
-    """A workload to judge a run with; or why it can't be read, for then the run ends all the same."""
+    """The compiled workload for judging a run; if it can't be read, the reason in words. Never raises."""
     try:
         return compiled_of(workload)
     except Exception as error:  # whatever a kind from outside may raise
@@ -181,9 +185,9 @@ def compiled(compiled_of: CompiledOf, workload: str) -> Compiled | str:
 
 
 def judged(run: Ended, compiled: Compiled | str) -> tuple[RunOutcome, str]:
-    """Whether a run that has finished, with its state as stored, met its targets, as its kind judges, and why.
+    """Outcome of a finished run (`met`, `missed` or `completed`) and its reason, as its kind judges it.
 
-    A run ends whatever its kind says: one that can't be judged has `completed`, and the reason says why.
+    Never raises: a run that can't be judged is `completed`, and the reason says why.
     """
     if isinstance(compiled, str):
         return "completed", compiled[:LONGEST]

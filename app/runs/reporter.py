@@ -1,12 +1,12 @@
-"""The way of a report: decided together with others, written together with others, answered when it is on disk.
+"""Handling of reports: decided in batches, written in batches, answered when they are on disk.
 
-Reports arrive one by one and wait; one writer takes what waits, decides for all of it at once, and commits reports and
-decisions in one durable transaction. While the disk works, the next reports gather. So the cost of deciding and of
-committing is shared by whatever the load is, and an acknowledged report survives any crash.
+Reports arrive one by one and wait. One writer takes all waiting reports, decides them, and commits reports and
+decisions in one durable transaction; meanwhile the next reports gather. So the costs of deciding and committing are
+shared under load, and an acknowledged report survives a crash.
 
-Runs are kept in memory between reports, and may be out of date: another process may have taken a report of the same
-run. The write advances a run only from where it was decided, so nothing is decided twice; what was outrun is read
-again and tried once more.
+Runs are cached between reports and may be out of date, because another process may have stored a report of the same
+run. The write advances a run only from the state on which the decision was based, so no iteration is decided twice; a
+report whose write is rejected is decided again from the stored state.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ CREATED, REPEATED = 201, 200
 
 
 class _Given(msgspec.Struct):
-    """A report as its kind has it, as it is kept, and what tells it from another."""
+    """A decoded report, its JSON encoding, and the hash by which repeated reports are recognised."""
 
     report: Any
     encoded: bytes
@@ -53,14 +53,14 @@ class _Given(msgspec.Struct):
 
 
 class Reporter:
-    """Takes the reports of one process; lives on one event loop.
+    """Handles the reports of one process; bound to one event loop.
 
     Args:
-        database: where reports are kept.
-        compiled_workloads: what each workload is decided with.
-        meter: counts what has drifted.
-        clock: the time of decisions.
-        started: runs that have been started and haven't reported yet, as far as this process knows.
+        database: where reports are stored.
+        compiled_workloads: cache of compiled workloads.
+        meter: counts drift notices.
+        clock: gives the time of decisions.
+        started: runs started by this process that have no report yet.
     """
 
     def __init__(
@@ -90,16 +90,22 @@ class Reporter:
     async def report(
         self, tenant: str, run: str, iteration: int, body: bytes, commit: Callable[[], None] = lambda: None
     ) -> tuple[int, bytes]:
-        """The decision that answers iteration ``iteration`` of a run, and 201 when it is new, 200 when it is repeated.
+        """Store a report of iteration ``iteration`` and decide the next step.
 
         Args:
-            commit: called when the report is about to be written; cancelled before, it never is.
+            body: the report as JSON.
+            commit: called just before the report is written; not called if the request is cancelled before.
+
+        Returns:
+            201 for a new report or 200 for a repeated one, and the decision as JSON.
 
         Raises:
-            NotFound: no such run.
-            Conflict: another report is there under that number, numbers are left out, or the run has ended.
-            ValidationError, Invalid, InvalidInput: ``body`` is no report of the run's kind, or doesn't fit it.
-            Unavailable: too many reports wait, or other processes keep taking reports of the same run.
+            NotFound: there is no such run.
+            Conflict: another report has that number, numbers are skipped, or the run has ended.
+            ValidationError, Invalid, InvalidInput: ``body`` is no report of the run's kind, or doesn't fit the run.
+            Contradiction: the report contradicts earlier ones.
+            TooManyRequests: too many expensive reports of the tenant wait.
+            Unavailable: too many reports wait, or other processes keep advancing the run.
         """
         number = self._waiting.enter()
         try:
@@ -151,7 +157,7 @@ class Reporter:
             return await self._aside.run(live.tenant, len(body), _given, live, body)
 
     def _decide_aside(self, item: Item) -> None:
-        """In a thread: all that can be done before the turn to be written comes."""
+        """In a worker thread: decide an expensive report and make its row."""
         decide_aside(item, self._clock())
         item.entry = deciding.entry(item)
 
@@ -169,7 +175,9 @@ class Reporter:
         return from_stored(found, None if version is None else self._shadows.get(found.workload_id, version))
 
     async def _repeated(self, live: Live, iteration: int, digest: str) -> bytes:
-        """The decision that an earlier report was answered with, if this is the same report."""
+        """The decision of an earlier iteration; raises Conflict if the report was another, NotFound if
+        the run is gone.
+        """
         if iteration == live.following - 1:
             if not await self._in_thread(self._is_there, live):  # nothing else proves it
                 self._runs.drop(live.id)
@@ -218,7 +226,9 @@ class Reporter:
         call(self._thread, self._write, ready, self._clock()).add_done_callback(lambda done: self._written(ready, done))
 
     def _note(self, runs: set[str]) -> None:
-        """Runs that have reported a moment ago, too, report as soon as they are answered: they are waited for."""
+        """Count runs that were also in one of the last two batches: they report as soon as they are answered, and are
+        waited for.
+        """
         self._returning = len(runs.intersection(set().union(*self._lately)))
         self._lately.append(runs)
 
@@ -227,7 +237,9 @@ class Reporter:
             self._gathering.arrived()
 
     def _take(self) -> list[Item]:
-        """The next reports to write, at most one per run; those whose run has moved on are sent back."""
+        """Remove and return the next reports to write, at most one per run; reports of runs that have moved on are sent
+        back.
+        """
         taken: dict[str, Item] = {}
         left: list[Item] = []
         for item in self._pending:
@@ -243,7 +255,7 @@ class Reporter:
         return list(taken.values())
 
     def _write(self, ready: Sequence[Item], now: datetime) -> dict[str, Exception | None]:
-        """In a thread: commit; gives the runs that were written (None), or whose report can't be."""
+        """In the writer's thread: write a batch; the result is that of ``deciding.written``."""
         try:
             return deciding.written(self._writer, ready, now)
         finally:
@@ -263,7 +275,7 @@ class Reporter:
         self._go_on()
 
     def _rest(self) -> None:
-        """Nothing was written for a while: give the connection back."""
+        """Release the database connection after a second without writes."""
         if not self._writing:
             self._writer.close()
 
@@ -287,13 +299,14 @@ class Reporter:
 
 
 def _given(live: Live, body: bytes) -> _Given:
-    """The report in ``body``.
+    """Decode the report in ``body``.
 
-    Its members are counted as it is encoded, where each is named once: less what a string may hold that looks like
-    one, and less empty objects, which stand there by default, too. Where that is fewer than ``body`` names, it is read.
+    Repeated member names are detected by counting: the encoding names each member once, so a body with more names than
+    the encoding is parsed to find the repetition. Quotes within strings and empty objects, which may be defaults, are
+    not counted.
 
     Raises:
-        ValidationError, Invalid, InvalidInput: it is no report of the run's kind.
+        ValidationError, Invalid, InvalidInput: ``body`` is no report of the run's kind.
     """
     report = KINDS[live.kind].engine.decode(body)
     encoded = msgspec.json.encode(report, order="deterministic")
@@ -302,7 +315,7 @@ def _given(live: Live, body: bytes) -> _Given:
 
 
 def _item(live: Live, compiled: Compiled, iteration: int, given: _Given, commit: Callable[[], None]) -> Item:
-    """A report that waits; it isn't read yet."""
+    """A waiting report, not yet converted for the engine."""
     shadow = live.shadow or compiled.snapshot.shadow
     pending = Pending(live.id, iteration, live.kept, given.report, live.start, shadow)
     future: asyncio.Future[bytes | Verdict] = asyncio.get_running_loop().create_future()
@@ -310,10 +323,10 @@ def _item(live: Live, compiled: Compiled, iteration: int, given: _Given, commit:
 
 
 def _read(item: Item) -> None:
-    """Read its report as the engine takes it.
+    """Convert the item's report for the engine.
 
     Raises:
-        InvalidInput, Contradiction: it doesn't fit the run.
+        InvalidInput, Contradiction: the report doesn't fit the run.
     """
     one = item.pending
     report = KINDS[item.live.kind].engine.read(item.compiled, one.state, one.iteration, one.report)
@@ -321,10 +334,10 @@ def _read(item: Item) -> None:
 
 
 def _is_next(live: Live, iteration: int, fresh: bool) -> bool:
-    """Whether a run takes a report under this number, as far as is known.
+    """Whether a cached run accepts a report under this number; ``fresh``: it was read from the database just now.
 
     Raises:
-        Conflict: it doesn't, and that was read just now (``fresh``).
+        Conflict: it doesn't, and ``fresh``.
     """
     if live.running and iteration == live.following:
         return True

@@ -1,7 +1,7 @@
-"""SQL of runs and their iterations.
+"""SQL queries on runs and their iterations.
 
-``append`` is the hot one: it writes a batch of reports in one or two calls of the driver, whatever their number. Each
-report proves by the conditional update of its run that the state it was decided from was current, or isn't written.
+``append`` is on the hot path: it writes a batch of reports in one or two calls of the driver. Each report is written
+only if the conditional update of its run finds the run where it was decided.
 """
 
 from __future__ import annotations
@@ -27,12 +27,14 @@ RUNNING = "running"
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One report with its decision, as it is written; JSON parts are already encoded.
+    """The row of one report and its decision; JSON parts are already encoded.
 
     Attributes:
-        packed: the report and the decision.
-        drift: what the test for drifts keeps, and how many it has noticed; None where that is as it was.
-        outcome: the run's, its reason, and whether it is quiet; None where all are as they were.
+        run, iteration, tenant, digest: of the report.
+        state: the run's next state (JSON).
+        packed: report and decision, compressed.
+        drift: state of the drift test (JSON) and number of notices; None: unchanged.
+        outcome: the run's outcome, its reason, and whether it is quiet; None: unchanged.
     """
 
     run: str
@@ -47,8 +49,8 @@ class Entry(msgspec.Struct, frozen=True):
 
 # PostgreSQL takes the whole batch as an array of each column in one statement, a transaction of its own, in one round
 # trip; of a shorter array the rest is null. The limit leaves none out: it has the planner expect few rows, and find
-# each run by its key. Plans are kept, and that of a small table would else go on reading all of it when it has grown.
-# SQLite, which is called and not sent to, is quickest row by row.
+# each run by its key. Plans are cached: one made for a small table would scan the table after it has grown.
+# SQLite has no round trips, and is fastest row by row.
 _APPEND_ALL = """
 WITH moved AS (
   UPDATE runs SET next_iteration = next_iteration + 1, state_vector = input.state,
@@ -81,14 +83,16 @@ INSERT INTO iterations (run_id, iteration, tenant, digest, packed, reported_at) 
 
 
 class OutrunError(Exception):
-    """Some run has moved on, ended or gone since its state was read; the transaction must be rolled back."""
+    """A run was advanced, ended or deleted since its state was read; the transaction must be rolled back."""
 
 
 def append(connection: psycopg.Connection | sqlite3.Connection, entries: Sequence[Entry], now: datetime) -> set[str]:
-    """Write the reports, at most one per run, and advance their runs, by the driver; gives the runs written.
+    """Write reports, at most one per run, and advance their runs; the ids of the runs written.
+
+    On PostgreSQL, runs that are not current any more are left out of the result.
 
     Raises:
-        OutrunError: on SQLite, some report was decided from a state that is not current any more.
+        OutrunError: on SQLite, if any run is not current any more.
     """
     if isinstance(connection, sqlite3.Connection):
         return _append_each(connection.executemany, entries, now)
@@ -96,7 +100,7 @@ def append(connection: psycopg.Connection | sqlite3.Connection, entries: Sequenc
 
 
 def _append_all(connection: psycopg.Connection, entries: Sequence[Entry], now: datetime) -> set[str]:
-    """In one statement, PostgreSQL's."""
+    """The same in one statement of PostgreSQL."""
     drifts = [entry.drift for entry in entries] if any(entry.drift is not None for entry in entries) else []
     outcomes = [entry.outcome for entry in entries] if any(entry.outcome is not None for entry in entries) else []
     columns: dict[str, Iterable[str | None]] = {
@@ -117,7 +121,7 @@ def _append_all(connection: psycopg.Connection, entries: Sequence[Entry], now: d
 
 
 def _array(values: Iterable[str | None]) -> str:
-    """An array as PostgreSQL reads it; to adapt lists takes its driver three times as long."""
+    """PostgreSQL's array literal of the values; three times as fast as its driver's adaptation of lists."""
     return f"{{{','.join(map(_element, values))}}}"
 
 
@@ -129,7 +133,9 @@ def _element(value: str | None) -> str:
 
 
 def _append_each(executed: Callable[..., Any], entries: Sequence[Entry], now: datetime) -> set[str]:
-    """Row by row, in SQLite; ``executed`` runs a statement for many rows, and tells how many it changed."""
+    """The same row by row in SQLite; ``executed`` runs a statement for many rows; raises OutrunError as ``append``
+    does.
+    """
     moves: dict[tuple[str, str], list[tuple[Any, ...]]] = {}  # by what is set beside the state: mostly nothing
     for e in entries:
         drift = () if e.drift is None else (str(e.drift[0], "utf-8"), e.drift[1])
@@ -145,7 +151,7 @@ def _append_each(executed: Callable[..., Any], entries: Sequence[Entry], now: da
 
 
 def append_current(connection: Connection, entries: Sequence[Entry], now: datetime) -> set[str]:
-    """Write those reports whose runs still are where they were decided from, under SQLite's lock; gives the runs."""
+    """Write only the reports whose runs are still current, under SQLite's write lock; the ids of the runs written."""
     expected = {entry.run: entry.iteration for entry in entries}
     query = select(Run.id, Run.next_iteration).where(Run.id.in_(expected), Run.state == RUNNING)
     current = {run for run, following in connection.execute(query) if expected[run] == following}
@@ -171,17 +177,19 @@ _STANDING = (
 
 
 def standing(session: Session, tenant: str, run: str) -> Row[Any] | None:
-    """A run as the hot path needs it, column by column, with those of the last of its iterations (None before it)."""
+    """The columns of a run that deciding needs, with its last iteration's (None before the first); None if there is no
+    run.
+    """
     return session.execute(_STANDING, {"run": run, "tenant": tenant}).one_or_none()
 
 
 class Loaded(NamedTuple):
-    """A run with the last of its iterations (None before the first), and how it stands now.
+    """A run with its last iteration (None before the first) and its present outcome.
 
     Attributes:
         outcome: as stored, or derived.
         silent: seconds since its last report, or since its start.
-        expected: seconds that an iteration is expected to take, if that is known.
+        expected: expected seconds per iteration; None: unknown.
     """
 
     run: Run
@@ -194,26 +202,26 @@ class Loaded(NamedTuple):
 
 
 def _loaded(rule: Staleness) -> Select[*tuple[Any, ...]]:
-    """The columns of ``Loaded``."""
+    """Query for the columns of ``Loaded``."""
     live = silence(rule)
     columns = (Run, Workload.name, Workload.kind, Iteration, live.outcome, live.silent, live.expected)
     return select(*columns).join(Workload, Workload.id == Run.workload_id).outerjoin(Iteration, _AT_END)
 
 
 def load(session: Session, tenant: str, run: str, rule: Staleness) -> Loaded | None:
-    """A run with its last iteration."""
+    """A run with its last iteration and present outcome; None if there is no such run."""
     found = session.execute(_loaded(rule).where(Run.id == run, Run.tenant == tenant)).one_or_none()
     return Loaded(*found) if found is not None else None
 
 
 def kind(session: Session, tenant: str, run: str) -> str | None:
-    """The kind of a run's workload; None where there is no such run."""
+    """The kind of a run's workload; None if there is no such run."""
     found = select(Workload.kind).join(Run, Workload.id == Run.workload_id).where(Run.id == run, Run.tenant == tenant)
     return session.scalar(found)
 
 
 class Filter(NamedTuple):
-    """Which runs are listed: those of a workload, in a state, with an outcome; None: all."""
+    """Filter of a list of runs by workload, state and outcome; None: any."""
 
     workload_id: str | None = None
     state: str | None = None
@@ -224,7 +232,7 @@ ALL = Filter()
 
 
 def listed(session: Session, tenant: str, request: PageRequest, rule: Staleness, chosen: Filter = ALL) -> Slice[Loaded]:
-    """A tenant's runs, newest first, each with its last iteration."""
+    """One page of a tenant's runs, newest first, each with its last iteration."""
     query = select(Run).options(_WITHOUT_STATE).where(Run.tenant == tenant)
     if chosen.workload_id is not None:
         query = query.where(Run.workload_id == chosen.workload_id)
@@ -242,7 +250,7 @@ def listed(session: Session, tenant: str, request: PageRequest, rule: Staleness,
 
 
 def _light(found: Slice[Run], load: Callable[[Sequence[str]], dict[str, Loaded]]) -> Slice[Loaded]:
-    """As many of the runs, each with its last iteration, as a page may have by their decisions."""
+    """The first of these runs, with their last iterations, that fit the largest size of a page in bytes."""
     rows, weight = list[Loaded](), 0
     for first in range(0, len(found.rows), AT_ONCE):
         some = [run.id for run in found.rows[first : first + AT_ONCE]]
@@ -261,29 +269,29 @@ def _decision(loaded: Loaded) -> dict[str, Any]:
 
 
 def iteration(session: Session, run: str, number: int) -> Iteration | None:
-    """A reported iteration of a run by its number; None if it was not reported."""
+    """A run's reported iteration by its number; None if it was not reported."""
     return session.get(Iteration, (run, number))
 
 
 def iterations(session: Session, run: str, request: PageRequest) -> Slice[Iteration]:
-    """Reported iterations in order."""
+    """One page of a run's reported iterations, in order."""
     statement = select(Iteration).where(Iteration.run_id == run)
     return paginate(session, statement, [Iteration.iteration], request, weigh=lambda row: row.size)
 
 
 def add(session: Session, run: Run) -> None:
-    """Insert a run; what the database refuses is raised here."""
+    """Insert a run and flush; raises IntegrityError if the database rejects the row."""
     session.add(run)
     session.flush()
 
 
 def require(session: Session, run: str) -> Run:
-    """A run that is known to be there, as it stands."""
+    """A run known to exist, reloaded from the database; raises NoResultFound if it was deleted."""
     return session.get_one(Run, run, populate_existing=True)
 
 
 def close(session: Session, tenant: str, run: str, state: str, now: datetime) -> bool:
-    """End a running run; whether it still was running."""
+    """Set a running run's final state and end time; False if it was not running."""
     query = (
         update(Run)
         .where(Run.id == run, Run.tenant == tenant, Run.state == RUNNING)
@@ -295,10 +303,10 @@ def close(session: Session, tenant: str, run: str, state: str, now: datetime) ->
 
 
 def remove(session: Session, run: str) -> None:
-    """Delete a run; foreign keys take its iterations along."""
+    """Delete a run; foreign keys delete its iterations."""
     session.execute(delete(Run).where(Run.id == run).execution_options(synchronize_session=False))
 
 
 def present(session: Session, tenant: str, run: str) -> bool:
-    """Whether a run is there."""
+    """Whether the tenant has this run."""
     return session.scalar(select(Run.id).where(Run.id == run, Run.tenant == tenant)) is not None

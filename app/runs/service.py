@@ -1,4 +1,4 @@
-"""What crosses the API about runs."""
+"""Operations on runs: start, read, list, end and delete them; their API schemas."""
 
 from __future__ import annotations
 
@@ -132,13 +132,19 @@ def start(
     now: Clock = utc_now,
     kept: StartedRuns | None = None,
 ) -> RunStarted:
-    """Start a run: its first decision is its kind's matter. It is kept in ``kept`` for its first report.
+    """Start a run; its kind makes the first decision.
+
+    Args:
+        compiled: the compiled workload.
+        body: the request's body, with the kind's start parameters.
+        record: stores the response for the idempotency key, in the same transaction.
+        kept: cache to which the run is added for its first report; None: none.
 
     Raises:
         NotFound: the workload was deleted since ``compiled`` was made.
-        ValidationError: the body starts no run of the workload's kind.
-        InvalidInput: it doesn't fit the workload.
-        Invalid: there is no such shadow, or it is of another layout.
+        ValidationError: the body doesn't match the kind's schema of a start.
+        InvalidInput: its values don't fit the workload.
+        Invalid: there is no such rule or shadow agent, or the shadow has another layout.
     """
     kind = KINDS[compiled.snapshot.spec.kind]
     given = kind.start.model_validate(body)
@@ -184,7 +190,7 @@ def start(
 
 
 def _known_rule(compiled: Compiled, name: str) -> str:
-    """The name of a rule that can decide for the workload.
+    """The name of a rule, checked against the rules that can decide for the workload.
 
     Raises:
         Invalid: there is no such rule.
@@ -197,7 +203,7 @@ def _known_rule(compiled: Compiled, name: str) -> str:
 
 
 def _check_shadow(session: Session, compiled: Compiled, version: int) -> None:
-    """A shadow must be there, and fit the workload as it stands."""
+    """Check that the shadow agent exists and fits the workload's present layout; raises Invalid if it doesn't."""
     found = agents.artifact(session, compiled.snapshot.workload_id, version)
     if found is None:
         newest = agents.latest_version(session, compiled.snapshot.workload_id)
@@ -218,7 +224,7 @@ def get(database: Database, tenant: str, run: str, rule: Staleness) -> RunRead:
     """A run with its last decision.
 
     Raises:
-        NotFound: no such run.
+        NotFound: there is no such run.
     """
     with database.reading() as session:
         return _read(load(session, tenant, run, rule))
@@ -233,10 +239,10 @@ def listed(
     state: str | None = None,
     outcome: RunOutcome | None = None,
 ) -> Slice[Loaded]:
-    """A page of runs, newest first.
+    """One page of runs, newest first, filtered by workload, state and outcome (None: any).
 
     Raises:
-        NotFound: `workload` names none.
+        NotFound: there is no such workload.
     """
     with database.reading() as session:
         found = None if workload is None else members.find(session, tenant, workload)
@@ -252,16 +258,16 @@ def _read(loaded: Loaded) -> RunRead:
 
 
 def read_listed(loaded: Loaded) -> RunListed:
-    """A run in a list with its last decision, be it readable here or not."""
+    """API representation of a run in a list; an unreadable decision is returned as stored, with the problem."""
     decision, problem = read_or_raw(read_decision, _last(loaded))
     return RunListed(decision=decision, problem=problem, **_beside_decision(loaded))
 
 
 def load(session: Session, tenant: str, run: str, rule: Staleness) -> Loaded:
-    """A run with its last iteration, and how it stands now.
+    """A run with its last iteration and its present outcome.
 
     Raises:
-        NotFound: no such run.
+        NotFound: there is no such run.
     """
     loaded = repository.load(session, tenant, run, rule)
     if loaded is None:
@@ -297,10 +303,10 @@ def _beside_decision(loaded: Loaded) -> dict[str, Any]:
 
 
 def iterations(database: Database, tenant: str, run: str, request: PageRequest) -> tuple[Slice[Iteration], str]:
-    """A page of a run's reported iterations, in order, and the kind of its workload.
+    """One page of a run's reported iterations, in order, and the kind of its workload.
 
     Raises:
-        NotFound: no such run.
+        NotFound: there is no such run.
     """
     with database.reading() as session:
         kind = repository.kind(session, tenant, run)
@@ -310,7 +316,7 @@ def iterations(database: Database, tenant: str, run: str, request: PageRequest) 
 
 
 def read_iteration(row: Iteration, kind: str) -> IterationRead:
-    """An iteration as answered, of a run of that kind, be it readable here or not."""
+    """API representation of an iteration; parts that can't be parsed are returned as stored, with the problem."""
     report, unread = read_or_raw(read_report, {"kind": kind, **row.report})
     decision, undecided = read_or_raw(read_decision, row.decision)
     return IterationRead(
@@ -330,14 +336,14 @@ def end(
     compiled_of: CompiledOf,
     rule: Staleness,
 ) -> RunRead:
-    """End a run with its outcome, and make its iterations a sample of its workload, in one transaction.
+    """End a run with its outcome, and store its iterations as a sample of its workload, in one transaction.
 
-    The same again changes nothing: the first reason stays.
+    Repeating it changes nothing: the first reason stays.
 
     Raises:
-        NotFound: no such run.
-        Conflict: it has ended otherwise.
-        TooManyRequests: the tenant would have more executions than it may; the run goes on.
+        NotFound: there is no such run.
+        Conflict: it has ended in another state.
+        TooManyRequests: the tenant's quota of executions is reached; the run stays running.
     """
     if patch.state == "finished":
         with database.reading() as session:  # compiled before the database is locked
@@ -361,11 +367,11 @@ def end(
 
 
 def delete(database: Database, tenant: str, run: str) -> None:
-    """Delete a run that has ended, with its iterations; the sample that was made of it stays.
+    """Delete a run that has ended, with its iterations; the sample made from it is kept.
 
     Raises:
-        NotFound: no such run.
-        Conflict: it goes on, or something live rests on it.
+        NotFound: there is no such run.
+        Conflict: it is running, or something active depends on it.
     """
     with database.session() as session:
         if not repository.present(session, tenant, run):

@@ -1,4 +1,4 @@
-"""How many reports wait in a process, and work that is done in threads."""
+"""Limits on waiting reports, and worker threads for expensive ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TypeVar
 from app.errors import TooManyRequests, Unavailable
 from app.http.batching import LARGEST_BATCH
 
-# Work that would hold the event loop for long: done in threads, so many of each tenant's at once.
+# Work that would block the event loop runs in threads, a limited number per tenant.
 #
 # A thread hands the interpreter back within a fraction of a millisecond, so that the loop goes on answering others
 # meanwhile; and there is always a thread for another tenant.
@@ -21,34 +21,35 @@ from app.http.batching import LARGEST_BATCH
 
 T = TypeVar("T")
 THREADS, AT_ONCE = 3, 2
-"""In all, and of a tenant."""
+"""Number of threads in all, and of those that one tenant may use at once."""
 MOST_WAITING, MOST_BYTES = 256, 64 << 20
-"""Of a tenant, with those that are done."""
+"""Largest number and total bytes of one tenant's expensive calls, waiting and running."""
 RETRY_SECONDS = 1
 
 
 class _Lane:
-    """A tenant's work: what is done holds a place."""
+    """One tenant's running and waiting work; running work holds a place of the semaphore."""
 
     def __init__(self) -> None:
         self.places, self.waiting, self.size = asyncio.Semaphore(AT_ONCE), 0, 0
 
 
 class Aside:
-    """Does work in threads, ``AT_ONCE`` pieces of a tenant at a time; lives on one event loop."""
+    """Runs expensive work in threads, at most ``AT_ONCE`` calls of a tenant at a time; bound to one event loop."""
 
     def __init__(self) -> None:
         self._lanes: dict[str, _Lane] = {}
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="aside")
 
     async def run(self, tenant: str, size: int, call: Callable[..., T], *arguments: object) -> T:
-        """What the call gives. Cancelled while it is done, it keeps its tenant's place to its end.
+        """Run ``call`` in a thread and return its result; if the caller is cancelled, the call goes on and keeps its
+        place.
 
         Args:
-            size: bytes that wait with it.
+            size: bytes that count against the tenant's limit.
 
         Raises:
-            TooManyRequests: too much of the tenant's waits.
+            TooManyRequests: the tenant's limit of waiting calls or bytes is reached.
         """
         lane = self._lanes.setdefault(tenant, _Lane())
         if lane.waiting >= MOST_WAITING or lane.size > MOST_BYTES:
@@ -84,10 +85,10 @@ class Aside:
             del self._lanes[tenant]
 
 
-# How many reports wait in a process, and for how long: where it is too much, new ones are refused at once.
+# Limits on number and age of waiting reports: beyond them new reports are refused at once.
 #
-# So a load beyond what the machine takes costs those whom it refuses a moment, and not everybody their patience; what
-# is taken is answered soon, memory is bounded, and once less comes in all is taken again.
+# So under overload refused callers lose little time, accepted reports
+# are answered soon, and memory is bounded.
 
 
 MOST = 1_024
@@ -95,10 +96,10 @@ LONGEST_SECONDS = 0.5  # that the oldest waits while others join it: for more th
 
 
 class Waiting:
-    """Reports that were taken and are not answered yet; lives on one event loop.
+    """Counts the reports of a process that are accepted and not answered yet; bound to one event loop.
 
     Args:
-        clock: monotonic seconds.
+        clock: monotonic clock in seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -107,10 +108,10 @@ class Waiting:
         self._number = 0
 
     def enter(self) -> int:
-        """Take a report; gives what ``leave`` is told.
+        """Accept a report and return the number that ``away`` and ``leave`` take.
 
         Raises:
-            Unavailable: too many wait, or have waited for too long.
+            Unavailable: too many reports wait, or the oldest has waited for more than 0.5 s.
         """
         now, count = self._clock(), len(self._since)
         if count >= LARGEST_BATCH and (count >= MOST or now - next(iter(self._since.values())) > LONGEST_SECONDS):
@@ -125,7 +126,7 @@ class Waiting:
 
     @contextmanager
     def away(self, number: int) -> Iterator[None]:
-        """While it is worked on aside it holds nobody up; then it waits as if it had come just now."""
+        """Context manager: don't count the report while a thread works on it; afterwards it waits as if new."""
         del self._since[number]
         try:
             yield
@@ -133,5 +134,5 @@ class Waiting:
             self._since[number] = self._clock()
 
     def leave(self, number: int) -> None:
-        """It is answered, or given up."""
+        """Remove a report that is answered or cancelled."""
         del self._since[number]

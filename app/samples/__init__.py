@@ -1,1 +1,1 @@
-"""Samples: executions of a workload, uploaded or taken over from its runs."""
+"""Samples: executions of a workload, uploaded or made from its runs."""

@@ -1,4 +1,4 @@
-"""Bodies of uploads: formats, packing, and rows in pieces."""
+"""Request bodies of uploads: decompression, size limits and splitting into lines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from zlib import _Decompress as _Unpacker
 
 
-# A body as blocks of lines: unpacked, measured against its limit, and cut, with only one piece in memory.
+# A body is decompressed, limited and split into blocks of lines with only one piece in memory.
 
 
 PIECE = 1 << 18  # most bytes unpacked at once
@@ -33,7 +33,7 @@ GZIP_MAGIC = b"\x1f\x8b"
 
 
 def sniffed(chunks: Iterable[bytes]) -> tuple[bool, Iterator[bytes]]:
-    """Whether chunks begin like gzip, and all of them."""
+    """Whether the bytes begin like gzip, and an iterator over all chunks, including those already read."""
     rest = iter(chunks)
     first = b""
     while len(first) < len(GZIP_MAGIC) and (chunk := next(rest, b"")):
@@ -42,11 +42,11 @@ def sniffed(chunks: Iterable[bytes]) -> tuple[bool, Iterator[bytes]]:
 
 
 def unzipped(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Unpack gzip, members one after another, at most ``PIECE`` bytes at a time.
+    """Decompress gzip (several members are concatenated), at most ``PIECE`` bytes at a time.
 
     Raises:
         Invalid: the bytes aren't gzip.
-        BadRequest: they end in the middle.
+        BadRequest: the gzip data is truncated.
     """
     unpacker = zlib.decompressobj(GZIP)
     started = False
@@ -73,10 +73,10 @@ def _unpacked(unpacker: _Unpacker, data: bytes) -> bytes:
 
 
 def limited(chunks: Iterable[bytes], limit_bytes: int) -> Iterator[bytes]:
-    """Pass chunks on until they exceed the limit.
+    """Pass chunks on as long as their total is at most ``limit_bytes``.
 
     Raises:
-        TooLarge: they do.
+        TooLarge: the total exceeds the limit.
     """
     total = 0
     for chunk in chunks:
@@ -89,7 +89,7 @@ def limited(chunks: Iterable[bytes], limit_bytes: int) -> Iterator[bytes]:
 
 
 def watched(pieces: Iterable[bytes], check: Callable[[], None]) -> Iterator[bytes]:
-    """Pass pieces on, of at most ``PIECE`` bytes each; ``check`` is called before each, and raises to end it all."""
+    """Pass pieces on in slices of at most ``PIECE`` bytes; ``check`` is called before each and raises to stop."""
     for piece in pieces:
         for at in range(0, len(piece), PIECE):
             check()
@@ -97,9 +97,9 @@ def watched(pieces: Iterable[bytes], check: Callable[[], None]) -> Iterator[byte
 
 
 def blocks(pieces: Iterable[bytes], longest_bytes: int) -> Iterator[bytes]:
-    """Cut at ends of lines: blocks of one or more whole lines, without the end of the last.
+    """Split a byte stream at line ends into blocks of whole lines, without the last newline of each block.
 
-    Which lines come before an error doesn't depend on how they are spread over pieces.
+    Lines before an error are passed on, however the stream is divided into pieces.
 
     Raises:
         Invalid: a line is longer than ``longest_bytes``.
@@ -133,18 +133,17 @@ def _too_long(number: int, longest_bytes: int) -> Invalid:
     return Invalid(message, errors=[FieldError(f"/lines/{number}", message, None)])
 
 
-# Memory that an upload took, given back when it is over.
+# Memory of an upload is returned to the system when it ends.
 
 
 T = TypeVar("T")
 
 
 def returning(work: Callable[[], T]) -> T:
-    """Do what takes much memory for a while; afterwards the process has no more of it than before.
+    """Run ``work``, then return freed memory to the system; its exception is passed on.
 
-    An error holds on to the frames that it passed through, and they to all that was read: they are emptied, for
-    whoever tells of the error may keep it for long. And the allocator keeps what was freed in small pieces, which
-    would be as much as the largest upload ever took.
+    An exception references frames, and these all data read: the frames are cleared, because the exception may be kept
+    for long. The C library's allocator (glibc) keeps small freed blocks: it is asked to release them.
     """
     try:
         return work()
@@ -185,7 +184,7 @@ def _trim() -> None:
 
 
 def _formats() -> Iterator[tuple[str, Format]]:
-    """Each media type, as the first kind that reads it has it; its schema is that of any kind that does."""
+    """Each media type with the format of the first kind that reads it; its schema covers all kinds that do."""
     every = [form for kind in KINDS.values() for form in kind.samples.formats.items()]
     for media in dict.fromkeys(media for media, _ in every):
         forms = [form for name, form in every if name == media]
@@ -194,33 +193,33 @@ def _formats() -> Iterator[tuple[str, Format]]:
 
 
 FORMATS: dict[str, Format] = dict(_formats())
-"""Of all kinds; a media type is read under the same limits whatever the kind."""
+"""Upload formats of all kinds by media type; limits depend on the media type, not on the kind."""
 EXPORTS: dict[str, Format | None] = {
     media: FORMATS.get(media) for kind in KINDS.values() for media in kind.samples.exports
 }
-"""What samples are handed out as, and what is documented of it as an upload."""
+"""Media types of exports; with the upload format that documents them, or None."""
 
 
 def codec_of(workload: Workload) -> SampleCodec:
-    """The codec of a workload, by its spec."""
+    """The sample codec of a workload, made from its spec."""
     return KINDS[workload.kind].samples(layout_of(read_spec(workload.spec)))
 
 
-# The body of an upload on its way from the event loop to the thread that reads it.
+# An upload's body is received on the event loop and read in a thread.
 
 
 AHEAD = 4
-"""Chunks that are received before they are asked for."""
+"""Number of chunks that are received ahead of the reader."""
 SILENT_SECONDS = 60.0
 SILENT = f"nothing of the body came for {SILENT_SECONDS:g} s; the execution that was being read isn't kept"
 GONE = "the body ended early; the execution that was being read isn't kept"
 
 
 class Body:
-    """Received on the event loop by ``feed``, read in a thread by ``chunks``.
+    """A request body: ``feed`` receives it on the event loop, ``chunks`` yields it in a thread.
 
-    The loop goes on listening while the thread works, and after the last chunk: so a thread whose client has gone
-    learns of it from ``check``, however long it has still to work on what it was given.
+    The event loop goes on listening after the last chunk, so that ``check`` can tell the thread when the client has
+    disconnected.
     """
 
     def __init__(self, receive: Receive) -> None:
@@ -229,7 +228,7 @@ class Body:
         self._gone = False
 
     async def feed(self) -> None:
-        """Receive until the client goes, or sends nothing for too long, or this is cancelled."""
+        """Receive chunks until the client disconnects or pauses for 60 s; errors are raised in the reading thread."""
         whole = False
         try:
             while not self._gone:
@@ -248,27 +247,28 @@ class Body:
             self.abandon()
 
     def abandon(self) -> None:
-        """Have the thread stop at its next look; one that waits for a chunk is woken."""
+        """Make the thread's next ``check`` fail; a thread that waits for a chunk is woken."""
         self._gone = True
         if self._chunks.empty():
             self._chunks.put_nowait(b"")
 
     def check(self) -> None:
-        """Called by the thread now and then while it works.
+        """Called by the reading thread regularly.
 
         Raises:
-            BadRequest: nobody waits for the answer any more.
-            DeadlinePassed: it takes too long.
+            BadRequest: the client has disconnected.
+            DeadlinePassed: the request's time limit is exceeded.
         """
         if self._gone:
             raise BadRequest(GONE)
         check_deadline()
 
     def chunks(self) -> Iterator[bytes]:
-        """The body, for the thread.
+        """Iterate over the body's chunks, in a worker thread of the event loop.
 
         Raises:
-            BadRequest: it ended early.
+            BadRequest: the body ended early, or nothing came for 60 s.
+            DeadlinePassed: the request's time limit is exceeded.
         """
         while True:
             chunk = anyio.from_thread.run(self._chunks.get)

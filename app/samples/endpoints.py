@@ -35,13 +35,13 @@ class Executions(Page[AnyExecution | StoredExecution]):
 
 
 UPLOADS_AT_ONCE, UPLOADS_WAITING = 4, 64
-"""Of a tenant."""
+"""Largest numbers of one tenant's uploads that are read, and that wait."""
 SPOOL_BYTES = 1 << 20
 RETRY_SECONDS = 10
 
 
 def _media(formats: Mapping[str, Format | None]) -> dict[str, Any]:
-    """Media types with what is documented of them."""
+    """OpenAPI media types with schema and example of each format."""
     media_types: dict[str, Any] = {}
     for media, form in formats.items():
         media_types[media] = {"schema": dict(FILE) if form is None else dict(form.schema)}
@@ -121,7 +121,7 @@ async def upload(
 
 
 def _once(once: Once, store: Callable[[service.Upload], UploadRead], given: service.Upload) -> Response:
-    """Under an idempotency key the body is put on disk first: its digest tells whether it is the same request."""
+    """Run an upload under an idempotency key; the body is spooled to disk first, to hash it (SHA-256)."""
     digest = hashlib.sha256()
     with tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES) as spool:
         for chunk in given.chunks:
@@ -133,10 +133,10 @@ def _once(once: Once, store: Callable[[service.Upload], UploadRead], given: serv
 
 
 def _limiter(app: FastAPI, tenant: str) -> anyio.CapacityLimiter:
-    """Uploads have threads of their own, a few for each tenant: however slow they are, nobody else waits for them.
+    """The tenant's limiter of upload threads, so that one tenant's slow uploads delay no other tenant.
 
     Raises:
-        TooManyRequests: too many of the tenant's wait.
+        TooManyRequests: too many uploads of the tenant wait.
     """
     if not hasattr(app.state, "upload_limiters"):
         app.state.upload_limiters = {}

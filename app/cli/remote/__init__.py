@@ -1,1 +1,1 @@
-"""The service as commands call it."""
+"""Commands that call a service."""

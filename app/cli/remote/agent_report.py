@@ -1,4 +1,4 @@
-"""``steward agent show``: how an agent was judged when its training ended, told again, and drawn."""
+"""``steward agent show``: prints and draws an agent's report from the end of its training."""
 
 import json
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from app.cli.remote.train import drawn, show
 
 @dataclass(frozen=True)
 class Options:
-    """What may be said on the command line."""
+    """Options of the command."""
 
     url: str
     workload: str
@@ -26,7 +26,7 @@ class Options:
 
 
 def run(options: Options, output: Console | None = None, notes: Console | None = None) -> int:
-    """Do it; the exit status. The report goes to `output`, complaints to `notes`."""
+    """Print the report to `output` and errors to `notes`; returns the exit status."""
     output, notes = output or Console(), notes or Console(stderr=True)
     try:
         with Service(options.url) as service:

@@ -1,4 +1,4 @@
-"""``steward evaluate``: have a running service judge agents, follow it, keep its page, and print what it found."""
+"""``steward evaluate``: requests an evaluation, follows it, saves its HTML report, and prints the verdicts."""
 
 import json
 from contextlib import suppress
@@ -24,7 +24,7 @@ CELL, SHORTEST = len("-0.1234 ✓"), 12
 
 @dataclass(frozen=True)
 class Options:
-    """What may be said on the command line."""
+    """Options of the command."""
 
     url: str
     request: dict[str, Any]
@@ -34,7 +34,7 @@ class Options:
 
 
 def run(options: Options, output: Console | None = None, notes: Console | None = None) -> int:
-    """Do it; the exit status. What was found goes to `output`, progress and complaints to `notes`."""
+    """Run the command; results go to `output`, progress and errors to `notes`. Returns the exit status."""
     output, notes = output or Console(), notes or Console(stderr=True)
     try:
         with Service(options.url) as service:
@@ -53,10 +53,10 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
 
 
 def again(url: str, evaluation: str, *, as_json: bool) -> None:
-    """Print one that was made before.
+    """Print an earlier evaluation.
 
     Raises:
-        RefusedError, UnreachableError: see there.
+        RefusedError, UnreachableError: the request fails.
     """
     with Service(url) as service:
         path = "/evaluations"
@@ -65,7 +65,7 @@ def again(url: str, evaluation: str, *, as_json: bool) -> None:
 
 
 def _evaluated(service: Service, options: Options, notes: Console) -> Json:
-    """The evaluation, once it is done; cancelled where nobody waits for it any more."""
+    """The finished evaluation; Ctrl-C cancels its job."""
     job = service.call("POST", "/evaluations", json=options.request)
     try:
         ended = train.follow(notes, "evaluate", service.follow(job["id"]), words)
@@ -77,13 +77,13 @@ def _evaluated(service: Service, options: Options, notes: Console) -> Json:
 
 
 def words(event: Json) -> str:
-    """What is worth saying beside the bar."""
+    """Text beside the progress bar: remaining time, phase, level and policy."""
     where = " ".join(str(event[key]) for key in ("phase", "level", "policy") if event.get(key))
     return ", ".join(part for part in (train.remaining(event), where) if part)
 
 
 def show(found: Json, output: Console, *, as_json: bool = False) -> None:
-    """Print the report: as JSON for programs, or as tables for people."""
+    """Print an evaluation: as JSON, or as tables."""
     if as_json:
         output.print(json.dumps(found), soft_wrap=True, markup=False, highlight=False)
         return
@@ -100,7 +100,9 @@ def show(found: Json, output: Console, *, as_json: bool = False) -> None:
 
 
 def returns(report: Json, width: int) -> Table:
-    """Mean return of every policy by level; of an agent also whether it passed, and its class; columns of a line."""
+    """Table of the mean return of each policy by level, with agents' passed levels and classes; ``width`` in
+    characters.
+    """
     levels = [level for level in report["levels"] if level["level"] in LEVELS]
     table = Table(
         title=Text(f"Mean return on {report['workload']}"), title_justify="left", box=None, padding=(0, 1, 0, 0)
@@ -129,7 +131,7 @@ def _cell(level: Json, name: str, passed: bool | None) -> Text:
 
 
 def reached(found: Json, required: str | None) -> bool:
-    """Whether every agent is of the class required, or of a higher one."""
+    """Whether every agent's class is at least ``required``; True for None."""
     if required is None:
         return True
     levels = [verdict["level"] for verdict in found["verdicts"]]

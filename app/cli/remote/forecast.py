@@ -1,4 +1,4 @@
-"""``steward forecast``: what a workload's domain model expects to come, told or drawn."""
+"""``steward forecast``: prints or draws the forecast of a workload's domain model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from app.cli.remote.service import Json, Service
 
 @dataclass(frozen=True)
 class Options:
-    """What may be said on the command line."""
+    """Options of the command."""
 
     url: str
     workload: str
@@ -31,7 +31,7 @@ class Options:
 
 
 def run(options: Options, output: Console | None = None, notes: Console | None = None) -> int:
-    """Do it; the exit status. The forecast goes to `output`, complaints to `notes`."""
+    """Print the forecast to `output` and errors to `notes`; returns the exit status."""
     output, notes = output or Console(), notes or Console(stderr=True)
     try:
         with Service(options.url) as service:
@@ -50,7 +50,7 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
 
 
 def told(answer: Json) -> Table:
-    """A line for each series and horizon."""
+    """Table of a forecast, with a row per series and horizon."""
     title = f"Expected of {answer['workload']} by model {answer['model']}, {percent(answer['level'], 0)} intervals"
     table = Table(title=Text(title), title_justify="left", box=None, padding=(0, 1, 0, 0))
     for head in ("series", "from (UTC)", "horizon (s)", "mean", "median", "low", "high", "by"):

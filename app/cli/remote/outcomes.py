@@ -1,4 +1,4 @@
-"""Tables of what users count: runs late and by how much, hours, money, changes; told before returns."""
+"""Tables of outcomes in users' units, such as late runs, hours, costs and changes, printed before returns."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,9 @@ NOTHING = "–"
 
 
 def compared(rows: Sequence[Json]) -> Table:
-    """Of a training's verdict: the agent beside the best heuristic and what answered; one row for each outcome."""
+    """Table of a training's verdict: mean outcomes of the agent, the best heuristic and the champion; a row per
+    outcome.
+    """
     names = list(rows[0]["policies"])
     table = _table(["mean per episode", *names])
     for row in rows:
@@ -22,7 +24,7 @@ def compared(rows: Sequence[Json]) -> Table:
 
 
 def by_level(report: Json, levels: Sequence[Json]) -> Table:
-    """Of an evaluation: each outcome of every agent and of the best heuristic, level by level."""
+    """Table of an evaluation: mean outcomes of every agent and of the best heuristic; a column per level."""
     agents = [candidate["name"] for candidate in report["candidates"]]
     table = _table(["mean per episode", *(level["level"] for level in levels)])
     for outcome in report["outcomes"]:

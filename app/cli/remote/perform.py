@@ -1,4 +1,4 @@
-"""Commands that are calls of the API: the call, and its response as a table, a tree, JSON or a file."""
+"""Commands that make one request: the request, and its response as a table, a tree, JSON or a file."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from app.cli.remote.train import Bar, progress
 from app.database.backup_sqlite import BackupError
 from app.database.backup_sqlite import written as whole
 
-# Lists as tables of a line a row: what is too long is cut, never wrapped; and what is typed again is not cut.
+# Lists are tables with one line per row: long cells are truncated, except names and states.
 
 
 STATES = ("state", "outcome")
-"""Members that are never cut, as they are searched for; the first column is not either, as it is typed again."""
+"""Members that are never truncated, as users search for them; the first column isn't either, as users type it again."""
 
 
 def table(columns: Sequence[Column], items: Iterable[Json], now: datetime | None = None) -> Table:
-    """A row for each item; columns that are empty throughout are left out, but for those that name it."""
+    """Table with a row per item; empty columns are left out, except names and states. ``now`` is the time for ages."""
     rows = [[cell(column.member, item, now or datetime.now(UTC)) for column in columns] for item in items]
     whole = [not index or column.member in STATES for index, column in enumerate(columns)]
     kept = [index for index in range(len(columns)) if whole[index] or any(row[index] for row in rows)]
@@ -53,7 +53,7 @@ def table(columns: Sequence[Column], items: Iterable[Json], now: datetime | None
 
 
 def cell(member: str, item: Json, now: datetime) -> str:
-    """A member of an item as it is written, which follows from its name: times as ages, shares in percent."""
+    """Text of a member of an item, formatted by its name: times as ages, shares in per cent; empty for None."""
     value = _member(item, member.split("."))
     if value is None or value == []:
         return ""
@@ -67,7 +67,7 @@ def cell(member: str, item: Json, now: datetime) -> str:
 
 
 def plain(value: Any) -> str:
-    """A scalar, or several, on one line."""
+    """A scalar, or a list of scalars, on one line."""
     if isinstance(value, list):
         return ", ".join(map(plain, value))
     if isinstance(value, bool):
@@ -76,13 +76,13 @@ def plain(value: Any) -> str:
 
 
 def lasting(seconds: float) -> str:
-    """``3 min``: whole numbers of the largest unit."""
+    """A duration in seconds, rounded down to the largest unit: ``3 min``."""
     size, unit = next(((size, unit) for size, unit in UNITS if seconds >= size), UNITS[-1])
     return f"{max(seconds, 0) // size:.0f} {unit}"
 
 
 def _member(item: Any, place: Sequence[str]) -> Any:
-    """What lies at a place; of a list, of each that it holds."""
+    """The nested member at a path; of a list, that of each item."""
     for index, name in enumerate(place):
         if isinstance(item, list):
             return [found for one in item if (found := _member(one, place[index:])) is not None]
@@ -90,15 +90,15 @@ def _member(item: Any, place: Sequence[str]) -> Any:
     return item
 
 
-# One thing as an indented tree: whatever a kind puts into it is told as it is.
+# A single object is printed as an indented tree, whatever members its kind has.
 
 
 MOST = 20
-"""So many entries of a list are told; ``--json`` has all."""
+"""Number of entries of a list that are printed; ``--json`` prints all."""
 
 
 def tree(value: Any, indent: str = "") -> Iterator[str]:
-    """Lines; members that hold nothing are left out."""
+    """Lines of a JSON value as an indented tree; empty members are left out."""
     if isinstance(value, dict):
         for name, member in value.items():
             if not _empty(member):
@@ -134,7 +134,7 @@ def _empty(value: Any) -> bool:
     return value is None or value in ("", [], {})
 
 
-# Files of samples, to the service and from it, with a bar of the bytes.
+# Upload and export of sample files, with a progress bar of bytes.
 
 
 PIECE = 1 << 20
@@ -147,7 +147,7 @@ FORMATS = {
     "swf": "application/x-swf",
     "wfformat": "application/vnd.wfformat+json",
 }
-"""Media types by what a name ends in."""
+"""Media types by file suffix."""
 
 
 def upload(
@@ -161,11 +161,11 @@ def upload(
     output: Console | None = None,
     notes: Console | None = None,
 ) -> None:
-    """Send files one by one, each as it is read.
+    """Upload files one by one, streaming each; ``format_``: suffix that names the format, None: each file's own.
 
     Raises:
-        RefusedError, UnreachableError: see there.
-        typer.BadParameter: a name does not tell a file's format.
+        RefusedError, UnreachableError: a request fails.
+        typer.BadParameter: a file's format is unknown.
     """
     output, notes = output or Console(), notes or Console(stderr=True)
     media = [_media_type(file, format_) for file in files]
@@ -180,11 +180,11 @@ def upload(
 
 
 def export(url: str, workload: str, out: Path | None, format_: str | None, execution: str | None) -> None:
-    """Write a workload's samples to a file, which is whole or is not there, or to standard output.
+    """Write a workload's samples to a file, atomically, or to standard output (None).
 
     Raises:
-        RefusedError, UnreachableError: see there.
-        typer.BadParameter: a name does not tell a file's format.
+        RefusedError, UnreachableError: the request fails.
+        typer.BadParameter: the format is unknown, or the file can't be written.
     """
     media_type = _media_type(out or Path("samples.csv"), format_)
     params = {} if execution is None else {"execution": execution}
@@ -200,7 +200,7 @@ def export(url: str, workload: str, out: Path | None, format_: str | None, execu
 
 
 def written(out: Path, pieces: Iterable[bytes]) -> None:
-    """Write a file: beside the one that is meant, whose place it takes at the end.
+    """Write a file atomically: to a temporary file beside it, which replaces it at the end.
 
     Raises:
         typer.BadParameter: it can't be written.
@@ -235,26 +235,26 @@ def _packed(file: Path) -> bool:
         return handle.read(len(GZIP_MAGIC)) == GZIP_MAGIC
 
 
-# Calls of operations, and their responses printed.
+# Requests of operations, and their printed responses.
 
 
 PAGE = 500
 PIPED_COLUMNS = 10_000
-"""Width of tables that are not written to a terminal: more than any row needs."""
+"""Width in characters of tables that are not written to a terminal: wider than any row."""
 WATCH_SECONDS = 1.0
 
 
 def perform(operation: Operation, values: Json, output: Console | None = None, notes: Console | None = None) -> None:
-    """Call an operation and print its response to `output`, all else to `notes`.
+    """Make an operation's request and print its response to `output`, everything else to `notes`.
 
     Args:
-        operation: what is called.
-        values: arguments and options of the command line, by name.
-        output: standard output, if None.
-        notes: standard error, if None.
+        operation: the operation.
+        values: arguments and options of the command, by name.
+        output: None: standard output.
+        notes: None: standard error.
 
     Raises:
-        RefusedError, UnreachableError: see there.
+        RefusedError, UnreachableError: the request fails.
         typer.BadParameter: a file or a member of the request can't be read.
     """
     if output is None:
@@ -283,7 +283,7 @@ def perform(operation: Operation, values: Json, output: Console | None = None, n
 
 
 def _listed(service: Service, operation: Operation, path: str, content: Json, values: Json) -> Iterator[Any]:
-    """A list as it is printed: lines of JSON as they come, or a table."""
+    """Printable parts of a list: a line of JSON per item, or one table."""
     items = _items(service, path, content, None if values["all"] else values["limit"])
     if values["as_json"]:
         yield from (json.dumps(item) for item in items)
@@ -295,7 +295,7 @@ def _listed(service: Service, operation: Operation, path: str, content: Json, va
 
 
 def _items(service: Service, path: str, content: Json, most: int | None) -> Iterator[Json]:
-    """Items of all pages, or the first of them."""
+    """The first ``most`` items of a list, page by page; None: all."""
     content = {"params": {**content["params"], "limit": min(most or PAGE, PAGE)}}
 
     def pages() -> Iterator[Json]:
@@ -317,7 +317,7 @@ def _shown(answer: Json, values: Json) -> Iterator[Any]:
 
 
 def _done(values: Json, document: Json, words: str, output: Console, notes: Console) -> None:
-    """Print what was done where the response is empty."""
+    """Print what was done if the response is empty."""
     if values["as_json"]:
         _print(output, json.dumps(document))
     else:
@@ -325,12 +325,12 @@ def _done(values: Json, document: Json, words: str, output: Console, notes: Cons
 
 
 def _print(output: Console, part: Any) -> None:
-    """Texts as they are, however long their lines; tables as wide as there is room."""
+    """Print texts without wrapping, and tables in the available width."""
     output.print(part, soft_wrap=isinstance(part, str | Text), markup=False, highlight=False)
 
 
 def _watched(values: Json, output: Console, parts: Callable[[], Iterator[Any]]) -> None:
-    """Print once; or, to be watched, anew when it has changed: in place on a terminal, below elsewhere."""
+    """Print once; with ``--watch``, again after each change: in place on a terminal, else below."""
     if not values.get("watch"):
         for part in parts():
             _print(output, part)
@@ -361,7 +361,7 @@ def _rendered(output: Console, parts: Iterator[Any]) -> Iterator[str]:
 
 
 def _result(service: Service, operation: Operation, job: Json, values: Json, notes: Console) -> Json:
-    """The job, followed to its end, or its result; interrupting cancels the job that this command started."""
+    """The job at its end, or its result; Ctrl-C cancels a job that this command started."""
     if not values.get("wait", True):
         return job
     try:

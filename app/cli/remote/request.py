@@ -1,4 +1,4 @@
-"""The request of an operation: its path, with the newest and the champion looked up, and its body or query."""
+"""Path and content of an operation's request; `newest` and `champion` are resolved by the service."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ QUERIES = ("GET", "DELETE")
 
 
 def path_of(service: Service, operation: Operation, values: Json) -> str:
-    """The operation's path, with its arguments in it.
+    """The operation's path with its arguments; resolved names replace those in ``values``.
 
     Raises:
-        RefusedError: there is none yet, or no champion.
+        RefusedError: there is no newest item or no champion.
     """
     path = ""
     for part in operation.path.split("/")[1:]:
@@ -34,10 +34,10 @@ def path_of(service: Service, operation: Operation, values: Json) -> str:
 
 
 def meant(service: Service, collection: str, name: str, value: str) -> str:
-    """The item of a list that is meant: itself, but for the newest and the champion.
+    """The item of a list that a value names; `newest` and `champion` are resolved by a request.
 
     Raises:
-        RefusedError: there is none yet, or no champion.
+        RefusedError: there is no newest item or no champion.
     """
     if name in NAMED or value not in (NEWEST, CHAMPION) or (value == CHAMPION and "/agents" not in collection):
         return value
@@ -54,7 +54,7 @@ def meant(service: Service, collection: str, name: str, value: str) -> str:
 
 
 def _none(collection: str) -> Json:
-    """What is said of an empty list, with what fills it."""
+    """Problem of an empty list, with the command that adds an item."""
     *_, workload, plural = collection.split("/")
     noun = plural.removesuffix("s")
     command = {"evaluations": "evaluate WORKLOAD", "jobs": "job create fit WORKLOAD"}.get(
@@ -64,10 +64,10 @@ def _none(collection: str) -> Json:
 
 
 def content_of(operation: Operation, values: Json) -> dict[str, Any]:
-    """Arguments of the HTTP call: a JSON body, or a query.
+    """Keyword arguments of the HTTP request: a JSON body, or a query.
 
     Raises:
-        typer.BadParameter: a file or a member can't be read; it is named.
+        typer.BadParameter: a file or a member can't be read.
     """
     content: Json = dict(operation.fixed)
     for file in (values.get("document"), values.get("file")):
@@ -98,7 +98,7 @@ def _document(file: Path) -> Json:
 
 
 def _put(content: Json, field: str) -> None:
-    """``allocation.gpus=4`` into ``{"allocation": {"gpus": 4}}``."""
+    """Add ``allocation.gpus=4`` to ``content`` as ``{"allocation": {"gpus": 4}}``; raises typer.BadParameter."""
     place, equals, value = field.partition("=")
     *outer, last = place.split(".")
     if not equals or not all((*outer, last)):

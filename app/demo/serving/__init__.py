@@ -1,1 +1,1 @@
-"""``steward demo inference``: three real networks behind a small real server, played by rules and by Steward."""
+"""``steward demo inference``: a small server with three real networks, scheduled by fixed rules and by Steward."""

@@ -1,7 +1,8 @@
-"""InfAdapter's choice of an interval (Salmani et al., EuroMLSys 2023, eq. 1): servers of each variant for a rate.
+"""InfAdapter's choice of servers per variant for an interval (Salmani et al., EuroMLSys 2023, eq. 1).
 
-Σ share · accuracy − α · servers / most, subject to capacity for the rate, the most accurate variants taking as much of
-it as they can; where none suffices, the most capacity. Its costs of loading are left out.
+Maximises Σ share · accuracy − α · servers / most, subject to capacity for the request rate; the most accurate variants
+serve as much of it as they can. If no choice suffices, the one with the most capacity is taken. Loading costs are
+omitted.
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ ENOUGH = 1e-9  # share of the rate that no server is left for, at most
 
 
 class Allocated(NamedTuple):
-    """For R rates: servers of each of V variants, [R, V], and the shares of the requests that these take, [R, V]."""
+    """For R rates and V variants: servers of each variant, [R, V], and their shares of the requests, [R, V]."""
 
     servers: NDArray[np.int64]
     share: NDArray[np.float64]
 
 
 class Allocation:
-    """Chooses the servers of each variant for an interval.
+    """Chooses the number of servers of each variant for an interval.
 
     Args:
         accuracy: of each variant, [V].
-        capacity: requests per second of a server with each, [V].
-        servers: how many are on, at least and at most.
-        alpha: what all servers are worth in accuracy.
+        capacity: requests per second of one server with each variant, [V].
+        servers: smallest and largest number of servers.
+        alpha: value of all servers in units of accuracy.
     """
 
     def __init__(self, accuracy: ArrayLike, capacity: ArrayLike, servers: tuple[int, int], alpha: float) -> None:
@@ -42,7 +43,7 @@ class Allocation:
         self.capacity, self.cost = self.splits * np.asarray(capacity), alpha * self.splits.sum(axis=1) / most
 
     def chosen(self, rate: ArrayLike) -> Allocated:
-        """For requests per second that are forecast, [R]."""
+        """The best choice for each forecast rate in requests per second, [R]."""
         rates = np.maximum(np.asarray(rate, np.float64), 1e-9)[:, None]
         left, share = np.ones((len(rates), len(self.splits))), np.zeros((len(rates), *self.splits.shape))
         for variant in np.argsort(-self.accuracy):

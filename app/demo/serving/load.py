@@ -1,4 +1,4 @@
-"""When requests come: two users, an open loop (nobody waits for an answer before the next), and a burst."""
+"""Arrival times of requests: two users, an open loop (arrivals don't wait for answers), and a burst."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import NamedTuple
 import numpy as np
 
 BURST = (0.4, 0.65)
-"""From which share of the time to which more requests come."""
+"""Begin and end of the burst, as shares of the duration."""
 USERS = {"search": 0.6, "archive": 0.4}
-"""Shares of the requests: who searches waits for the answer, who files an archive has time."""
+"""Each user's share of the requests: “search” needs quick answers, “archive” has time."""
 
 
 class Request(NamedTuple):
-    """A page that is to be read: when it comes (seconds since the start), whose it is, and its number."""
+    """A page to be read: arrival in seconds since the start, user, and number of the page."""
 
     at: float
     user: str
@@ -21,7 +21,7 @@ class Request(NamedTuple):
 
 
 def schedule(usual: float, burst: float, seed: int, seconds: float) -> list[Request]:
-    """Poisson arrivals at ``usual`` requests a second, and at ``burst`` in the part of ``BURST``."""
+    """Poisson arrivals over ``seconds`` at ``usual`` requests per second, and at ``burst`` during the burst."""
     rng = np.random.default_rng(seed)
     requests: list[Request] = []
     at = 0.0

@@ -1,7 +1,7 @@
-"""Three torch networks that read pages of handwritten digits: the larger, the more of them rightly.
+"""Three torch networks of different size and accuracy that read pages of handwritten digits.
 
-They are trained on scikit-learn's digits, shifted by up to a pixel and under noise. A page's digits are looked at from
-several sides where a network has ``views``, and the scores added up: slower, and more often right.
+They are trained on scikit-learn's digits, shifted by up to a pixel, with Gaussian noise. A network with ``views`` > 1
+adds the scores of several shifts of a digit: slower, but more accurate.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MOVES = ((0, 0), (0, 1), (1, 0), (0, -1), (-1, 0), (1, 1), (-1, -1), (1, -1), (-
 
 
 class Size(NamedTuple):
-    """A network: units of its hidden layers, steps of its training, and sides from which it looks at a digit."""
+    """Size of a network: widths of its hidden layers, training steps, and number of shifted views per digit."""
 
     widths: tuple[int, ...]
     steps: int
@@ -35,7 +35,7 @@ SIZES = {"small": Size((32,), 400, 1), "medium": Size((128,), 600, 2), "large": 
 
 
 class Digits:
-    """The digits to train on, and those that requests are made of: shifted, and under noise."""
+    """Digits for training and for requests (held out), shifted and noisy."""
 
     def __init__(self) -> None:
         from sklearn.datasets import load_digits
@@ -46,11 +46,11 @@ class Digits:
         self.labels: Labels = labels.astype(np.int64)
 
     def batch(self, size: int, rng: np.random.Generator) -> tuple[Images, Labels]:
-        """New images of digits to train on."""
+        """Random training images [size, 64] and their labels [size]."""
         return self._drawn(rng.integers(0, TRAINED, size), rng)
 
     def page(self, size: int, rng: np.random.Generator) -> tuple[Images, Labels]:
-        """New images of digits that no network has seen."""
+        """Random held-out images [size, 64] and their labels [size]."""
         return self._drawn(rng.integers(TRAINED, len(self.labels), size), rng)
 
     def _drawn(self, chosen: NDArray[np.int64], rng: np.random.Generator) -> tuple[Images, Labels]:
@@ -60,13 +60,13 @@ class Digits:
 
 
 def sides(images: Images, views: int) -> Images:
-    """The images [n, 64] from ``views`` sides, the first as they are: [views·n, 64]."""
+    """The images [n, 64] shifted in ``views`` ways, the first unshifted: [views·n, 64]."""
     squares = images.reshape(-1, 8, 8)
     return np.concatenate([np.roll(squares, move, (1, 2)).reshape(-1, 64) for move in MOVES[:views]])
 
 
 class Network:
-    """One of ``SIZES``, on one thread."""
+    """A multilayer perceptron of one of the ``SIZES``."""
 
     def __init__(self, name: str) -> None:
         import torch
@@ -80,7 +80,7 @@ class Network:
         self.module = torch.nn.Sequential(*layers, torch.nn.Linear(inputs, 10))
 
     def train(self, digits: Digits, seed: int) -> None:
-        """Train from random weights."""
+        """Train from random weights with Adam; ``seed`` chooses the batches."""
         import torch
 
         rng = np.random.default_rng(seed)
@@ -93,7 +93,7 @@ class Network:
             optimiser.step()
 
     def read(self, images: Images) -> Labels:
-        """What the digits [n, 64] are taken for, [n]."""
+        """Predicted digits [n] of images [n, 64]."""
         import torch
 
         with torch.inference_mode():
@@ -104,14 +104,14 @@ class Network:
 
 
 def save(network: Network, path: Path) -> None:
-    """Write a network's numbers."""
+    """Write a network's weights to a safetensors file."""
     from safetensors.torch import save_file
 
     save_file(network.module.state_dict(), path)
 
 
 def load(name: str, path: Path) -> Network:
-    """The network whose numbers ``save`` wrote."""
+    """A network of this size with the weights of a file."""
     from safetensors.torch import load_file
 
     network = Network(name)

@@ -1,4 +1,4 @@
-"""One run of the load through the servers under a player, in real time."""
+"""One run in real time: requests arrive, and servers read them under a player's decisions."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ IDLE_SECONDS = 0.25  # at least that often time is told to the player
 
 
 class Response(NamedTuple):
-    """What became of a request; ``variant`` is empty where it was given up.
+    """Outcome of a request; ``variant`` is empty if it was dropped.
 
     Attributes:
-        request: see ``Request``.
-        at: when it was answered or given up, seconds since the start.
-        variant: that answered.
-        batch: how many were answered together.
-        right: share of its digits that were read rightly.
-        quality: the variant's normalised accuracy times what the delay leaves.
+        request: the request.
+        at: when it was answered or dropped, in seconds since the start.
+        variant: network that answered.
+        batch: number of requests answered together.
+        right: share of its digits read correctly.
+        quality: the variant's normalised accuracy times the discount for the delay, 0 to 1.
     """
 
     request: Request
@@ -36,7 +36,9 @@ class Response(NamedTuple):
 
 
 class Played(NamedTuple):
-    """A run: its player, every request's response, and how many waited from each moment on at which that changed."""
+    """A completed run: its player, the response of every request, and the queue's length as (seconds, length) at each
+    change.
+    """
 
     name: str
     responses: Sequence[Response]
@@ -49,28 +51,30 @@ class Played(NamedTuple):
 
     @property
     def right(self) -> float:
-        """Share of digits that were read rightly before the answer was worth nothing."""
+        """Mean share of correctly read digits, counting 0 for responses of no quality."""
         return mean(response.right if response.quality else 0.0 for response in self.responses)
 
     @property
     def delay(self) -> float:
-        """Mean seconds until a request was answered or given up."""
+        """Mean seconds from arrival to answer or drop."""
         return mean(response.at - response.request.at for response in self.responses)
 
     def of(self, user: str) -> Played:
-        """The same of one user's requests."""
+        """The same run with one user's responses only."""
         return self._replace(responses=[one for one in self.responses if one.request.user == user])
 
 
 def worth(users: Mapping[str, Json], accuracy: Mapping[str, float], request: Request, variant: str, at: float) -> float:
-    """Response quality: normalised accuracy times what the delay leaves, linear between the user's two times."""
+    """Response quality, 0 to 1: normalised accuracy × discount, which falls linearly between the user's two delays
+    (seconds).
+    """
     quality = users[request.user]
     late = (at - request.at - quality["full_until"]) / (quality["zero_at"] - quality["full_until"])
     return accuracy[variant] / max(accuracy.values()) * (1 - min(max(late, 0.0), 1.0))
 
 
 class Run:
-    """The client's side of a run: what is under way, and what has become of every request."""
+    """Client of a run: sends requests to the servers and records the responses."""
 
     def __init__(
         self,
@@ -87,7 +91,7 @@ class Run:
         self.came = 0
 
     def play(self, on_moment: Callable[[float], None]) -> Played:
-        """Let the load come and have it served to its end; ``on_moment`` is told the seconds that have gone by."""
+        """Play the whole load in real time; ``on_moment`` is called with the seconds since the start."""
         began = time.monotonic()
         done: list[Answered] = []
         while len(self.responses) < len(self.load):
@@ -99,7 +103,7 @@ class Run:
         return Played(self.player.name, [self.responses[page] for page in sorted(self.responses)], self.waiting)
 
     def events(self, now: float, done: Sequence[Answered]) -> Events:
-        """What has happened since the last time, and what was answered goes into the responses."""
+        """Events since the last call: arrivals and finished servers; answers are recorded as responses."""
         first = self.came
         while self.came < len(self.load) and self.load[self.came].at <= now:
             self.came += 1
@@ -108,7 +112,7 @@ class Run:
         return Events(now, self.load[first : self.came], [(answer.server, now) for answer in done])
 
     def answered(self, answer: Answered, now: float) -> None:
-        """A server is done."""
+        """Record the responses of a batch that a server has finished."""
         start = self.under_way.pop(answer.server)
         for page, right in zip(start.pages, answer.right, strict=True):
             request = self.load[page]
@@ -116,7 +120,7 @@ class Run:
             self.responses[page] = Response(request, now, start.variant, len(start.pages), right, quality)
 
     def carry_out(self, choice: Choice, now: float) -> None:
-        """Start and give up what was decided."""
+        """Start batches and drop requests as chosen; record the queue's length."""
         for start in choice.starts:
             self.pool.start(start.server, start.variant, start.pages)
             self.under_way[start.server] = start
@@ -128,9 +132,9 @@ class Run:
             self.waiting.append((now, waiting))
 
     def next_arrival(self) -> float:
-        """When the next request comes, seconds since the start."""
+        """Arrival of the next request in seconds since the start; infinity after the last."""
         return self.load[self.came].at if self.came < len(self.load) else float("inf")
 
     def wake(self, choice: Choice, now: float) -> float:
-        """When the player is told the time at the latest."""
+        """Latest time of the player's next call, in seconds since the start."""
         return min(now + IDLE_SECONDS, choice.wake_at if choice.wake_at is not None else float("inf"))

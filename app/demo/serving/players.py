@@ -1,4 +1,4 @@
-"""Who decides what a free server reads next: one network throughout, InfAdapter's rule, or Steward."""
+"""Players, which decide what a free server reads next: a constant network, InfAdapter's rule, or Steward."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WEIGHT = 0.7  # of the interval just past in the forecast
 
 
 class Start(NamedTuple):
-    """A batch for a server."""
+    """A batch of pages to start on a server with a network."""
 
     server: int
     variant: str
@@ -27,7 +27,7 @@ class Start(NamedTuple):
 
 
 class Events(NamedTuple):
-    """What has happened by ``at``: requests that came, and servers that are done, each with its time."""
+    """Events up to ``at`` (seconds): arrived requests, and finished servers as (server, seconds)."""
 
     at: float
     arrived: Sequence[Request]
@@ -35,7 +35,7 @@ class Events(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """What is to be done, which pages are given up, and when to ask again at the latest."""
+    """Batches to start, pages to drop, and the latest time of the next call (seconds; None: no limit)."""
 
     starts: Sequence[Start]
     dropped: Sequence[int] = ()
@@ -43,21 +43,21 @@ class Choice(NamedTuple):
 
 
 class Player(Protocol):
-    """Who decides for a run."""
+    """Decides the batches of a run."""
 
     name: str
 
     def react(self, events: Events) -> Choice:
-        """What is started now that this has happened."""
+        """The choice after these events."""
         ...
 
 
 class Queued(Player):
-    """First come, first served: keeps the queue and the free servers, and gives up pages that are worth nothing.
+    """First come, first served: keeps the queue and the idle servers, and drops pages that have lost all their quality.
 
     Args:
-        worthless: after how many seconds a user's page is worth nothing.
-        batch: the most pages at a time, by network.
+        worthless: delay in seconds after which a page has quality 0, by user.
+        batch: largest number of pages per batch, by network.
     """
 
     def __init__(self, worthless: Mapping[str, float], batch: Mapping[str, int]) -> None:
@@ -82,36 +82,36 @@ class Queued(Player):
         return Choice(starts, [request.page for request in late])
 
     def observe(self, events: Events) -> None:
-        """Note what has happened; here: nothing."""
+        """Update the player's state with the events; by default nothing."""
 
     def variant(self, server: int) -> str:
-        """What a server reads with."""
+        """Name of the network for a server's next batch."""
         raise NotImplementedError
 
 
 class Static(Queued):
-    """One network on all servers, all the time."""
+    """One network on all servers for the whole run."""
 
     def __init__(self, variant: str, worthless: Mapping[str, float], batch: Mapping[str, int]) -> None:
         super().__init__(worthless, batch)
         self.name, self.chosen = f"{variant} only", variant
 
     def variant(self, server: int) -> str:  # noqa: ARG002 - all alike
-        """The one variant that it serves."""
+        """The constant network."""
         return self.chosen
 
 
 class InfAdapter(Queued):
-    """InfAdapter's rule (see ``Allocation``): per interval, how many servers read with each network.
+    """InfAdapter's rule (``Allocation``): chooses the network of each server once per interval.
 
-    Its costs of cores are the same for all choices here, for all servers are on. The forecast is a moving average with
-    a margin.
+    All servers are always on, so their cost is the same for all choices. The forecast is an exponentially weighted mean
+    of the measured rates, with a margin of 10 %.
 
     Args:
         accuracy: of each network.
-        capacity: requests a second that a server reads with it.
-        usual: requests a second that are expected at first.
-        interval: seconds.
+        capacity: requests per second of a server with each network.
+        usual: first forecast, in requests per second.
+        interval: in seconds.
     """
 
     name = "InfAdapter"
@@ -133,7 +133,7 @@ class InfAdapter(Queued):
         self.on = self.chosen()
 
     def observe(self, events: Events) -> None:
-        """Count what comes; at the end of an interval, choose anew."""
+        """Count arrivals; at the end of an interval update the forecast and the choice."""
         self.count += len(events.arrived)
         while events.at >= self.ends:
             measured = self.count / self.interval
@@ -142,17 +142,17 @@ class InfAdapter(Queued):
             self.on = self.chosen()
 
     def chosen(self) -> tuple[str, ...]:
-        """What each server reads with, the most accurate network first."""
+        """The network of each server, in descending order of accuracy."""
         [servers] = self.rule.chosen([MARGIN * self.forecast]).servers.tolist()
         return tuple(name for name, count in zip(self.names, servers, strict=True) for _ in range(count))
 
     def variant(self, server: int) -> str:
-        """What was chosen for it."""
+        """The network chosen for the server."""
         return self.on[server]
 
 
 class Managed:
-    """Steward: every event is reported, and what its decision starts is started."""
+    """Reports every event to Steward and follows its decisions."""
 
     name = "Steward"
 
@@ -163,7 +163,7 @@ class Managed:
         self.policy = self.reason = ""
 
     def react(self, events: Events) -> Choice:
-        """Report, and read the decision."""
+        """Report the events and return the decision."""
         report = {
             "at": events.at,
             "arrived": [{"user": r.user, "id": str(r.page), "at": r.at} for r in events.arrived],

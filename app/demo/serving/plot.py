@@ -1,4 +1,4 @@
-"""The demo's picture: PNG and HTML from one definition, made without a network."""
+"""The demo's picture as PNG and HTML, made without a network."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ GIVEN_UP = "given up"
 
 
 def save(played: Sequence[Played], seconds: float, folder: Path) -> list[Path]:
-    """Write ``inference.png`` and ``inference.html`` (all it needs inside it); the first run is Steward's."""
+    """Write ``inference.png`` and the self-contained ``inference.html``; both paths. The first run is Steward's."""
     return drawing.save(figures(played, seconds), folder / "inference.png")
 
 
 def figures(played: Sequence[Played], seconds: float) -> list[Figure]:
-    """Arrivals, then queues, then what Steward chose, then quality per user; the burst is shaded in each."""
+    """Charts of arrivals, queue lengths, Steward's networks, and quality per user, with the burst shaded; ``seconds``
+    in all.
+    """
     own = played[0]
     users = sorted({response.request.user for response in own.responses})
     came = _by_second(own, lambda response: response.request.user, users)
@@ -45,7 +47,7 @@ def _by_second(one: Played, of: Callable[[Response], str], names: Sequence[str])
 
 
 def _quality(one: Played, user: str) -> Course:
-    """Mean quality of what came in each second, told at its middle."""
+    """Mean quality of the requests that arrived in each second, as (middle of the second, quality)."""
     by_second = defaultdict[int, list[float]](list)
     for response in one.responses:
         if response.request.user == user:

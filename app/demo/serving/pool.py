@@ -1,4 +1,4 @@
-"""The demo's servers: two processes, each under a CPU limit of its own, that answer while the client goes on."""
+"""The demo's servers: two processes, each with a CPU limit, that read batches asynchronously."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FIRST_DIGITS = 64
 
 
 class Answered(NamedTuple):
-    """A batch that a server has read: which server, its seconds, and the share of digits right on each page."""
+    """A finished batch: its server, the seconds it took, and the share of correct digits of each page."""
 
     server: int
     seconds: float
@@ -26,7 +26,7 @@ class Answered(NamedTuple):
 
 
 class Pool:
-    """Servers by number; each reads one batch at a time."""
+    """Servers by number; each reads one batch at a time. Methods raise ChildError if a process has ended."""
 
     def __init__(self, children: Sequence[Child], limits: Sequence[CpuLimit]) -> None:
         self.children, self.limits = children, limits
@@ -35,17 +35,19 @@ class Pool:
         self._listener = Listener(children)
 
     def load(self) -> None:
-        """Wait until the processes have loaded what they need."""
+        """Wait until all processes have started."""
         for child in self.children:
             child.read()
 
     def train(self) -> Iterator[tuple[str, float]]:
-        """Train the networks, as fast as it goes; each name and how often it is right."""
+        """Train the networks without CPU limits; yields the name and the accuracy (share) of each."""
         for name in SIZES:
             yield name, self.children[0].call(train=name)["accuracy"]
 
     def calibrate(self) -> int:
-        """Choose a page's digits such that the large network takes ``LARGE_SECONDS``, and set the limits."""
+        """Choose the digits per page so that the large network takes ``LARGE_SECONDS`` per page, set the CPU limits,
+        return the digits.
+        """
         self._reload()
         used = min(self.read(0, "large", [page]).cpu_seconds for page in range(4))
         self.digits = max(8, round(self.digits * LARGE_SECONDS * PERCENT / 100 / used))
@@ -60,12 +62,12 @@ class Pool:
             child.call(load=list(SIZES), digits=self.digits)
 
     def read(self, server: int, variant: str, pages: Sequence[int]) -> Measured:
-        """Have one server read a batch, and wait for it."""
+        """Have a server read a batch and wait for its timings."""
         answer = self.children[server].call(variant=variant, pages=list(pages))
         return Measured(answer["seconds"], answer["cpu_seconds"])
 
     def profile(self, batches: Sequence[int], rounds: int) -> dict[tuple[str, int], list[float]]:
-        """Seconds of each network's batches of each size, measured ``rounds`` times on every server."""
+        """Measured seconds by network and batch size, ``rounds`` times on every server."""
         found: dict[tuple[str, int], list[float]] = {}
         for turn in range(rounds):
             for name in SIZES:
@@ -76,20 +78,20 @@ class Pool:
         return found
 
     def start(self, server: int, variant: str, pages: Sequence[int]) -> None:
-        """Have a server that is free read a batch; ``wait`` tells when it has."""
+        """Start a batch on an idle server; ``wait`` returns its result."""
         self.children[server].send(variant=variant, pages=list(pages))
 
     def wait(self, until: float) -> list[Answered]:
-        """Batches that are done, as soon as there is one; none when ``until``, of ``time.monotonic``, has come."""
+        """Finished batches as soon as there is one; empty if there is none before ``until`` (``time.monotonic``)."""
         return [Answered(server, said["seconds"], said["right"]) for server, said in self._listener.wait(until)]
 
     def close(self) -> None:
-        """Close the socket, and listen no more."""
+        """Stop listening to the servers."""
         self._listener.close()
 
 
 class Measured(NamedTuple):
-    """How long a batch took, and how much CPU."""
+    """Wall-clock and CPU seconds of a batch."""
 
     seconds: float
     cpu_seconds: float
@@ -97,7 +99,7 @@ class Measured(NamedTuple):
 
 @contextmanager
 def servers(folder: Path) -> Iterator[Pool]:
-    """The processes, started but not waited for; ended, and the limits lifted, whatever happens."""
+    """Context manager: start the server processes with CPU limits; end both at its exit."""
     with ExitStack() as stack:
         limits = [stack.enter_context(limited()) for _ in range(SERVERS)]
         children = [stack.enter_context(Child("app.demo.serving.server", [str(folder)])) for _ in range(SERVERS)]

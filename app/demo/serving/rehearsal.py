@@ -1,4 +1,4 @@
-"""A player in virtual time: the requests of a log on servers that take what was measured, in a moment."""
+"""Simulation of a player: the requests of a log on servers with measured durations."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from app.demo.serving.players import Events, Player, Start
 from app.demo.serving.workload import QUALITY
 
 Profile = Mapping[tuple[str, int], Sequence[float]]
-"""Measured seconds, by network and batch."""
+"""Measured seconds by network and batch size."""
 
 
 def rehearsed(player: Player, load: Sequence[Request], accuracy: Mapping[str, float], profile: Profile) -> float:
-    """Mean response quality; what is given up is worth nothing."""
+    """Mean response quality of a player over the load; dropped requests count 0."""
     ends: dict[int, tuple[float, Start]] = {}
     came, total = 0, 0.0
     by_page = {request.page: request for request in load}
@@ -33,6 +33,6 @@ def rehearsed(player: Player, load: Sequence[Request], accuracy: Mapping[str, fl
 
 
 def expected(profile: Profile, start: Start) -> float:
-    """Mean seconds of the smallest batch that was measured and is as large."""
+    """Mean measured seconds of the smallest profiled batch at least as large; raises ValueError if there is none."""
     size = min(size for name, size in profile if name == start.variant and size >= len(start.pages))
     return mean(profile[start.variant, size])

@@ -1,13 +1,13 @@
-"""A server of the demo in a process of its own: it answers batches of requests with one of the networks.
+"""A server process of the demo that reads batches of pages with one of the networks.
 
 ``python -m app.demo.serving.server FOLDER`` answers each line of its standard input, a JSON object, with one line:
 
-- ``{"train": "large"}`` trains that network, writes it to the folder, and tells how often it is right on fresh pages
-- ``{"load": ["small", …], "digits": 64}`` reads networks, and writes the pages: each has that many digits
-- ``{"variant": "large", "pages": [7, 8]}`` fetches those pages, reads them, and tells the seconds, the CPU seconds, and
-  the share of digits that it read rightly of each
+- ``{"train": "large"}`` trains that network, writes it to the folder, and returns its accuracy on held-out digits
+- ``{"load": ["small", …], "digits": 64}`` loads networks, and makes pages of that many digits
+- ``{"variant": "large", "pages": [7, 8]}`` reads those pages, and returns the seconds, the CPU seconds, and the share
+of correct digits of each page
 
-The end of the input ends the process.
+It exits at the end of its input.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TESTED = 4_000  # digits that tell how often a network is right
 
 
 class Session:
-    """Answers the lines of standard input."""
+    """Answers the requests on standard input."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.digits = folder, Digits()
@@ -36,7 +36,7 @@ class Session:
         self.pages: list[tuple[Images, Labels]] = []
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Train, load, or serve a batch."""
+        """Answer a request to train, to load, or to read a batch."""
         if "train" in request:
             return self.train(request["train"])
         if "load" in request:
@@ -46,7 +46,7 @@ class Session:
         return self.serve(self.networks[request["variant"]], request["pages"])
 
     def train(self, name: str) -> dict[str, Any]:
-        """Train one of ``SIZES``, and test it."""
+        """Train one of ``SIZES``, save it, and return its accuracy on held-out digits."""
         network = Network(name)
         network.train(self.digits, seed=list(SIZES).index(name))
         save(network, self.folder / name)
@@ -54,7 +54,7 @@ class Session:
         return {"accuracy": float(np.mean(network.read(images) == labels))}
 
     def serve(self, network: Network, pages: list[int]) -> dict[str, Any]:
-        """Read a batch of pages."""
+        """Read a batch of pages; its seconds, CPU seconds, and share of correct digits of each page."""
         start, used = time.perf_counter(), time.process_time()
         time.sleep(FETCH_SECONDS)
         read = [self.pages[page % PAGES] for page in pages]
@@ -68,7 +68,7 @@ class Session:
 
 
 def main() -> None:
-    """Load everything, say so, and answer until the input ends."""
+    """Start, print a ready message, and answer requests until the input ends."""
     import torch
 
     torch.set_num_threads(1)
