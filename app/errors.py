@@ -1,4 +1,4 @@
-"""The one tree of errors a caller can meet; each carries its HTTP status, type URI and title (RFC 9457).
+"""Errors that callers see; each has an HTTP status, a type URI and a title (RFC 9457).
 
 StewardError
 ├── Unauthorised (401) ── SignIn (303)   ├── Forbidden (403)    ├── NotFound (404)     ├── NotAcceptable (406)
@@ -19,7 +19,7 @@ from app.kinds.contract.inputs import MOST_ERRORS, Contradiction, InvalidInput
 
 @dataclass(frozen=True)
 class FieldError:
-    """One offending field: JSON pointer into the body (or `/query/name`), what is wrong, and the value given."""
+    """One invalid field: JSON pointer into the body (or `/query/name`), what is accepted, and the given value."""
 
     pointer: str
     message: str
@@ -27,9 +27,9 @@ class FieldError:
 
 
 class StewardError(Exception):
-    """Base of all errors that a caller is told about; `detail` names the field, its value and what is accepted.
+    """Base of all errors that callers see; `detail` names the field, its value and what is accepted.
 
-    Of many offending fields the first ``MOST_ERRORS`` are told.
+    Only the first ``MOST_ERRORS`` field errors are kept. `retry_after` is in seconds; None: unknown.
     """
 
     status: ClassVar[int] = 500
@@ -52,31 +52,31 @@ class StewardError(Exception):
 
 
 class BadRequest(StewardError):
-    """The request cannot be read at all, e.g. its body ended early."""
+    """The request can't be read, e.g. its body ended early."""
 
     status, type, title = 400, "/problems/bad-request", "Bad request"
 
 
 class Unauthorised(StewardError):
-    """No key, or one that isn't valid."""
+    """The credential is missing or invalid."""
 
     status, type, title = 401, "/problems/unauthorised", "Unauthorised"
 
 
 class SignIn(Unauthorised):
-    """The same of a page that a person asks for, who is sent to where one signs in."""
+    """The credential of a page's request is missing or invalid; the browser is redirected to sign-in."""
 
     status, type, title = 303, "/problems/sign-in", "Sign in"
 
 
 class Forbidden(StewardError):
-    """A valid key that may not do this, or a request that a foreign page has a browser make."""
+    """The credential doesn't permit the request, or a page of another origin made it."""
 
     status, type, title = 403, "/problems/forbidden", "Forbidden"
 
 
 class NotFound(StewardError):
-    """No such thing under that name."""
+    """The object does not exist, or belongs to another tenant."""
 
     status, type, title = 404, "/problems/not-found", "Not found"
 
@@ -88,7 +88,7 @@ class NotAcceptable(StewardError):
 
 
 class Conflict(StewardError):
-    """The request contradicts what is already there."""
+    """The request contradicts the present state."""
 
     status, type, title = 409, "/problems/conflict", "Conflict"
 
@@ -106,49 +106,49 @@ class UnsupportedMedia(StewardError):
 
 
 class Misdirected(StewardError):
-    """The request names a host that isn't this service's."""
+    """The Host header names a host that this service doesn't serve."""
 
     status, type, title = 421, "/problems/misdirected", "Misdirected request"
 
 
 class Invalid(StewardError):
-    """The body or a parameter is wrong; `errors` names each field."""
+    """The body or a parameter is invalid; `errors` names each field."""
 
     status, type, title = 422, "/problems/invalid", "Invalid input"
 
 
 class TooManyRequests(StewardError):
-    """The caller is too fast; `retry_after` says when to come back."""
+    """A rate limit or quota is exceeded; `retry_after` says when to try again."""
 
     status, type, title = 429, "/problems/too-many-requests", "Too many requests"
 
 
 class Unavailable(StewardError):
-    """Something Steward needs is away for the moment; nothing was written."""
+    """A dependency such as the database is unavailable; nothing was written."""
 
     status, type, title = 503, "/problems/unavailable", "Unavailable"
 
 
 class Timeout(Unavailable):
-    """The request took too long and was ended."""
+    """The request exceeded its time limit."""
 
     type, title = "/problems/timeout", "Timed out"
 
 
 class DiskFull(Unavailable):
-    """The database has no room left on its disk."""
+    """The database's disk is full."""
 
     type, title = "/problems/disk-full", "Disk full"
 
 
 class Broken(StewardError):
-    """Something that is stored can't be read any more; asking otherwise does not help."""
+    """A stored row can't be read; repeating the request doesn't help."""
 
     type, title = "/problems/broken-row", "Stored row is broken"
 
 
 def problem(error: StewardError, instance: str | None = None) -> dict[str, Any]:
-    """The RFC 9457 document of an error; `instance` is the path of the request or job that met it."""
+    """The RFC 9457 document of an error; `instance` is the path of the failed request or job."""
     document: dict[str, Any] = {
         "type": error.type,
         "title": error.title,
@@ -165,6 +165,6 @@ def problem(error: StewardError, instance: str | None = None) -> dict[str, Any]:
 
 
 def refused(error: InvalidInput) -> StewardError:
-    """What a kind refuses, as the caller is told."""
+    """A kind's InvalidInput as an error for callers: Conflict for a Contradiction, else Invalid."""
     family = Conflict if isinstance(error, Contradiction) else Invalid
     return family(str(error), errors=[FieldError(*issue) for issue in error.errors])

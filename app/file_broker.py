@@ -1,8 +1,7 @@
-"""The embedded broker: messages as files of one folder, for Celery by its `filesystem://` URLs.
+"""The embedded broker: messages as files in a folder, for Celery's `filesystem://` URLs.
 
-A message appears whole or not at all (it is written aside, then renamed), and belongs to whoever removes its file. A
-file that holds no message is put aside and told in the log: whatever it was, it is the sweeper that brings jobs back.
-Queues are bound in each process's memory, as senders and workers declare the same ones.
+Messages appear atomically (written to a temporary file, then renamed), and belong to the process that removes the file.
+Unreadable files are renamed and logged; the sweeper restores their jobs. Queue bindings are in each process's memory.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ logger = logging.getLogger(__name__)
 
 
 class Channel(virtual.Channel):
-    """Takes and gives messages, in about the order of their sending."""
+    """Kombu channel that sends and receives messages, approximately in order of sending."""
 
     @property
     def folder(self) -> Path:
-        """Where the messages are."""
+        """Folder of the messages."""
         return Path(self.connection.client.transport_options["folder"])
 
     def _put(self, queue: str, message: dict[str, Any], **_: Any) -> None:
@@ -63,7 +62,7 @@ class Channel(virtual.Channel):
         raise Empty
 
     def _messages(self, queue: str) -> list[Path]:
-        """Files of a queue, oldest first."""
+        """Message files of a queue, oldest first; empty if the folder is missing."""
         try:
             return sorted(self.folder.glob(f"*.{queue}.msg"))
         except OSError:  # the folder has been taken away; the next message makes another
@@ -86,7 +85,7 @@ class Channel(virtual.Channel):
 
 
 class Transport(virtual.Transport):
-    """Kombu's view of the folder; one state of bindings for each process."""
+    """Kombu transport over the folder, with one state of bindings per process."""
 
     Channel = Channel
     global_state = virtual.BrokerState()
@@ -98,18 +97,14 @@ class Transport(virtual.Transport):
         self.state = self.global_state
 
     def drain_events(self, connection: Any, timeout: float | None = None, **_: Any) -> None:
-        """Wait for a message.
-
-        Raises:
-            TimeoutError: none came for a while.
-        """
+        """Wait for a message; raises TimeoutError if none comes within 0.2 s or ``timeout`` seconds."""
         super().drain_events(connection, timeout=min(timeout or LONGEST_WAIT_SECONDS, LONGEST_WAIT_SECONDS))
 
     def driver_version(self) -> str:
-        """``N/A``: kombu asks for the version of a driver, and files need none."""
+        """``N/A``, as files need no driver."""
         return "N/A"
 
 
 def install() -> None:
-    """Have `filesystem://` mean this transport in this process."""
+    """Register this transport for `filesystem://` in this process."""
     TRANSPORT_ALIASES["filesystem"] = f"{__name__}:Transport"

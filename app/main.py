@@ -1,8 +1,8 @@
-"""The application: `create_app()` puts settings, database, gateway, error handlers and routers together.
+"""The application: `create_app()` combines settings, database, gateway, error handlers and routers.
 
-A noun's `endpoints` module exports `router`. It may also export `hot_routes`, which the gateway serves by itself, with
-`openapi_paths`, their entries in the schema (`{path: {method: operation}}`), and `openapi_schemas`, the components
-these refer to. What must run with the application goes into the router's lifespan.
+A noun's `endpoints` module exports `router`, and optionally `hot_routes`, which the gateway serves, with their OpenAPI
+entries `openapi_paths` (`{path: {method: operation}}`) and components `openapi_schemas`. Background tasks belong in the
+router's lifespan.
 """
 
 from __future__ import annotations
@@ -90,11 +90,11 @@ TAGS = [
     {"name": "jobs", "x-cli": "job", "description": "Manage jobs: fits, trainings and evaluations."},
     {"name": "runs", "x-cli": "run", "description": "Manage runs."},
 ]
-"""What operations are about, and the noun that the command line has for it."""
+"""OpenAPI tags, with the command line's noun for each."""
 
 
 class Application(FastAPI):
-    """The framework's application behind the gateway, which a server may call by itself."""
+    """FastAPI application behind the gateway; ``gateway`` is its outermost ASGI layer."""
 
     gateway: ASGIApp
 
@@ -103,12 +103,12 @@ class Application(FastAPI):
         self.gateway = super().__call__
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request, or the events of start and end, to the gateway."""
+        """Pass an ASGI event to the gateway."""
         await self.gateway(scope, receive, send)
 
 
 def tune_garbage_collection() -> None:
-    """Garbage collection for a process that serves: what lives from now on is short-lived."""
+    """Freeze all present objects, and collect garbage less often, as later objects are short-lived."""
     gc.collect()
     gc.freeze()  # no collection walks through modules and routes any more
     gc.set_threshold(20_000, 50, 100)
@@ -116,7 +116,7 @@ def tune_garbage_collection() -> None:
 
 @cache
 def nouns() -> APIRouter:
-    """All routes but the hot ones: made once a process, of which many applications may come, as it takes long."""
+    """Router with all routes except hot ones; cached per process, as building it is slow."""
     router = APIRouter(responses=documented(), dependencies=[Depends(known_query), Depends(storable)])
     for part in (health, dashboard, api_docs, *NOUNS):
         router.include_router(part.router)
@@ -125,7 +125,7 @@ def nouns() -> APIRouter:
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """From the end of start-up to the beginning of the shutdown."""
+    """Start and stop logging, background tasks and the database with the application."""
     logging.getLogger().addHandler(app.state.log_meter)
     async with nouns().lifespan_context(app):
         yield
@@ -145,7 +145,7 @@ def _registry(service: ServiceCollector, log_meter: LogMeter) -> CollectorRegist
 
 
 def _openapi(app: FastAPI) -> dict[str, Any]:
-    """The schema, with problem documents and the plain routes in it."""
+    """The OpenAPI schema, with problem documents, hot routes and access."""
     if app.openapi_schema is None:
         schema = get_openapi(
             title=app.title,
@@ -170,7 +170,7 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
 
 
 def _guard(app: FastAPI) -> KeyGuard:
-    """Who lets requests in: after all routes are there."""
+    """The guard of all routes, which must have been added before."""
     state, provider = app.state, None
     if state.settings.oidc_issuer:
         from app.keys.provider import Provider
@@ -181,7 +181,7 @@ def _guard(app: FastAPI) -> KeyGuard:
 
 
 def create_app(settings: Settings | None = None, database: Database | None = None) -> Application:
-    """The service as an ASGI application. The database must have been migrated (`steward db upgrade`)."""
+    """The service as an ASGI application; the database must be migrated (`steward db upgrade`)."""
     settings = settings or get_settings()
     database = database or Database(settings.database_url, settings)
     queue.use(settings)

@@ -1,6 +1,6 @@
-"""Processes of Steward: their names across hosts, and how none outlives its parent.
+"""Process names that are unique across hosts, and child processes that end with their parent.
 
-``python -m app.processes PARENT MODULE …`` runs a module as a child that ends with its parent.
+``python -m app.processes PARENT MODULE …`` runs a module as a child of process PARENT.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ POLL_SECONDS = 0.5
 
 @contextmanager
 def importing() -> Iterator[None]:
-    """Load modules without looking for garbage, of which they leave next to none: a start takes two thirds of the time.
+    """Context manager: import modules without garbage collection, which saves a third of the start.
 
-    What is there at the end stays, and is looked through by no later collection, not even by the process's last.
+    At its end all objects are frozen: later collections skip them.
     """
     gc.disable()
     try:
@@ -40,15 +40,14 @@ def importing() -> Iterator[None]:
 
 
 def child_command(module: str, *arguments: str) -> list[str]:
-    """Command line of a module that ends with this process."""
+    """Command line that runs a module as a child which ends with this process."""
     return [sys.executable, "-m", "app.processes", str(os.getpid()), module, *arguments]
 
 
 def die_with_parent(parent: int) -> None:
-    """Have this process killed when its parent ends, however that ends.
+    """Kill this process when process `parent` ends; exits at once if it has ended already.
 
-    Linux does it in the kernel (`PR_SET_PDEATHSIG`); elsewhere a thread watches. `parent` is the process id that is
-    expected: when it has gone already, this process ends at once.
+    By the kernel on Linux (`PR_SET_PDEATHSIG`), elsewhere by a thread.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -65,14 +64,14 @@ def _watch(parent: int) -> None:
 
 
 def node_name() -> str:
-    """This host, and the process namespace in it: within one, process ids mean the same."""
+    """Name of this host and process namespace, within which process ids are unique."""
     namespace = Path("/proc/self/ns/pid")
     mark = f":{namespace.stat().st_ino}" if namespace.exists() else ""
     return f"{socket.gethostname()}{mark}"
 
 
 def process_name() -> str:
-    """A name of this process, unique over hosts and restarts: node, process id, start time."""
+    """Name of this process, unique across hosts and restarts: node, process id, start time."""
     return _name(psutil.Process())
 
 
@@ -81,7 +80,7 @@ def _name(process: psutil.Process) -> str:
 
 
 def children() -> dict[str, psutil.Process]:
-    """The processes that this one has started and that run, by name."""
+    """Running child processes of this process, by name."""
     found = dict[str, psutil.Process]()
     for child in psutil.Process().children():
         with suppress(psutil.NoSuchProcess):
@@ -90,7 +89,7 @@ def children() -> dict[str, psutil.Process]:
 
 
 def has_ended(process: psutil.Process) -> bool:
-    """Whether a process does nothing any more, though who started it may not have noticed."""
+    """Whether a process has ended, or is a zombie."""
     try:
         return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -98,7 +97,7 @@ def has_ended(process: psutil.Process) -> bool:
 
 
 def is_gone(name: str) -> bool:
-    """Whether the process of that name ran on this node and has ended; false when nobody can tell from here."""
+    """Whether the named process ran on this node and has ended; False if unknown."""
     node, _, rest = name.rpartition("/")[0].rpartition("/")
     if node != node_name() or not rest.isdigit():
         return False

@@ -1,4 +1,4 @@
-"""Waking workers up: `enqueue` after the commit. The database is the truth; a lost message costs time, never a job."""
+"""Waking workers up: `enqueue` after the commit. The database is authoritative; a lost message only delays a job."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _active: list[Settings] = []
 
 
 def use(settings: Settings) -> None:
-    """Settings of the service in this process; without this call those of the environment."""
+    """Set this process's settings; by default those of the environment are used."""
     _active[:] = [settings]
 
 
 def configuration(settings: Settings) -> dict[str, Any]:
-    """Celery's configuration, the same for who sends and who works."""
+    """Celery's configuration, shared by senders and workers."""
     return {
         "broker_url": settings.broker_url,
         "broker_transport_options": _transport_options(settings),
@@ -66,7 +66,7 @@ def _transport_options(settings: Settings) -> dict[str, Any]:
 
 
 def create_celery(settings: Settings) -> Celery:
-    """A Celery application on this broker."""
+    """A Celery application with the settings' broker."""
     application = Celery("steward")
     application.conf.update(configuration(settings))
     return application
@@ -82,7 +82,7 @@ def _settings() -> Settings:
 
 
 def reaches_this_host_alone() -> bool:
-    """Whether workers run where the service does, from the same installation: the embedded mode."""
+    """Whether the broker is embedded, so that workers run on this host from the same installation."""
     return _settings().files_as_broker
 
 
@@ -92,12 +92,12 @@ def _current() -> Celery:
 
 
 def enqueue(task_name: str, identifier: str) -> None:
-    """Wake a worker up for a job; call it after the commit. A dead broker is logged, never raised."""
+    """Wake a worker for a job, after the commit; a failing broker is logged, never raised."""
     _tell(lambda celery: celery.send_task(task_name, args=[identifier], retry=False), f"{task_name}({identifier})")
 
 
 def enqueue_group(task_name: str, identifiers: Sequence[str]) -> None:
-    """Wake workers up for jobs that belong together, as one group; otherwise as `enqueue`."""
+    """Wake workers for several jobs as one group; a failing broker is logged, never raised."""
 
     def send(celery: Celery) -> object:
         signatures = [celery.signature(task_name, args=[each], immutable=True) for each in identifiers]
@@ -116,7 +116,7 @@ def _tell(send: Callable[[Celery], object], what: str) -> None:
 
 
 def broker_problem() -> str | None:
-    """Why the broker can't be reached or takes no message; None when it does."""
+    """Why the broker is unreachable or rejects messages; None if it works."""
     celery = _current()
     quick = {"socket_timeout": LOOK_SECONDS, "socket_connect_timeout": LOOK_SECONDS}
     options = {} if _settings().files_as_broker else quick

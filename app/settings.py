@@ -1,4 +1,4 @@
-"""All settings, typed and validated; read from the environment with the prefix ``STEWARD_``."""
+"""Settings, typed and validated, from environment variables with the prefix ``STEWARD_``."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ LogLevel = Annotated[Literal["debug", "info", "warning", "error"], BeforeValidat
 
 
 def _listed(value: object) -> object:
-    """A text with commas as its parts."""
+    """A comma-separated text as a tuple of lower-case parts."""
     return tuple(part.strip().lower() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
 
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
-"""Several, with commas between them."""
+"""Tuple of names, comma-separated in the environment."""
 Days = Annotated[float, Field(gt=0, le=36_500)]
 
 
 def is_confidential(address: str) -> bool:
-    """Whether what is asked for there can't be changed on its way: over https, or on this machine."""
+    """Whether a URL is https or on this host, so that responses can't be changed in transit."""
     return address.startswith("https://") or urlsplit(address).hostname in LOOPBACK
 
 
@@ -178,26 +178,26 @@ class Settings(BaseSettings):
 
     @property
     def embedded(self) -> bool:
-        """Whether the database or the broker is in `data_dir`: what else runs there shares them."""
+        """Whether the database or the broker is in `data_dir`, which processes then share."""
         return self.files_as_broker or Path(self.database_url.partition("///")[2]).is_relative_to(self.data_dir)
 
     @property
     def files_as_broker(self) -> bool:
-        """Whether jobs are announced through files, to workers of this host."""
+        """Whether the broker is embedded, for workers of this host."""
         return self.broker_url.startswith("filesystem:")
 
     @property
     def archive_folder(self) -> Path:
-        """Folder of what was deleted by age."""
+        """Folder of archived data."""
         return self.archive_dir or self.data_dir / "archive"
 
     @property
     def broker_dir(self) -> Path:
-        """Folder of the embedded file broker."""
+        """Folder of the embedded broker."""
         return self.data_dir / "broker"
 
 
 @lru_cache(maxsize=1)
 def get_settings() -> Settings:
-    """The settings of this process, read once."""
+    """The settings of this process, read once and cached."""
     return Settings()

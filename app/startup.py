@@ -1,6 +1,6 @@
-"""What may be wrong when a process of Steward starts, each told in a line: setting, value, remedy.
+"""Checks at the start of a process; each problem is one line with setting, value and remedy.
 
-The commands `serve`, `worker` and `db` check here before they begin, and end with exit status 2.
+`serve`, `worker` and `db` run them first, and exit with status 2 if one fails.
 """
 
 from __future__ import annotations
@@ -20,19 +20,15 @@ EXIT_STATUS = 2
 BACKENDS = ("sqlite", "postgresql")
 EXPORTER = "opentelemetry.exporter.otlp.proto.http"
 LEARNING = ("gymnasium", "numba", "optuna", "scipy", "sklearn", "statsmodels", "torch", "vl_convert")
-"""What workers import beyond the service's own dependencies: the extra `worker`."""
+"""Packages that workers need beyond the service's, from the extra `worker`."""
 
 
 class StartupError(Exception):
-    """Steward can't start; the message is one line that names the setting, its value and a remedy."""
+    """Steward can't start; the message is one line with setting, value and remedy."""
 
 
 def load_settings(**options: Any) -> Settings:
-    """The settings of the environment, with those that the command line gives (None: not given).
-
-    Raises:
-        StartupError: a value is refused.
-    """
+    """Settings from the environment and the command line (None: not given); raises StartupError if one is invalid."""
     from pydantic import ValidationError
 
     from app.settings import Settings
@@ -57,18 +53,18 @@ def _refusal(issue: dict[str, Any], given: dict[str, Any]) -> str:
 
 
 def variable(name: str, given: dict[str, Any] | None = None) -> str:
-    """How a setting is called where it was said: on the command line or in the environment."""
+    """Name of a setting where it was given: as an option, or as an environment variable."""
     return f"--{name.removesuffix('_dir')}" if name in (given or {}) else f"STEWARD_{name.upper()}"
 
 
 def check(settings: Settings, *, creates: bool) -> None:
-    """Kinds, folder, database and broker are there.
+    """Check kinds, traces, folder, database and broker URL.
 
     Args:
-        creates: whether the embedded database may be created; only looked for otherwise.
+        creates: whether the embedded database may be created.
 
     Raises:
-        StartupError: one is not.
+        StartupError: a check fails.
     """
     check_kinds()
     check_traces(settings)
@@ -80,11 +76,7 @@ def check(settings: Settings, *, creates: bool) -> None:
 
 
 def check_traces(settings: Settings) -> None:
-    """What exports spans is installed, where they are wanted.
-
-    Raises:
-        StartupError: it is not.
-    """
+    """Check that OpenTelemetry is installed if traces are enabled; raises StartupError if it isn't."""
     if settings.traces and not has_opentelemetry():
         raise StartupError(
             "STEWARD_TRACES=true: what exports spans is not installed; pip install 'steward[otel]', or leave it out"
@@ -100,11 +92,7 @@ def has_opentelemetry() -> bool:
 
 
 def check_kinds() -> None:
-    """Every installed kind can be used.
-
-    Raises:
-        StartupError: one can't, or there is none.
-    """
+    """Check that all installed kinds can be loaded; raises StartupError if one can't, or there is none."""
     try:
         import app.kinds.registry  # noqa: F401 - it looks for them
     except RuntimeError as error:
@@ -112,11 +100,7 @@ def check_kinds() -> None:
 
 
 def check_folder(folder: Path) -> None:
-    """The data folder exists, or is made, and can be written to.
-
-    Raises:
-        StartupError: it can't.
-    """
+    """Create the data folder if missing, and check that it is writable; raises StartupError if it isn't."""
     probe = folder / f".writable-{uuid4().hex}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -134,11 +118,7 @@ def _reason(error: OSError) -> str:
 
 
 def check_database(settings: Settings, *, creates: bool) -> None:
-    """The database's URL is understood, and it answers.
-
-    Raises:
-        StartupError: it is not, or it does not.
-    """
+    """Check the database's URL and connection; raises StartupError if either fails."""
     from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
     from app.database.engine import Database, normalised_url
@@ -175,11 +155,7 @@ def _database_remedy(backend: str) -> str:
 
 
 def check_broker_url(settings: Settings) -> None:
-    """The broker's URL is understood.
-
-    Raises:
-        StartupError: it is not.
-    """
+    """Check the syntax and transport of the broker's URL; raises StartupError if it is invalid."""
     from kombu.exceptions import KombuError
     from kombu.transport import resolve_transport
     from kombu.utils.url import parse_url
@@ -194,7 +170,7 @@ def check_broker_url(settings: Settings) -> None:
 
 
 def broker_problem(settings: Settings) -> str | None:
-    """That the broker does not answer, in a line; None when it does."""
+    """Why the broker doesn't respond, with setting and remedy; None if it does."""
     from app import queue
 
     queue.use(settings)
@@ -206,11 +182,7 @@ def broker_problem(settings: Settings) -> str | None:
 
 
 def check_learning(command: str, otherwise: str = "") -> None:
-    """What learns, simulates and draws is installed.
-
-    Raises:
-        StartupError: it is not; `otherwise` says what can be had without.
-    """
+    """Check that the extra `worker` is installed; raises StartupError, ending with `otherwise`, if it isn't."""
     missing = [name for name in LEARNING if find_spec(name) is None]
     if missing:
         what = ", ".join(missing)
@@ -218,12 +190,12 @@ def check_learning(command: str, otherwise: str = "") -> None:
 
 
 def without_password(url: str) -> str:
-    """A URL that may be shown."""
+    """A URL, or text with URLs, without passwords."""
     hidden = re.sub(r"//([^:/@\s]*):\S+@", r"//\1:***@", url)
     return re.sub(r"([?&]\w*password=)[^&\s']+", r"\1***", hidden)
 
 
 def first_line(error: object) -> str:
-    """What an error says, without the rest of its page."""
+    """First line of an error's text; its class if it has none."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__

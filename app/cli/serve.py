@@ -1,4 +1,4 @@
-"""``steward serve``, ``steward worker`` and ``steward health``: the processes of the service."""
+"""``steward serve``, ``steward worker`` and ``steward health``: the service's processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def register(cli: typer.Typer) -> None:
-    """Add the commands that serve to the ``steward`` command."""
+    """Add the commands to the ``steward`` command."""
     for command in (serve, worker, health):
         cli.command()(command)
 
@@ -70,9 +70,9 @@ def worker(
 
 
 def _worker_is_alive(settings: Settings) -> bool:
-    """Whether one signed on lately; where it can't be known, why, on standard error.
+    """Whether a worker of this host was seen recently; False, with the error on standard error, if unknown.
 
-    Nothing is created: neither a folder nor a database.
+    Creates neither a folder nor a database.
     """
     from sqlalchemy.exc import SQLAlchemyError
 

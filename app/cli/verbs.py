@@ -1,7 +1,6 @@
-"""The API's nouns on the command line; verbs that are more than one call are written here.
+"""Groups of the API's nouns; commands that make more than one request are written here.
 
-These follow a job, draw, read or write files, or start a command of the user's own. What a verb does is imported when
-it runs.
+They follow a job, draw, read or write files, or start a command. Their modules are imported when they run.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def register(cli: typer.Typer) -> None:
     cli.command()(train)
 
 
-# Runs: the client's launcher runs a command of the user's own under Steward's decisions.
+# Runs: the client's launcher runs a user's command under Steward's decisions.
 
 
 class Runs(Defaulting):
@@ -53,10 +52,10 @@ class Runs(Defaulting):
 
 
 class PassedOn(TyperCommand):
-    """A command that reads its arguments itself, ``--`` and ``--help`` among them."""
+    """A command that parses its arguments itself, including ``--`` and ``--help``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Leave all as it is."""
+        """Pass all arguments on unparsed."""
         ctx.args = list(args)
         return ctx.args
 
@@ -76,11 +75,11 @@ def launch(context: typer.Context) -> None:
     raise typer.Exit(main(context.args, "steward run"))
 
 
-# Agents. What learns runs in a process of its own, a child or a worker: the service never imports it.
+# Agents. Learning code runs in a child or a worker; the service never imports it.
 
 
 def _version(value: str) -> str:
-    """A number, or a role."""
+    """Callback: a version number, newest or champion; raises typer.BadParameter for other texts."""
     if not value.isdecimal() and value not in ("champion", "newest"):
         raise typer.BadParameter(f"{value!r} is no version: a number, champion or newest")
     return value
@@ -200,7 +199,7 @@ def train(
 
 
 def _level(value: str | None) -> str | None:
-    """One of the levels, in either case."""
+    """Callback: a level in upper case, None for None; raises typer.BadParameter for other texts."""
     if value is not None and value.upper() not in LEVELS:
         raise typer.BadParameter(f"{value!r} is none of {', '.join(LEVELS)}")
     return None if value is None else value.upper()

@@ -1,1 +1,1 @@
-"""Read-only pages over the services."""
+"""Pages (HTML) over the services; read-only, except for loading an example."""

@@ -1,4 +1,4 @@
-"""``GET /docs``: the API to try out, with all that the page needs: a browser asks nobody else for anything."""
+"""``GET /docs``: interactive API documentation, served without any other host."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from app.http.limits import inline, policy
 STATIC = files(fastapi_offline) / "static"
 FILES = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript"}
 PARAMETERS: dict[str, Any] = {"validatorUrl": None}
-"""By default the page would send the schema's address to a service that validates schemas."""
+"""Swagger UI's options: by default it sends the schema's address to an external validator."""
 
 router = APIRouter(include_in_schema=False)
 
 
 @cache
 def _page() -> tuple[str, dict[str, str]]:
-    """The page that the framework makes, with its one inline script and the data URLs of its icons let through.
+    """Swagger UI's page, and its content security policy for the inline script and the icons.
 
-    It sets styles of elements one by one, which can't be named by digests.
+    Its inline styles can't be allowed by digests.
     """
     made = get_swagger_ui_html(
         openapi_url="/openapi.json",

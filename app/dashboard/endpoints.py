@@ -1,4 +1,4 @@
-"""The dashboard: pages over the services, and streams that tell them to look again."""
+"""The dashboard's routes: pages over the services, and event streams that make pages reload parts."""
 
 from __future__ import annotations
 
@@ -28,10 +28,9 @@ Identifier = Annotated[str, Path(max_length=64)]
 
 
 def _compiled(request: Request, tenant: str) -> CompiledOf:
-    """What compiles the tenant's workloads as they are stored now.
+    """Function that compiles the tenant's workloads as stored now.
 
-    The cache that decisions use may be a poll behind, and a page would then contradict itself: its lists are read from
-    the database, its charts are not.
+    The cache of decisions may be a polling interval behind, and a page's charts would contradict its lists.
     """
     return partial(request.app.state.compiled_workloads.current, tenant=tenant)
 

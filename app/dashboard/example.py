@@ -1,4 +1,4 @@
-"""The example that a first visitor may load: what a kind gives as its own, registered, sampled and being fitted."""
+"""Example workloads of the kinds, for a first visit: registered, with samples, and fitted."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from app.workloads import service as workloads
 
 
 def offered() -> list[tuple[str, str]]:
-    """Kinds and what their examples are, the default one first."""
+    """Names of kinds with summaries of their examples, the default kind first."""
     names = sorted(KINDS, key=lambda name: (name != DEFAULT, name))
     return [(name, KINDS[name].example.summary) for name in names]
 
 
 def load(database: Database, tenant: str, settings: Settings, kind: str) -> str:
-    """Register a kind's example, give it its samples and have them fitted; its workload's name. Doing so again is safe.
+    """Register a kind's example, upload its samples and request a fit; its workload's name. Repeatable.
 
     Raises:
-        NotFound: no such kind.
-        Conflict: something else is registered under its name.
+        NotFound: there is no such kind.
+        Conflict: another workload has its name.
     """
     if kind not in KINDS:
         raise NotFound(f"no kind {kind!r}; installed: {', '.join(KINDS)}")

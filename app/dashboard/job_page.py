@@ -1,4 +1,4 @@
-"""A job's page: how far it is, its events, and of a training how it learns."""
+"""A job's page: progress, events, and a training's learning curves."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ SHOWN_EVENTS = 40
 MOST_MARKS = 3
 PLANS = ("optimum", "plan")
 PLAN = "plan of the domain model"
-"""It may lose to a rule where it is learned: the simulator there disturbs what the plan was made for."""
+"""Label of the plan; it may lose to a rule in training, because the simulator there disturbs what it was made for."""
 CALLED = {"episode_return": "training_return"}
 SHOWN_ABOVE = {"state", "progress", "eta_seconds", "yardsticks"}
 
 
 class EventLine(NamedTuple):
-    """One event of a job."""
+    """One event of a job; ``progress`` is 0 to 1."""
 
     at: datetime
     state: str
@@ -36,7 +36,7 @@ class EventLine(NamedTuple):
 
 
 class JobPage(NamedTuple):
-    """Everything on a job's page."""
+    """Content of a job's page."""
 
     job: JobRead
     request: Mapping[str, Any]
@@ -46,11 +46,7 @@ class JobPage(NamedTuple):
 
 
 def page(database: Database, tenant: str, identifier: str) -> JobPage:
-    """A job's page as it stands.
-
-    Raises:
-        NotFound: no such job.
-    """
+    """Content of a job's page; raises NotFound if there is no such job."""
     job = jobs.get(database, tenant, identifier)
     with database.reading() as session:
         row = jobs.require(session, tenant, identifier)
@@ -62,7 +58,7 @@ def page(database: Database, tenant: str, identifier: str) -> JobPage:
 
 
 def _marks(events: Sequence[JobEvent]) -> Mapping[str, float]:
-    """What others are paid where it learns, the best heuristics and the plan; empty: not known."""
+    """Training returns of the plan and the best heuristics, by label; empty if unknown."""
     known: Mapping[str, float] = next(
         (event.data["yardsticks"] for event in reversed(events) if event.data.get("yardsticks")), {}
     )
@@ -97,7 +93,7 @@ def _named(data: Mapping[str, Any]) -> str:
 
 
 def _line(event: JobEvent, before: Mapping[str, Any]) -> EventLine:
-    """An event in a line, without what the event before it said too."""
+    """An event in one line, without members that are equal in the event before."""
     new = {name: value for name, value in event.data.items() if value is not None and value != before.get(name)}
     more = {name: value for name, value in new.items() if name not in SHOWN_ABOVE}
     words = ", ".join(f"{CALLED.get(name, name).replace('_', ' ')} {_word(value)}" for name, value in more.items())

@@ -1,4 +1,4 @@
-"""How an agent was judged: by its training's report, and by evaluations."""
+"""An agent's page and verdict: its training's report, and evaluations."""
 
 from __future__ import annotations
 
@@ -27,17 +27,16 @@ from app.workloads.service import WorkloadListed
 
 
 class Outcomes(NamedTuple):
-    """What users count, of the agent and of what it is held against: names, and a row for each outcome."""
+    """Mean outcomes in users' units: names of the compared policies, and a row of texts for each outcome."""
 
     names: Sequence[str]
     rows: Sequence[Sequence[str]]
 
 
 def level(read: Sequence[EvaluationRead], agent: AgentRead) -> str:
-    """An agent's class by the newest evaluation that judged it, of those that are newest first.
+    """An agent's class by the newest evaluation that holds, given newest first; empty if there is none.
 
-    Empty where there is none: verdicts of the past are left out, and so are those that assessed nothing, and all that
-    was said of an outdated agent.
+    Evaluations that assessed nothing, and all of an outdated agent, are left out.
     """
     every = (verdict for one in read for verdict in one.verdicts if verdict.agent == agent.version)
     found = (str(verdict.level or "none") for verdict in every if verdict.current and not verdict.outdated)
@@ -45,25 +44,25 @@ def level(read: Sequence[EvaluationRead], agent: AgentRead) -> str:
 
 
 def status(agent: AgentRead) -> str:
-    """What it is now, by its promotions; its verdict is of the past."""
+    """The agent's present or former championship, in words."""
     if agent.champion:
         return f"champion since {moment(agent.champion_since)}" if agent.champion_since else "champion"
     return f"was champion until {moment(agent.champion_until)}" if agent.champion_until else "never promoted"
 
 
 def standing(agent: AgentRead) -> str:
-    """What is said in a word or two of an agent whose verdicts do not hold now; empty where they do."""
+    """Why an agent's verdict does not hold, in a word or two; empty if it holds."""
     words = {"current": "", "re_evaluate": "re-evaluate", "outdated": OUTDATED}
     return RETRAIN if agent.standing_reason.startswith(RETRAIN) else words[agent.standing]
 
 
 def figures(agent: AgentRead) -> Mapping[str, Any]:
-    """Its report, as far as its figures hold now: an evaluation may have judged anew whom an earlier judge trained."""
+    """An agent's report if its figures still hold, else empty."""
     return agent.report if agent.standing == "current" and judge_of(agent.report) >= JUDGE else {}
 
 
 def facts(agent: AgentRead, judged: str) -> list[Fact]:
-    """What it is, and how good, as far as verdicts hold now."""
+    """Facts about an agent: algorithm, return, gain, class, model; figures only if they still hold."""
     report = figures(agent)
     found = [Fact("algorithm", f"{agent.algorithm.replace('_', ' ')}", f"seed {agent.seed}")]
     own, gained, gap = report.get("return"), report.get("gain"), report.get("gap_to_optimum")
@@ -89,7 +88,7 @@ def _words(name: object) -> str:
 
 
 def outcomes(report: Mapping[str, Any]) -> Outcomes | None:
-    """What users count; None where its report does not tell."""
+    """Mean outcomes of a report; None if it has none."""
     rows = report.get("outcomes")
     if not rows:
         return None
@@ -99,7 +98,7 @@ def outcomes(report: Mapping[str, Any]) -> Outcomes | None:
 
 
 def compared(agent: AgentRead) -> Figure | None:
-    """An agent's return beside every heuristic's and the optimum's, the best first; None where they do not hold now."""
+    """Ranking of an agent's return, every heuristic's and the optimum's; None if the figures don't hold."""
     report = figures(agent)
     own, rules = report.get("return"), report.get("heuristics")
     if not isinstance(own, Mapping) or not isinstance(rules, Mapping):
@@ -118,15 +117,15 @@ def _ranked(name: str, value: Mapping[str, float], *, chosen: bool = False) -> R
     return Ranked(name, value["mean"], chosen, value.get("low"), value.get("high"))
 
 
-# An agent's page: how it was judged, what would change if it answered, and what it does where.
+# An agent's page: its verdict, and its behaviour beside the present policy's.
 
 
 JUDGED = 50
-"""Evaluations of the workload among which those of an agent are looked for."""
+"""Number of newest evaluations of the workload that are searched for those of an agent."""
 
 
 class AgentPage(NamedTuple):
-    """Everything on an agent's page; ``holds``: whether its report's figures do now."""
+    """Content of an agent's page; ``holds``: whether its report's figures still hold."""
 
     workload: WorkloadListed
     agent: AgentRead
@@ -143,11 +142,7 @@ class AgentPage(NamedTuple):
 
 
 def page(database: Database, tenant: str, name: str, version: int, compiled_of: CompiledOf) -> AgentPage:
-    """An agent's page as it stands.
-
-    Raises:
-        NotFound: no such workload, or agent of it.
-    """
+    """Content of an agent's page; raises NotFound if there is no such workload or agent."""
     with database.reading() as session:
         row = workloads.require(session, tenant, name)
         agent = agents.read(session, row, [agents.require(session, row, version)])[0]
@@ -181,7 +176,7 @@ def page(database: Database, tenant: str, name: str, version: int, compiled_of: 
 
 
 def _answering(kind: str, compiled: Any, version: int, data: bytes) -> Any:
-    """The workload as if the agent answered."""
+    """The workload compiled with this agent as its champion."""
     made = load_artifact(data)
     KINDS[kind].check(made, compiled.snapshot.layout)
     policies = {DEFAULT_ROLE: RolePolicy(version, made)}

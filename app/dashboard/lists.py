@@ -1,4 +1,4 @@
-"""Lists of the dashboard: what is shown, chosen and summed up."""
+"""Lists of the dashboard, and the home page."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ from app.runs.service import RunListed, RunState
 from app.workloads import service as workloads
 from app.workloads.service import WorkloadListed
 
-# What is shown of runs and workloads, as their kinds tell it.
+# Runs and workloads as their kinds describe them.
 
 
 logger = logging.getLogger(__name__)
 
 CompiledOf = Callable[[str], Any]
-"""A workload, compiled, by name."""
+"""Function from a workload's name to its compiled form."""
 
 
 class RunLine(NamedTuple):
-    """A run in a list."""
+    """A run in a list, as texts."""
 
     id: str
     workload: str
@@ -58,7 +58,7 @@ class RunLine(NamedTuple):
 
 
 def line(run: RunListed) -> RunLine:
-    """A run with its last decision in words; or why that can't be told."""
+    """A run in a list with its last decision in words; an unreadable decision gives the problem."""
     if run.problem is not None or isinstance(run.decision, dict):
         words = ("", "", run.problem or "")
     else:
@@ -69,12 +69,12 @@ def line(run: RunListed) -> RunLine:
 
 
 def views(kind: str) -> Views | None:
-    """What a kind shows; None where it shows nothing, or is not installed here."""
+    """A kind's views; None if it has none or isn't installed."""
     return KINDS[kind].views if kind in KINDS else None
 
 
 def numbers(iterations: int, most: int = MOST_STEPS) -> tuple[list[int], int]:
-    """Which of a run's reports are shown, and at what distance: evenly from all, with the last."""
+    """Evenly spaced iterations of a run, at most about ``most``, with the last one; and their spacing."""
     every = max(1, -(-iterations // most))
     found = list(range(0, iterations, every))
     if found and found[-1] != iterations - 1:
@@ -83,7 +83,7 @@ def numbers(iterations: int, most: int = MOST_STEPS) -> tuple[list[int], int]:
 
 
 def shown(session: Session, loaded: Loaded) -> Shown:
-    """A run with those of its reports that are shown; those that were deleted by age are not there."""
+    """A run with the reports to show; deleted ones are missing."""
     run, kind = loaded.run, views(loaded.kind)
     chosen, every = numbers(run.next_iteration, MOST_STEPS if kind is None else kind.most)
     found = repository.iterations(session, run.id, chosen)
@@ -92,7 +92,7 @@ def shown(session: Session, loaded: Loaded) -> Shown:
 
 
 def state(kind: str, stored: Any) -> Any:
-    """A run's state as its engine has it; None where that can't be read."""
+    """A run's state restored by its engine; None if it can't be read."""
     try:
         return KINDS[kind].engine.restore(stored).state
     except (MissingKind, BrokenRow, LookupError, TypeError, ValueError):
@@ -100,7 +100,7 @@ def state(kind: str, stored: Any) -> Any:
 
 
 def told(what: str, make: Callable[[], Sequence[Any]]) -> tuple[list[Any], str]:
-    """What a kind tells, and why it can't where it fails: one part that fails takes no page with it."""
+    """Result of a kind's view, and the problem if it raises, so that the rest of the page is shown. Never raises."""
     try:
         return list(make()), ""
     except Exception as error:  # whatever a kind from outside may raise
@@ -109,7 +109,7 @@ def told(what: str, make: Callable[[], Sequence[Any]]) -> tuple[list[Any], str]:
 
 
 def compiled_or_none(compiled_of: CompiledOf, workload: str) -> Any:
-    """A workload, compiled; None where its kind is not here, or its spec can't be read."""
+    """The compiled workload; None if its kind isn't installed or its spec can't be read."""
     try:
         return compiled_of(workload)
     except (MissingKind, BrokenRow):
@@ -117,33 +117,33 @@ def compiled_or_none(compiled_of: CompiledOf, workload: str) -> Any:
 
 
 def reason(decision: Mapping[str, Any]) -> str:
-    """A stored decision's reason in words."""
+    """A stored decision's reason in words; empty without one."""
     found = decision.get("reason")
     return str(found.get("text", "")) if isinstance(found, Mapping) else ""
 
 
-# What the first page tells: each workload's state, and what needs somebody's attention.
+# The home page: state of each workload, and notices.
 
 
 ROWS, NOTICES = 50, 12
 RECENT = timedelta(days=7)
 LEVELS = ("bad", "warn")
-"""Of notices, the gravest first."""
+"""Levels of notices, the gravest first."""
 WORDS = {
     "failed": ("bad", "failed", "failed"),
     "missed": ("bad", "missed its targets", "missed their targets"),
     "at_risk": ("warn", "is at risk", "are at risk"),
     "stale": ("warn", "does not report", "do not report"),
 }
-"""Outcomes of one run, and of several, as notices name them."""
+"""Level and words of notices by outcome, for one run and for several."""
 
 
 class Summary(NamedTuple):
-    """A workload in a line.
+    """A workload in one line.
 
     Attributes:
-        problem: why it can't be read; empty when it can.
-        met: how many of its ended runs met their targets.
+        problem: why it can't be read; empty if it can.
+        met: number of its ended runs that met their targets.
     """
 
     name: str
@@ -157,7 +157,7 @@ class Summary(NamedTuple):
 
 
 class Notice(NamedTuple):
-    """Something that needs attention: how grave, what it is about, why, and where to look."""
+    """Something that needs attention: its level, subject and reason, and a link."""
 
     level: str
     what: str
@@ -166,11 +166,8 @@ class Notice(NamedTuple):
 
 
 class Overview(NamedTuple):
-    """The first page.
-
-    Attributes:
-        notices: the gravest.
-        further: how many more there are.
+    """Content of the home page; ``notices``: the gravest, ``further``: number of others, ``more``: cursor of the next
+    page.
     """
 
     summaries: Sequence[Summary]
@@ -181,7 +178,7 @@ class Overview(NamedTuple):
 
 
 def overview(database: Database, tenant: str, rule: Staleness) -> Overview:
-    """Everything on the first page, of at most ``ROWS`` workloads."""
+    """Content of the home page, with at most ``ROWS`` workloads."""
     found = workloads.listed(database, tenant, PageRequest(ROWS))
     latest = runs.listed(database, tenant, PageRequest(10), rule).rows
     with database.reading() as session:
@@ -213,7 +210,7 @@ def _unreadable(read: Sequence[WorkloadListed]) -> Iterator[Notice]:
 
 
 def _runs(session: Session, tenant: str, rule: Staleness) -> Iterator[Notice]:
-    """One notice for all runs of a workload with the same outcome, with the reason of the newest."""
+    """One notice per workload and outcome, with the reason of the newest run."""
     for one in repository.troubled(session, tenant, rule.now() - RECENT, rule):
         level, alone, together = WORDS[one.outcome]
         reason = one.reason or "no reason was given"
@@ -233,7 +230,7 @@ def _job(job: Job, workload: str) -> Notice:
 
 
 def _drifted(session: Session, tenant: str, rule: Staleness) -> Iterator[Notice]:
-    """One notice for all runs of a workload that have drifted lately, with what the newest says."""
+    """One notice per workload with recent drift, with the text of the newest run."""
     for workload, run, drift, number in repository.drifted(session, tenant, rule.now() - RECENT):
         notices: list[Any] = (drift or {}).get("notices", [])
         why = notices[-1].get("text", "") if notices else ""
@@ -241,16 +238,16 @@ def _drifted(session: Session, tenant: str, rule: Staleness) -> Iterator[Notice]
         yield Notice("warn", what, f"the newest: {why}" if number > 1 else why, f"/ui/runs/{run}")
 
 
-# Which of a list are shown, and where the rest of it is.
+# Filters and pages of lists.
 
 
 class Chosen(NamedTuple):
-    """Which of a list are shown.
+    """Filter of a list.
 
     Attributes:
         path: of the list.
-        states: that may be chosen among; empty where there are none.
-        by: name of the field that these are values of.
+        states: values of the filter ``by``; empty: none.
+        by: name of the filter.
     """
 
     path: str
@@ -262,41 +259,41 @@ class Chosen(NamedTuple):
 
     @property
     def current(self) -> str | None:
-        """The outcome that runs are filtered by, else their state; of other lists the state. None: all are shown."""
+        """The chosen value of the filter; None: all."""
         return (self.outcome or self.state) if self.by == "outcome" else self.state
 
     def address(self, **other: Any) -> str:
-        """The list's, with some of it chosen otherwise."""
+        """URL of the list with some filters changed."""
         asked = {"workload": self.workload, "state": self.state, "outcome": self.outcome} | other
         given = {name: value for name, value in asked.items() if value is not None}
         return f"{self.path}?{urlencode(given)}" if given else self.path
 
     def choosing(self, one: str | None) -> str:
-        """The list's address with one of ``states`` and no other; None: with all."""
+        """URL of the list filtered by one of ``states``; None: unfiltered."""
         return self.address(**{"state": None, "outcome": None, self.by: one})
 
     def older(self, cursor: str | None) -> str | None:
-        """Where the list goes on; None at its end."""
+        """URL of the next page; None after the last."""
         return None if cursor is None else self.address(cursor=cursor)
 
 
 def of_runs(workload: str | None, state: RunState | None = None, outcome: RunOutcome | None = None) -> Chosen:
-    """The list of runs of a workload (None: of all) in a state (None: in any), with links to one for each outcome."""
+    """Filter of the list of runs by workload, state and outcome; None: any."""
     return Chosen("/ui/runs", get_args(RunOutcome), workload, state, outcome, "outcome")
 
 
 def of_jobs(workload: str | None, state: JobState | None = None) -> Chosen:
-    """The list of jobs of a workload (None: of all) in a state (None: in any)."""
+    """Filter of the list of jobs by workload and state; None: any."""
     return Chosen("/ui/jobs", get_args(JobState), workload, state)
 
 
 class JobTable(NamedTuple):
-    """Some jobs.
+    """A table of jobs.
 
     Attributes:
-        of: the workload whose jobs they are; None: they are of several.
-        older: where the list goes on.
-        again: where the table is to be had as it will be; None where all jobs have ended.
+        of: the workload of all jobs; None: of several.
+        older: URL of the next page; None: there is none.
+        again: URL for updating the table; None once all jobs have ended.
     """
 
     jobs: Sequence[JobRead]
@@ -306,11 +303,7 @@ class JobTable(NamedTuple):
 
 
 def job_table(database: Database, tenant: str, chosen: Chosen, request: PageRequest) -> JobTable:
-    """The jobs that are chosen.
-
-    Raises:
-        NotFound: no such workload.
-    """
+    """The jobs of a filter; raises NotFound if there is no such workload."""
     found, names = jobs.listed(database, tenant, request, chosen.workload, chosen.state)
     lines = [jobs.read(job, names[job.workload_id]) for job in found.rows]
     moving = any(job.state not in FINAL_STATES for job in lines)
@@ -318,7 +311,7 @@ def job_table(database: Database, tenant: str, chosen: Chosen, request: PageRequ
     return JobTable(lines, chosen.workload, chosen.older(found.cursor), again)
 
 
-# Lists of runs, jobs and evaluations, newest first: all, or those of a workload or in a state.
+# Lists of runs, jobs and evaluations, newest first.
 
 
 LISTS_ROWS = 50

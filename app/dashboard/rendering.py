@@ -1,4 +1,4 @@
-"""Rendering of pages: templates, assets, errors."""
+"""Rendering of pages from templates; static files; error pages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from app.errors import NotFound, SignIn, StewardError
 from app.http.limits import policy
 from app.keys.access import is_page
 
-# Styles and scripts of the pages: they come with the package, under names that hold digests of what is in them.
+# Static files come with the package; their URLs contain digests of their content.
 
 
 STATIC = files("app.dashboard") / "static"
@@ -33,7 +33,7 @@ router = APIRouter(include_in_schema=False)
 
 
 class Asset(NamedTuple):
-    """A file as it is sent, plain and compressed."""
+    """A static file, plain and as gzip."""
 
     digest: str
     plain: bytes
@@ -49,7 +49,7 @@ def asset(name: str) -> Asset:
 
 @cache
 def address(name: str) -> str:
-    """Where a file is to be had; another one once there is something else in it."""
+    """URL of a static file; it changes with the content."""
     return f"/ui/static/{asset(name).digest}/{name}"
 
 
@@ -69,7 +69,7 @@ def static(
     return Response(found.plain, media_type=kind, headers=headers)
 
 
-# Pages from templates: everything that was given by someone is escaped, and nothing is run but the package's own.
+# Pages from templates: data are escaped, and only the package's own scripts run.
 
 
 POLICY = policy(
@@ -78,24 +78,24 @@ POLICY = policy(
 HEADERS: Mapping[str, str] = {"Cache-Control": "no-store", **POLICY}
 THEMES = {"light": figures.config(), "dark": figures.config(dark=True)}
 MOST_PARTS = 20
-"""Of a decision that are listed."""
+"""Number of parts of a decision that are listed."""
 
 
 def when(at: datetime | None) -> Markup:
-    """As ``moment``, of which narrow screens leave the date out."""
+    """A time as HTML; narrow screens hide its date. Empty for None."""
     day, _, rest = moment(at).partition(" ")
     return Markup('<span class="date">{} </span>{}').format(day, rest) if rest else Markup("")
 
 
 def plain(value: object) -> str:
-    """A plain value as people write it: thousands apart, yes and no, names without underscores."""
+    """A value as text: thousands separators, yes and no, names without underscores."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:,}" if isinstance(value, int) else cell(value).replace("_", " ")
 
 
 def cell(value: object) -> str:
-    """A cell of a figure's table."""
+    """Text of a cell of a figure's table; “–” for None."""
     if value is None:
         return NOTHING
     return number(value, 4) if isinstance(value, float) else str(value)
@@ -118,11 +118,11 @@ ENVIRONMENT = _environment()
 
 
 def page(template: str, status: int = 200, **values: Any) -> HTMLResponse:
-    """A template's page, or part of one."""
+    """HTTP response with a rendered template."""
     return HTMLResponse(ENVIRONMENT.get_template(template).render(**values), status, headers=dict(HEADERS))
 
 
-# What a person sees who asks for a page that can't be shown: what is wrong and where to go on, instead of JSON.
+# Error pages for people, instead of JSON.
 
 
 REMEDIES = {
@@ -133,7 +133,7 @@ REMEDIES = {
 
 
 def error_page(request: Request, error: StewardError) -> HTMLResponse | None:
-    """An error as a page; None for programs, for parts of pages, and for people who are sent to sign in."""
+    """An error as a page; None if the request isn't a browser's for a whole page, or redirects to sign-in."""
     if not is_page(request.scope) or "hx-request" in request.headers or isinstance(error, SignIn):
         return None
     remedy = REMEDIES.get(error.status, "")

@@ -1,4 +1,4 @@
-"""SQL of what pages show beside the lists of nouns: counts by workload, runs in outline, reports at equal distances."""
+"""SQL queries for pages: counts by workload, summaries of runs, evenly spaced reports."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from app.database.tables import (
 from app.runs.outcomes import ATTENTION, NOT_JUDGED, Staleness, having, silence
 
 LATEST = 20
-"""Ended runs of a workload that are counted."""
+"""Number of newest judged runs of a workload that are counted."""
 
 
 class Counts(NamedTuple):
-    """What a workload has.
+    """Counts of a workload's objects.
 
     Attributes:
-        model, agent: newest versions.
-        live: its runs that go on.
-        working: types of its jobs that have not ended.
+        model, agent: newest versions; None: there are none.
+        live: running runs.
+        working: types of open jobs.
     """
 
     samples: int = 0
@@ -45,7 +45,7 @@ class Counts(NamedTuple):
 
 
 def counts(session: Session, workload_ids: Sequence[str]) -> dict[str, Counts]:
-    """What each of these workloads has."""
+    """Counts of each workload's objects, by workload id."""
 
     def by_workload(column: Any, *where: Any) -> dict[str, int]:
         owner = column.class_.workload_id
@@ -69,7 +69,7 @@ def _working(session: Session, workload_ids: Sequence[str]) -> dict[str, frozens
 
 
 def standing(session: Session, workload_id: str) -> tuple[Any, ...]:
-    """Another when something of what a workload's page shows is; every part of it is at the end of an index."""
+    """Values that change when a workload's page does; all are read from the ends of indexes."""
     newest = [
         select(func.max(column)).where(column.class_.workload_id == workload_id).scalar_subquery()
         for column in (
@@ -84,14 +84,14 @@ def standing(session: Session, workload_id: str) -> tuple[Any, ...]:
 
 
 class Targets(NamedTuple):
-    """How many of a workload's newest ended runs met their targets, of those that could be judged, or failed."""
+    """Number of a workload's newest judged or failed runs (at most 20), and of those that met their targets."""
 
     met: int = 0
     of: int = 0
 
 
 def targets(session: Session, workload_ids: Sequence[str]) -> dict[str, Targets]:
-    """Of each of these workloads; a failed run has met none."""
+    """Targets met by each workload's newest runs, by workload id; a failed run met none."""
 
     def newest(workload: str) -> Select[tuple[str, str]]:
         judged = (
@@ -111,7 +111,9 @@ def targets(session: Session, workload_ids: Sequence[str]) -> dict[str, Targets]
 
 
 class Troubled(NamedTuple):
-    """The newest run of a workload with an outcome that needs attention, and how many there are of them."""
+    """The newest run of a workload with a bad outcome, and the number of such runs; ``silent`` and ``expected`` in
+    seconds.
+    """
 
     workload: str
     outcome: str
@@ -123,10 +125,9 @@ class Troubled(NamedTuple):
 
 
 def troubled(session: Session, tenant: str, since: datetime, rule: Staleness) -> list[Troubled]:
-    """Runs that are stale or at risk, and those that failed or missed their targets lately, by workload and outcome.
+    """Runs that are stale or at risk, and those that failed or missed targets since ``since``, by workload and outcome.
 
-    A run that failed or missed does not count any more once another of its workload has ended later and met its
-    targets, or had none and reported something.
+    A failed or missed run is left out once a later run of its workload met its targets, or completed with reports.
     """
     live = silence(rule)
     something = Run.next_iteration > Run.decision["iteration"].as_integer()
@@ -161,7 +162,7 @@ def troubled(session: Session, tenant: str, since: datetime, rule: Staleness) ->
 
 
 class Drifted(NamedTuple):
-    """The newest run of a workload that has noticed a drift, what it keeps of it, and how many such runs there are."""
+    """The newest run of a workload with drift notices, its drift state, and the number of such runs."""
 
     workload: str
     run: str
@@ -170,7 +171,7 @@ class Drifted(NamedTuple):
 
 
 def drifted(session: Session, tenant: str, since: datetime) -> list[Drifted]:
-    """Runs that have noticed drifts lately, by workload."""
+    """Runs with drift notices started since ``since``, by workload."""
     alike, newest = Run.workload_id, (Run.created_at.desc(), Run.id.desc())
     found = (
         select(
@@ -189,8 +190,8 @@ def drifted(session: Session, tenant: str, since: datetime) -> list[Drifted]:
 
 
 def failed(session: Session, tenant: str, since: datetime, limit: int) -> tuple[list[tuple[Job, str]], int]:
-    """Newest failed jobs that no later one of their type has made up for, with the names of their workloads; and how
-    many such jobs there are.
+    """The newest failed jobs without a later success of their type, with their workloads' names; and
+    the number of all.
     """
     later = aliased(Job)
     mended = (later.workload_id == Job.workload_id, later.type == Job.type, later.created_at > Job.created_at)
@@ -206,13 +207,13 @@ def failed(session: Session, tenant: str, since: datetime, limit: int) -> tuple[
 
 
 def iterations(session: Session, run: str, numbers: Sequence[int]) -> list[Iteration]:
-    """Reported iterations of these numbers, in order: each is looked up by its key, whatever stands between them."""
+    """Reported iterations with these numbers, in order; looked up by key."""
     query = select(Iteration).where(Iteration.run_id == run, Iteration.iteration.in_(numbers))
     return list(session.scalars(query.order_by(Iteration.iteration)))
 
 
 def data(session: Session, workload_id: str, limit: int) -> list[bytes]:
-    """Data of a workload's newest executions."""
+    """Encoded data of a workload's newest executions."""
     query = select(Execution.data).where(Execution.workload_id == workload_id)
     newest = query.order_by(Execution.created_at.desc(), Execution.id.desc()).limit(limit)
     return list(session.scalars(newest))

@@ -1,4 +1,4 @@
-"""A run's page: figures and charts as its kind tells them, and its decisions with their reasons."""
+"""A run's page: its kind's facts and charts, and its decisions with reasons."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DECISIONS = 25
 
 
 class DecisionLine(NamedTuple):
-    """A decision in a list."""
+    """A decision in a list, as texts."""
 
     iteration: int
     allocation: str
@@ -35,11 +35,11 @@ class DecisionLine(NamedTuple):
 
 
 class RunPage(NamedTuple):
-    """Everything on a run's page.
+    """Content of a run's page.
 
     Attributes:
-        older: the iteration before which there are more decisions; None where these are all.
-        problems: what can't be shown, and why.
+        older: iteration before which there are more decisions; None: there are none.
+        problems: parts that can't be shown, with reasons.
     """
 
     run: RunListed
@@ -53,11 +53,7 @@ class RunPage(NamedTuple):
 
 
 def page(database: Database, tenant: str, run: str, compiled_of: CompiledOf, rule: Staleness) -> RunPage:
-    """A run's page as it stands.
-
-    Raises:
-        NotFound: no such run.
-    """
+    """Content of a run's page; raises NotFound if there is no such run."""
     with database.reading() as session:
         loaded = load(session, tenant, run, rule)
         views = lists.views(loaded.kind)
@@ -77,11 +73,7 @@ def page(database: Database, tenant: str, run: str, compiled_of: CompiledOf, rul
 
 
 def hindsight(database: Database, tenant: str, run: str, compiled_of: CompiledOf, rule: Staleness) -> Hindsight:
-    """What other policies would have done over a run.
-
-    Raises:
-        NotFound: no such run.
-    """
+    """What other policies would have done in a run; raises NotFound if there is no such run."""
     with database.reading() as session:
         loaded = load(session, tenant, run, rule)
         given = lists.shown(session, loaded)
@@ -93,7 +85,7 @@ def hindsight(database: Database, tenant: str, run: str, compiled_of: CompiledOf
 
 
 def decisions(session: Session, loaded: Loaded, before: int | None) -> tuple[list[DecisionLine], int | None]:
-    """The newest decisions before an iteration, newest first, and where the next ones begin."""
+    """Up to 25 decisions before an iteration (None: the end), newest first; and where older ones end, None: nowhere."""
     end = loaded.run.next_iteration if before is None else min(before, loaded.run.next_iteration)
     first = max(0, end - DECISIONS)
     rows = repository.iterations(session, loaded.run.id, range(first, end))
@@ -102,7 +94,7 @@ def decisions(session: Session, loaded: Loaded, before: int | None) -> tuple[lis
 
 
 def decision_line(iteration: int, decision: dict[str, Any], at: datetime, kind: str) -> DecisionLine:
-    """A stored decision in words, be it readable here or not."""
+    """A stored decision in words; an unreadable one gives the problem."""
     read, problem = read_or_raw(read_decision, {"kind": kind, **decision})
     words = problem if problem is not None else KINDS[read.kind].summarise(read)
     source, policy = str(decision.get("source", "")), str(decision.get("policy", ""))
@@ -112,7 +104,7 @@ def decision_line(iteration: int, decision: dict[str, Any], at: datetime, kind: 
 
 
 def _shadow(decision: dict[str, Any]) -> str:
-    """What the run's shadow would have done, in a word or two; empty where there is none."""
+    """The shadow's decision in a word or two; empty without a shadow."""
     found = decision.get("shadow")
     if not isinstance(found, dict):
         return ""

@@ -1,4 +1,4 @@
-"""Signing in with a key, where keys are asked for: the browser keeps it in a cookie until it is closed."""
+"""Signing in with a key, which the browser keeps in a cookie until it is closed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def sign_in(request: Request) -> Response:
 
 
 def _key(body: str) -> str:
-    """What the form says; nothing where it has more fields than ours."""
+    """The key in a form's body; empty if the form has too many fields."""
     try:
         return parse_qs(body, max_num_fields=MOST_FIELDS).get("key", [""])[0].strip()
     except ValueError:

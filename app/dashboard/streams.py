@@ -1,4 +1,4 @@
-"""Server-sent events that tell pages that what they show has changed; pages then ask for it anew."""
+"""Server-sent events that tell pages to reload changed parts."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from app.http.streams import Streamed, look
 from app.settings import Settings
 
 LEAST_SECONDS = 1.0
-"""Between two events: a page that changes more often can't be read."""
+"""Shortest time between two events."""
 KEEP_ALIVE_SECONDS = 15.0
 Look = Callable[[], tuple[Hashable, bool]]
 
 
 def changes(request: Request, settings: Settings, caller: Caller, find: Look) -> StreamingResponse:
-    """An event ``changed`` whenever what ``find`` gives is another, ``ended`` when it says that nothing more comes."""
+    """Stream of an event ``changed`` whenever the value of ``find`` changes, and ``ended`` when its second value is
+    True.
+    """
     stream = _stream(request, settings, caller, find)
     return Streamed(stream, "text/event-stream", events=True, stored=False)
 

@@ -1,4 +1,4 @@
-"""A workload's page: what was measured and fitted, agents beside what they are compared with, what answers where."""
+"""A workload's page: measurements, model, agents, policy, runs and jobs."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class AgentLine(NamedTuple):
     """An agent in a list.
 
     Attributes:
-        status: what it is now.
-        standing: what is said of it where its verdicts do not hold now; else empty.
-        level: its class by the newest evaluation that judged it.
-        reason: its verdict when its training ended.
+        status: its present or former championship.
+        standing: why its verdict does not hold; empty if it holds.
+        level: its class by the newest valid evaluation.
+        reason: its verdict at the end of its training.
     """
 
     version: int
@@ -57,7 +57,7 @@ class AgentLine(NamedTuple):
 
 
 class WorkloadPage(NamedTuple):
-    """Everything on a workload's page."""
+    """Content of a workload's page."""
 
     workload: WorkloadListed
     described: Description | None
@@ -79,11 +79,7 @@ class WorkloadPage(NamedTuple):
 
 
 def page(database: Database, tenant: str, name: str, compiled_of: CompiledOf, rule: Staleness) -> WorkloadPage:
-    """A workload's page as it stands.
-
-    Raises:
-        NotFound: no such workload.
-    """
+    """Content of a workload's page; raises NotFound if there is no such workload."""
     with database.reading() as session:
         row = workloads.require(session, tenant, name)
         counts = repository.counts(session, [row.id])[row.id]
@@ -119,13 +115,13 @@ def page(database: Database, tenant: str, name: str, compiled_of: CompiledOf, ru
 
 
 def length(described: Description) -> str:
-    """How long runs are: a number of iterations, or words of the kind's own."""
+    """Length of runs in words: a number of iterations, or the kind's own words."""
     bare = described.length.replace(",", "").isdigit()
     return f"{described.length} iterations" if bare else described.length
 
 
 def _forecasts(database: Database, tenant: str, name: str, version: int | None) -> list[Figure]:
-    """What is expected to come, series by series, where the newest model forecasts something."""
+    """Charts of the newest model's forecasts, one per series; empty if it has none."""
     if version is None:
         return []
     try:
@@ -159,7 +155,7 @@ def _charts(database: Database, row: Workload, compiled_of: CompiledOf) -> tuple
 
 
 def _learnt(database: Database, row: Workload, compiled: Any) -> Learnt:
-    """Its newest model's report and newest executions."""
+    """Report of the model in use, and the newest executions."""
     with database.reading() as session:
         version = compiled.snapshot.model_version
         model = None if version is None else models.find(session, row.id, version)
@@ -169,7 +165,7 @@ def _learnt(database: Database, row: Workload, compiled: Any) -> Learnt:
 
 
 def agent_line(agent: AgentRead, judged: str) -> AgentLine:
-    """An agent in a list."""
+    """An agent in a list; ``judged`` is its class."""
     mean = figures(agent).get("return", {}).get("mean")
     made = agent.version, agent.algorithm, agent.champion, status(agent), standing(agent)
     return AgentLine(*made, mean, judged, str(agent.report.get("reason", "")), agent.created_at)

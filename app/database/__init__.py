@@ -1,1 +1,1 @@
-"""The database: engine and unit of work, and one table per file."""
+"""The database: engine, sessions, tables, leases and backups."""

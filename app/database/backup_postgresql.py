@@ -1,4 +1,4 @@
-"""Backups of PostgreSQL, by its own programs: `pg_dump`, which reads as of one moment, and `pg_restore`."""
+"""Backups of PostgreSQL by its programs `pg_dump`, which reads a consistent snapshot, and `pg_restore`."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from app.database.backup_sqlite import BackupError, Contents, written
 
 MAGIC = b"PGDMP"
 MOST_BYTES = 1 << 20
-"""Of what is read of a dump's text: the table that names its revision has one row."""
+"""Bytes that are read of a dump's text to find its revision."""
 READING_SECONDS, READING_BYTES = 3, 100_000
-"""Of a processor, that a check takes at most: so many, and one more for each so many bytes."""
+"""Processor seconds that a check may take: a fixed part, and one more per that many bytes."""
 SCHEMA = "public"
 
 
 def backup(url: URL, file: Path, *, force: bool = False) -> Contents:
-    """Dump a database to a file, whole and checked.
+    """Dump a database to a file and check it.
 
     Raises:
-        BackupError: the program is missing, or says that something is wrong.
+        BackupError: the program is missing or fails.
     """
     with written(file, force=force) as partial:
         _run(url, "pg_dump", ["--format=custom", "--no-owner", "--no-privileges", f"--file={partial}"])
@@ -39,23 +39,23 @@ def backup(url: URL, file: Path, *, force: bool = False) -> Contents:
 
 
 def restore(file: Path, url: URL, *, clean: bool) -> None:
-    """Put a dump that was checked into a database, in one transaction: all of it, or nothing.
+    """Restore a checked dump into a database, in one transaction.
 
     Args:
-        clean: whether what is there goes first.
+        clean: whether existing tables are dropped first.
 
     Raises:
-        BackupError: the program is missing, or says that something is wrong.
+        BackupError: the program is missing or fails.
     """
     cleaning = ["--clean", "--if-exists"] if clean else []
     _run(url, "pg_restore", ["--single-transaction", "--exit-on-error", "--no-owner", *cleaning, str(file)])
 
 
 def check(file: Path) -> Contents:
-    """What a dump holds; that it is whole, for all of it is read.
+    """Read a dump to its end and return its content.
 
     Raises:
-        BackupError: it is none, or it is damaged.
+        BackupError: it is no dump of Steward's, or is damaged.
     """
     program = _program("pg_restore")
     seconds = READING_SECONDS + file.stat().st_size // READING_BYTES
@@ -68,11 +68,7 @@ def check(file: Path) -> Contents:
 
 
 def is_filled(url: URL) -> bool:
-    """Whether a database holds anything.
-
-    Raises:
-        BackupError: it does not answer.
-    """
+    """Whether a database has any table; raises BackupError if it does not respond."""
     engine = create_engine(url)
     try:
         return bool(inspect(engine).get_table_names())
@@ -86,11 +82,7 @@ LOOKS, LOOK_SECONDS = 20, 0.1
 
 
 def users(url: URL) -> int:
-    """How many other connections a database has.
-
-    Raises:
-        BackupError: it does not answer.
-    """
+    """Number of other connections to a database; raises BackupError if it does not respond."""
     engine = create_engine(url)
     try:
         with engine.connect() as connection:
@@ -111,7 +103,7 @@ WHERE datname = current_database() AND backend_type = 'client backend' AND pid <
 
 
 def _run(url: URL, name: str, options: Sequence[str]) -> None:
-    """Run a program on a database; the password goes by the environment, which others don't see."""
+    """Run a program on a database; the password is passed in the environment, hidden from other users."""
     plain = url.set(drivername="postgresql", password=None).render_as_string(hide_password=False)
     secret = {} if url.password is None else {"PGPASSWORD": str(url.password)}
     _do([_program(name), "--no-password", f"--dbname={plain}", *options], secret)
@@ -125,7 +117,7 @@ def _program(name: str) -> str:
 
 
 def _beginning(command: Sequence[str], seconds: int) -> str:
-    """The first of what a program writes; a dump may hold a thousand times its bytes, packed."""
+    """First ``MOST_BYTES`` of a program's output; a dump may expand a thousandfold."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         _bound(process, seconds)
         text = process.stdout.read(MOST_BYTES) if process.stdout is not None else b""
@@ -147,6 +139,6 @@ def _do(command: Sequence[str], environment: dict[str, str], seconds: int | None
 
 
 def _bound(process: subprocess.Popen[bytes], seconds: int) -> None:
-    """End a program after so much of a processor: some damaged dumps send `pg_restore` round and round."""
+    """Limit a program's processor seconds, because some damaged dumps make `pg_restore` loop."""
     if sys.platform == "linux":
         resource.prlimit(process.pid, resource.RLIMIT_CPU, (seconds, seconds + 1))

@@ -1,4 +1,4 @@
-"""What both databases' backups have in common: what they hold, and what is wrong with them."""
+"""Backups of SQLite, and what backups of both databases share."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-# What both databases' backups have in common: what they hold, and what is wrong with them.
+# Shared by backups of both databases.
 
 
 class BackupError(Exception):
-    """It was not done, and nothing was changed; the message says why, and what helps."""
+    """A backup or restore failed, and nothing was changed; the message has reason and remedy."""
 
 
 class Contents(NamedTuple):
-    """What a backup holds.
+    """Content of a backup.
 
     Attributes:
-        revision: of its tables.
-        rows: by table, where they could be counted.
+        revision: migration revision of its tables.
+        rows: number of rows by table; empty if not counted.
     """
 
     revision: str
@@ -30,16 +30,16 @@ class Contents(NamedTuple):
 
 
 def partial(file: Path) -> Path:
-    """Where this process writes a file until it is whole."""
+    """Temporary path of a file that this process writes."""
     return file.with_name(f".{file.name}.{os.getpid()}")
 
 
 @contextmanager
 def written(file: Path, *, force: bool) -> Iterator[Path]:
-    """A place to write a file to, which is there under its name only once it is whole and on disk.
+    """Context manager: a temporary path, which replaces ``file`` atomically and durably at the end.
 
     Raises:
-        BackupError: there is one already, and it is not to be replaced.
+        BackupError: the file exists and ``force`` is False, or it can't be written.
     """
     if file.exists() and not force:
         raise BackupError(f"{file} is there already; choose another name, or replace it with --force")
@@ -63,10 +63,10 @@ def written(file: Path, *, force: bool) -> Iterator[Path]:
         os.close(handle_of_folder)
 
 
-# Backups of SQLite, by its online backup: a copy as of one moment, for which no writer waits.
+# Backups of SQLite by its online backup: a consistent snapshot that blocks no writer.
 #
-# After its last page a backup carries the digest of all before, which SQLite passes over: its own checks find what is
-# damaged in the structure of a file, and not in what rows say.
+# A backup ends with the digest of its pages, which SQLite ignores: SQLite's own checks find
+# damaged structure, but not damaged values.
 
 
 MAGIC = b"SQLite format 3\0"
@@ -74,7 +74,7 @@ SEAL, DIGEST_CHARACTERS, PIECE = b"\nsteward backup, sha256:", 64, 1 << 20
 
 
 def backup(database: Path, file: Path, *, force: bool = False) -> Contents:
-    """Copy a database to a file, whole and checked.
+    """Copy a database to a file and check it.
 
     Raises:
         BackupError: it can't be read or written, or the copy is damaged.
@@ -87,7 +87,7 @@ def backup(database: Path, file: Path, *, force: bool = False) -> Contents:
 
 
 def restore(file: Path, database: Path) -> None:
-    """Put a file that was checked in the place of what a database holds: all of it, or nothing.
+    """Replace a database's content by that of a checked file, atomically.
 
     Raises:
         BackupError: it can't be written.
@@ -97,10 +97,10 @@ def restore(file: Path, database: Path) -> None:
 
 
 def check(file: Path) -> Contents:
-    """What a backup holds; a database that was copied by other means has no digest to go by.
+    """Check a backup and return its content; a copy made by other means has no digest to check.
 
     Raises:
-        BackupError: it is none, or it is damaged.
+        BackupError: it is no backup, or is damaged.
     """
     _check_seal(file)
     try:
@@ -118,12 +118,12 @@ def check(file: Path) -> Contents:
 
 _FOREIGN = """SELECT type, name FROM sqlite_master
 WHERE type IN ('trigger', 'view') OR (type = 'table' AND sql LIKE 'CREATE VIRTUAL%') LIMIT 5"""
-"""What would do something by itself once it is restored."""
+"""Query for triggers, views and virtual tables, which could execute code after a restore."""
 _BROKEN = 'SELECT "table", rowid, parent FROM pragma_foreign_key_check LIMIT 5'
 
 
 def is_filled(database: Path) -> bool:
-    """Whether a database holds anything."""
+    """Whether a database file has any table."""
     if not database.exists() or database.stat().st_size == 0:
         return False
     with closing(_reading(database)) as connection:
@@ -131,7 +131,7 @@ def is_filled(database: Path) -> bool:
 
 
 def _seal(file: Path) -> None:
-    """Write the digest after the last page."""
+    """Append the digest after the last page."""
     digest = _digest(file, file.stat().st_size)
     with file.open("ab") as handle:
         handle.write(SEAL + digest)
@@ -150,7 +150,7 @@ def _check_seal(file: Path) -> None:
 
 
 def _digest(file: Path, size: int) -> bytes:
-    """Of the first bytes of a file, in hexadecimal characters."""
+    """SHA-256 of the first ``size`` bytes of a file, in hexadecimal digits."""
     digest, left = hashlib.sha256(), size
     with file.open("rb") as handle:
         while left and (piece := handle.read(min(left, PIECE))):
@@ -164,7 +164,7 @@ def _reading(file: Path) -> sqlite3.Connection:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """In one step: one reading transaction, which in write-ahead mode hinders no writer, and one writing one."""
+    """Copy in one step: one reading transaction, which blocks no writer in WAL mode, and one writing transaction."""
     try:
         with closing(_reading(source)) as reading, closing(sqlite3.connect(target, timeout=60.0)) as writing:
             reading.backup(writing, pages=-1)

@@ -1,4 +1,4 @@
-"""Declarative base, shared column types and the columns every table has."""
+"""Declarative base of tables, shared column types, and common columns."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ NAMING = {
 
 
 def new_id() -> str:
-    """A fresh identifier: 32 hexadecimal digits of a random UUID."""
+    """A random identifier: 32 hexadecimal digits of a UUID."""
     return uuid4().hex
 
 
 def utc_now() -> datetime:
-    """The present time, timezone-aware, UTC."""
+    """The present time in UTC, timezone-aware."""
     return datetime.now(UTC)
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """A timezone-aware UTC time; SQLite keeps no zone, so it is put back on reading."""
+    """Column type of timezone-aware UTC times; SQLite stores no zone, which is restored on reading."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
-        """The time in UTC; raises ValueError for a naive one."""
+        """The time in UTC, None for None; raises ValueError for a naive one."""
         if value is None:
             return None
         if value.tzinfo is None:
@@ -47,7 +47,7 @@ class UtcDateTime(TypeDecorator[datetime]):
         return value.astimezone(UTC)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
-        """The stored time in UTC; one without a zone is taken to be in UTC."""
+        """The stored time in UTC, None for NULL; naive times are in UTC."""
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
@@ -67,18 +67,18 @@ class Base(DeclarativeBase):
 
 
 class TenantMixin:
-    """Every row belongs to a tenant; there is one default tenant until keys name others."""
+    """Column with the row's tenant; without keys all rows belong to the default tenant."""
 
     tenant: Mapped[str] = mapped_column(String(63), default=DEFAULT_TENANT, index=True)
 
 
 class IdMixin:
-    """A random identifier as primary key."""
+    """Column with a random identifier as primary key."""
 
     id: Mapped[str] = mapped_column(Identifier, primary_key=True, default=new_id)
 
 
 class CreatedMixin:
-    """When the row came to be."""
+    """Column with the time of the row's creation."""
 
     created_at: Mapped[datetime] = mapped_column(default=utc_now)

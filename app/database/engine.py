@@ -1,4 +1,4 @@
-"""A connection that is kept from batch to batch, for the thread that writes reports all day."""
+"""Database engine, sessions, and the writer of reports."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from app.settings import Settings
 
-# A connection that is kept from batch to batch, for the thread that writes reports all day.
+# The writer keeps a connection between batches of reports.
 
 
 class Writer:
-    """A unit of work like `Database.session()`, without taking a connection each time: that costs as much as it writes.
+    """Transactions on a connection that is kept between batches, since taking one from the pool costs as much as a
+    write.
 
-    It is given back by ``close``, soon after the last batch, and when a batch fails: so none is kept that the server
-    may cut meanwhile. It serves one thread at a time.
+    It is released by ``close``, which is called after a short pause and after errors. For one thread at a time.
 
     Args:
-        engine: where connections come from; one with ``AUTOCOMMIT`` commits each statement by itself.
-        failed: is told of errors that SQLAlchemy does not see itself.
+        engine: source of connections; with ``AUTOCOMMIT`` it commits each statement.
+        failed: called with driver errors, which SQLAlchemy doesn't see.
     """
 
     def __init__(self, engine: Engine, failed: Callable[[BaseException], None]) -> None:
@@ -42,7 +42,7 @@ class Writer:
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """Commits at the end, rolls back on an exception."""
+        """Context manager: a transaction, committed at the end, rolled back on an exception."""
         try:
             connection = self._connected()
             yield connection
@@ -53,7 +53,7 @@ class Writer:
 
     @contextmanager
     def batch(self) -> Iterator[Any]:
-        """The same, by the driver's own connection, which is quicker; its errors are raised as SQLAlchemy's."""
+        """Like ``transaction``, with the driver's own connection, which is faster; raises SQLAlchemy's DBAPIError."""
         try:
             driver: Any = self._connected().connection.driver_connection
             embedded = isinstance(driver, sqlite3.Connection)  # PostgreSQL commits each statement by itself
@@ -69,7 +69,7 @@ class Writer:
             raise
 
     def _told(self, error: Any) -> DBAPIError:
-        """The driver's ``error`` as SQLAlchemy has it; a connection that it broke is never used again."""
+        """The driver's ``error`` as SQLAlchemy's; a broken connection is discarded."""
         connection, dialect = self._connection, self._engine.dialect
         try:
             lost = connection is not None and dialect.is_disconnect(error, connection.connection, None)
@@ -86,13 +86,13 @@ class Writer:
         return self._connection
 
     def close(self) -> None:
-        """Give the connection back; what it has not committed is rolled back."""
+        """Release the connection; uncommitted changes are rolled back."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
 
 
-# Engine and unit of work. `Database.session()` is the one place that commits; but for reports, which `Writer` does.
+# Engine and sessions. Only `Database.session()` commits, and `Writer` for reports.
 
 
 READING = "steward_reading"
@@ -105,15 +105,15 @@ AFTER_COMMIT = "steward_after_commit"
 TOUCHED = "steward_touched"
 
 commit_deadline: ContextVar[float | None] = ContextVar("commit_deadline", default=None)
-"""Monotonic time after which a unit of work must not commit any more: its caller has been told that it timed out."""
+"""Monotonic time after which a session must not commit, because its caller got a timeout; None: unlimited."""
 
 
 class DeadlinePassed(TimeoutError):
-    """A unit of work was rolled back, because its caller no longer waits for it."""
+    """A session was rolled back, because its caller's time limit was exceeded."""
 
 
 def is_lost(error: BaseException) -> bool:
-    """Whether this says that the database is away, locked for too long, full, or out of connections."""
+    """Whether the error means that the database is unreachable, read-only, locked, full, or out of connections."""
     original = error.orig if isinstance(error, DBAPIError) else None
     if (
         getattr(original, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
@@ -127,29 +127,29 @@ def is_lost(error: BaseException) -> bool:
 
 
 def is_contended(error: BaseException) -> bool:
-    """Whether PostgreSQL undid this to end a deadlock, or because another user's lock was waited for too long."""
+    """Whether PostgreSQL aborted the transaction because of a deadlock or a lock timeout."""
     return isinstance(error, DBAPIError) and getattr(error.orig, "sqlstate", None) in CONTENDED
 
 
 def is_full(error: BaseException) -> bool:
-    """Whether this says that the disk of the database is full."""
+    """Whether the error means that the database's disk is full."""
     original = error.orig if isinstance(error, DBAPIError) else None
     code, state = getattr(original, "sqlite_errorcode", None), getattr(original, "sqlstate", None)
     return code == sqlite3.SQLITE_FULL or state == DISK_FULL
 
 
 def after_commit(session: Session, call: Callable[[], None]) -> None:
-    """Have something done once this unit of work has been committed, and only then."""
+    """Call ``call`` after this session's commit, and not if it is rolled back."""
     session.info.setdefault(AFTER_COMMIT, []).append(call)
 
 
 def touch(session: Session, workload_id: str) -> None:
-    """Have the database's ``watchers`` learn, after the commit, that decisions of a workload may have changed."""
+    """Tell the database's ``watchers`` after the commit that decisions of a workload may have changed."""
     session.info.setdefault(TOUCHED, set()).add(workload_id)
 
 
 def normalised_url(url: str) -> URL:
-    """`postgres://` and `postgresql://` mean psycopg 3, the driver that is installed."""
+    """The URL with the driver psycopg 3 for `postgres://` and `postgresql://`; raises ArgumentError if malformed."""
     parsed = make_url(url)
     if parsed.drivername in ("postgres", "postgresql"):
         return parsed.set(drivername="postgresql+psycopg")
@@ -157,7 +157,7 @@ def normalised_url(url: str) -> URL:
 
 
 def _configure_sqlite(engine: Engine, busy_seconds: float) -> None:
-    """Write-ahead log, durable commits, foreign keys, and a write lock taken when a writing session begins."""
+    """Set WAL mode, durable commits and foreign keys; writing sessions take the write lock at their beginning."""
 
     @event.listens_for(engine, "connect")
     def _connect(connection: Any, _record: Any) -> None:
@@ -176,21 +176,17 @@ def _configure_sqlite(engine: Engine, busy_seconds: float) -> None:
 
 
 def check_deadline() -> None:
-    """Stop what is done for a caller who no longer waits.
-
-    Raises:
-        DeadlinePassed: its time is over.
-    """
+    """Check the current request's time limit; raises DeadlinePassed if it is exceeded."""
     deadline = commit_deadline.get()
     if deadline is not None and time.monotonic() > deadline:
         raise DeadlinePassed("the request took too long; nothing was written")
 
 
 class Database:
-    """One database: SQLite (a file) or PostgreSQL, by URL.
+    """A SQLite file or a PostgreSQL database, by URL.
 
-    `session()` is a unit of work: it commits at its end and rolls back on an exception. `reading()` never commits;
-    on SQLite it takes no write lock.
+    `session()` commits at its end and rolls back on an exception. `reading()` never commits; on SQLite it takes no
+    write lock.
     """
 
     def __init__(self, url: str, settings: Settings | None = None) -> None:
@@ -217,14 +213,15 @@ class Database:
 
     @property
     def is_sqlite(self) -> bool:
-        """Whether this is the embedded database."""
+        """Whether this is SQLite, the embedded database."""
         return self.url.get_backend_name() == "sqlite"
 
     @contextmanager
     def session(self, *, in_time: bool = True) -> Iterator[Session]:
-        """A unit of work: commits at the end, rolls back on an exception. Objects stay readable afterwards.
+        """Context manager: a session, committed at the end, rolled back on an exception; objects stay readable
+        afterwards.
 
-        ``in_time``: it comes to nothing once the caller's `commit_deadline` has passed; false for what tidies up.
+        ``in_time``: raise DeadlinePassed instead of committing after `commit_deadline`; False for cleanup.
         """
         with Session(self.engine, expire_on_commit=False) as session:
             try:
@@ -243,7 +240,7 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
-        """A session that only reads; whatever it would write is rolled back. Loaded objects stay readable."""
+        """Context manager: a read-only session; changes are rolled back. Loaded objects stay readable."""
         with Session(self._reading_engine, expire_on_commit=False, autoflush=False) as session:
             try:
                 yield session
@@ -252,13 +249,13 @@ class Database:
                 session.rollback()
 
     def writer(self) -> Writer:
-        """A connection for one batch after another; PostgreSQL commits each of its statements by itself."""
+        """A writer of batches; on PostgreSQL each of its statements commits itself."""
         single = self.engine if self.is_sqlite else self.engine.execution_options(isolation_level="AUTOCOMMIT")
         return Writer(single, self._noted)
 
     @property
     def disk_is_full(self) -> bool:
-        """Whether there is no room for what is to be written: it was so a moment ago, or SQLite's disk is full."""
+        """Whether a write failed on a full disk within 30 s, or SQLite's disk has less than 4 MiB free."""
         if time.monotonic() < self._full_until:
             return True
         if not self.is_sqlite or not self.url.database:
@@ -270,24 +267,25 @@ class Database:
             self._noted(context.sqlalchemy_exception)
 
     def _noted(self, error: BaseException) -> None:
-        """Remember for a while that the disk is full; then it is worth another try."""
+        """Remember a full disk for 30 s."""
         if is_full(error):
             self._full_until = time.monotonic() + FULL_SECONDS
 
     def dispose(self) -> None:
-        """Close all connections; those that other threads still use are closed when they are given back."""
+        """Close all connections; those in use are closed when released."""
         self._disposed = True
         self.engine.dispose()
 
     def _returned(self, connection: DBAPIConnection | None, record: ConnectionPoolEntry) -> None:
-        """SQLAlchemy would leave what comes back after `dispose` to the garbage collector."""
+        """Close connections released after `dispose`, which SQLAlchemy would leave to garbage collection."""
         if self._disposed and connection is not None:
             record.invalidate()
 
 
 def _patience(settings: Settings, url: URL) -> dict[str, Any]:
-    """How long libpq and PostgreSQL wait; else a vanished host is waited for while TCP sends again, 15 minutes, and a
-    lock for ever. What the URL sets by ``options`` holds.
+    """Timeouts of libpq and PostgreSQL; without them a vanished host blocks for 15 minutes, and a lock for ever.
+
+    ``options`` of the URL take precedence.
     """
     silence, own = settings.database_silence_seconds, url.query.get("options", "")
     return {

@@ -1,4 +1,4 @@
-"""Leases of names, workers that were seen, and rows that are inserted or updated."""
+"""Leases of tasks, heartbeats of workers, and portable upserts."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ from app.database.tables import Lease, Worker
 
 
 def insert(session: Session, table: Any) -> Any:
-    """An INSERT that knows `on_conflict_do_nothing` and `on_conflict_do_update`, on SQLite and PostgreSQL."""
+    """An INSERT with `on_conflict_do_nothing` and `on_conflict_do_update`, for SQLite or PostgreSQL."""
     dialect = session.get_bind().dialect.name
     return postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
 
 
-# The time by which leases, heartbeats and claims expire: the database's, one clock for all hosts.
+# Leases, heartbeats and claims expire by the database's clock, the same for all hosts.
 
 
 Clock = Callable[[Session], datetime]
-"""The present time, timezone-aware, UTC, as it is told within a unit of work."""
+"""Function from a session to the present time in UTC."""
 
 
 def database_time(session: Session) -> datetime:
-    """The database's present time; not that of the transaction's beginning, which may have waited for a lock.
+    """The database's present time in UTC, not that of the transaction's beginning.
 
-    SQLite runs in this process, and all its users on this host: its clock is this one, to the millisecond only.
+    SQLite's is this host's, to the millisecond.
     """
     if session.get_bind().dialect.name == "sqlite":
         return utc_now()
     return session.execute(select(func.clock_timestamp(type_=UtcDateTime()))).scalar_one()
 
 
-# Who is there: heartbeats of worker processes, by the database's clock.
+# Heartbeats of worker processes, by the database's clock.
 
 
 FORGET_AFTER = timedelta(days=1)
 
 
 def beat(session: Session, name: str, clock: Clock = database_time) -> None:
-    """Note that a worker is there; forget those that have long gone."""
+    """Record a worker's heartbeat, and delete workers not seen for a day."""
     now = clock(session)
     values = {"tenant": DEFAULT_TENANT, "name": name, "started_at": now, "seen_at": now}
     statement = insert(session, Worker).values(**values)
@@ -55,33 +55,33 @@ def beat(session: Session, name: str, clock: Clock = database_time) -> None:
 
 
 def leave(session: Session, name: str) -> None:
-    """Note that a worker has gone."""
+    """Delete a worker that has ended."""
     session.execute(delete(Worker).where(Worker.name == name))
 
 
 def known(session: Session) -> Sequence[Worker]:
-    """All workers that have not signed off; the one that was seen last comes first."""
+    """All registered workers, the last seen first."""
     return session.scalars(select(Worker).order_by(Worker.seen_at.desc())).all()
 
 
 def alive(session: Session, seconds: float, clock: Clock = database_time) -> int:
-    """How many workers were seen within the last so many seconds."""
+    """Number of workers seen within the last ``seconds``."""
     since = clock(session) - timedelta(seconds=seconds)
     return session.scalar(select(func.count()).where(Worker.seen_at > since)) or 0
 
 
 def seen_lately(session: Session, seconds: float, prefix: str = "", clock: Clock = database_time) -> str | None:
-    """Name of a worker seen within the last so many seconds (whose name begins so), if there is one."""
+    """Name of a worker with this prefix seen within the last ``seconds``; None if there is none."""
     since = clock(session) - timedelta(seconds=seconds)
     statement = select(Worker.name).where(Worker.seen_at > since, Worker.name.startswith(prefix, autoescape=True))
     return session.scalar(statement.limit(1))
 
 
-# Leases of tasks that one process at a time does, by the database's clock.
+# Leases of tasks for one process at a time, by the database's clock.
 
 
 def hold(session: Session, name: str, owner: str, seconds: float, clock: Clock = database_time) -> bool:
-    """Take a task, or go on holding it; false while somebody else does."""
+    """Take or renew the lease of a task for ``seconds``; False if another process holds it."""
     now = clock(session)
     values = {"owner": owner, "expires_at": now + timedelta(seconds=seconds)}
     statement = insert(session, Lease).values(name=name, tenant=DEFAULT_TENANT, **values)
@@ -91,5 +91,5 @@ def hold(session: Session, name: str, owner: str, seconds: float, clock: Clock =
 
 
 def release(session: Session, name: str, owner: str) -> None:
-    """Let a task go."""
+    """Release the lease of a task, if this owner holds it."""
     session.execute(delete(Lease).where(Lease.name == name, Lease.owner == owner))

@@ -1,8 +1,7 @@
-"""Reports and decisions as they are stored: packed by zstandard, with examples of all kinds as its dictionary.
+"""Storage format of reports and decisions: zstandard with a dictionary of examples of all kinds.
 
-A report and its decision are some hundred bytes of JSON of which most is said in every other one, too. Packed against
-examples they are about a sixth of that, in some microseconds. The first byte is the version of the dictionary, which
-never changes once anything has been packed by it: another is another file with another number.
+It compresses some hundred bytes of JSON to about a sixth, in microseconds. The first byte is the version of the
+dictionary, which must never change once used: a new one is another file with another number.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _local = threading.local()
 
 
 class BrokenPack(ValueError):
-    """What is stored was not packed by any version that is known here."""
+    """The stored bytes have an unknown version, or can't be decompressed."""
 
 
 @cache
@@ -44,7 +43,7 @@ def _dictionary(version: int) -> zstandard.ZstdCompressionDict:
 
 
 def _compressor() -> zstandard.ZstdCompressor:
-    """One for each thread: none serves two at a time."""
+    """This thread's compressor, as compressors aren't thread-safe."""
     found: zstandard.ZstdCompressor | None = getattr(_local, "compressor", None)
     if found is None:
         dictionary = _dictionary(VERSION)
@@ -60,13 +59,13 @@ def _decompressor() -> zstandard.ZstdDecompressor:
 
 
 def packed(run: str, report: bytes, decision: bytes) -> bytes:
-    """A report and its decision, both JSON in one line."""
+    """Compress a report and its decision, both JSON without line feeds."""
     text = (report + BETWEEN + decision).replace(run.encode(), RUN)
     return bytes([VERSION]) + _compressor().compress(text)
 
 
 def unpacked_size(pack: bytes) -> int:
-    """Bytes of a report with its decision, but for the run's id; 0 where that isn't told."""
+    """Bytes of a report with its decision, without the run's id; 0 if unknown."""
     try:
         return max(0, zstandard.frame_content_size(pack[1:]))
     except zstandard.ZstdError:  # whoever unpacks it says what is wrong
@@ -74,11 +73,7 @@ def unpacked_size(pack: bytes) -> int:
 
 
 def unpacked(run: str, pack: bytes) -> tuple[bytes, bytes]:
-    """The report and the decision.
-
-    Raises:
-        BrokenPack: it is neither.
-    """
+    """Decompress a report and its decision, both JSON; raises BrokenPack if that fails."""
     if pack[:1] != bytes([VERSION]):
         raise BrokenPack(f"a report of run {run} is packed by version {pack[:1]!r}, which is not known here")
     try:

@@ -1,4 +1,4 @@
-"""The answer to a drift: fit, training, shadow, promotion, and rollback."""
+"""Steps of the response to a drift: fit, training, shadow, promotion, rollback; API schemas."""
 
 from __future__ import annotations
 
@@ -96,19 +96,19 @@ class DriftRead(BaseModel):
     adaptations: list[AdaptationRead]
 
 
-# The steps of an adaptation: from a drift to a fit, a training, a shadow, a promotion, and back if it disappoints.
+# Steps of an adaptation: fit, training, shadow, promotion, and rollback if the agent underperforms.
 #
-# Each is taken in one transaction that holds the workload's row, from the state that stands there: whoever takes it,
-# and however often it is tried, it is taken once, and what it makes (a sample, a job, a promotion) is there with it.
+# Each step is one transaction that locks the workload's row and starts from the stored state: it is taken once,
+# however often it is tried, together with its effects (a sample, a job, a promotion).
 
 
 FEWEST_BLOCKS = 2
 LARGEST = 1e3
-"""Factor of a drift, either way: of requests that have stopped, say."""
+"""Largest factor of a drift, or its inverse, for example of requests that have stopped."""
 
 
 class Context(NamedTuple):
-    """Of one step: its transaction, the workload, whose row is held, what goes on, and the time."""
+    """Context of one step: the transaction, the locked workload, the adaptation, and the time."""
 
     session: Session
     workload: Workload
@@ -117,42 +117,45 @@ class Context(NamedTuple):
 
     @property
     def response(self) -> DriftResponse:
-        """What was asked for when it began."""
+        """The drift settings when the adaptation began."""
         return DriftResponse.model_validate(self.adaptation.request)
 
     @property
     def answering(self) -> Mapping[str, int | None]:
-        """Who answered when the training began: by role, versions; None for a heuristic."""
+        """Champion of each role when the training began; None: a heuristic."""
         figures = next(step["figures"] for step in self.adaptation.steps if step["state"] == "training")
         found: dict[str, int | None] = figures["answering"]
         return found
 
     @property
     def since(self) -> Mapping[str, int]:
-        """By run, the iteration from which on it has drifted, about; runs that began later are not there."""
+        """Estimated first drifted iteration of each run, by run id; later runs are missing."""
         found: dict[str, int] = self.adaptation.steps[0]["figures"].get("since", {})
         return found
 
     def go_on(self, state: str, why: str, **figures: Any) -> None:
-        """Enter a state, as another step with its reason and figures."""
+        """Enter a state and log it as a step with reason and figures."""
         step = {"at": self.now.isoformat(), "state": state, "why": why, "figures": figures}
         self.adaptation.state, self.adaptation.steps = state, [*self.adaptation.steps, step]
 
     def end(self, state: str, why: str, **figures: Any) -> None:
-        """Enter a state that is the last."""
+        """Enter a final state."""
         self.go_on(state, why, **figures)
         self.adaptation.going_on, self.adaptation.finished_at = None, self.now
 
 
 class Noticed(NamedTuple):
-    """A notice, and the run that reported it."""
+    """A drift notice, and its run."""
 
     run: Run
     notice: Notice
 
 
 def begin(session: Session, workload: Workload, now: datetime) -> Adaptation | None:
-    """Answer a drift, if the workload wants that and there is a new one; its row is held."""
+    """Start an adaptation if the workload's settings ask for it and there is a new drift; else None.
+
+    The workload's row must be locked.
+    """
     response = DriftResponse.model_validate(workload.drift or {})
     if response.respond == "off" or repository.trained_on_line(session, workload.id):
         return None
@@ -184,7 +187,7 @@ def _plain(notice: Notice) -> dict[str, Any]:
 
 
 def _new(session: Session, workload: Workload, response: DriftResponse) -> list[Noticed]:
-    """Notices of runs that go on, against the model that decisions go by, later than what was done last."""
+    """Drift notices of running runs under the present model, later than the last adaptation and its pause."""
     version = _model_version(session, workload)
     last = next(iter(repository.newest(session, workload.id, 1)), None)
     rest = timedelta(seconds=response.pause_seconds)
@@ -198,14 +201,14 @@ def _new(session: Session, workload: Workload, response: DriftResponse) -> list[
 
 
 def _model_version(session: Session, workload: Workload) -> int | None:
-    """Of the domain model that decisions go by: the champion's, else the newest."""
+    """Version of the domain model in use: the champion's, else the newest; None without any."""
     champion = agents.newest(agents.rivals(workload))
     agent = None if champion is None else agent_rows.find(session, workload.id, champion)
     return models.latest_version(session, workload.id) if agent is None else agent.model_version
 
 
 def _fit(on: Context, noticed: list[Noticed]) -> None:
-    """Cut the runs where they drifted, those that noticed nothing where they are, and queue a fit."""
+    """Store the running runs as samples, cut where they drifted, and queue a fit."""
     runs = repository.runs(on.session, on.workload.id)
     here = {run.id: run.next_iteration for run in runs}
     since = {one.run.id: one.notice.since for one in sorted(noticed, key=lambda one: -one.notice.since)}
@@ -232,7 +235,7 @@ def _fit(on: Context, noticed: list[Noticed]) -> None:
 
 
 def _drifts(on: Context, version: int | None, factors: dict[str, float]) -> Chain:
-    """What had drifted by the time of the model that notices compare with, and what has since."""
+    """Drift factors before the model that the notices compare with, and those since."""
     model = None if version is None else models.find(on.session, on.workload.id, version)
     history = repository.history(on.session, on.workload.id)
     before = () if model is None else repository.in_force(history, model.created_at)
@@ -252,7 +255,7 @@ def _queue(on: Context, job_type: Any, request: dict[str, Any]) -> Job:
 
 
 def _ended_well(on: Context) -> dict[str, Any] | None:
-    """The result of the job that is waited for; None while it goes on, and where it failed, which ends all."""
+    """Result of the awaited job; None while it runs, and if it failed, which ends the adaptation."""
     job = None if on.adaptation.job_id is None else on.session.get(Job, on.adaptation.job_id)
     if job is None or job.state in ("failed", "cancelled"):
         what = "is gone" if job is None else f"has {job.state}" if job.state == "failed" else "was cancelled"
@@ -263,7 +266,7 @@ def _ended_well(on: Context) -> dict[str, Any] | None:
 
 
 def fitted(on: Context) -> None:
-    """The fit is over: queue a training on its model."""
+    """After the fit: queue a training on its model."""
     result = _ended_well(on)
     if result is None:
         return
@@ -286,7 +289,7 @@ def fitted(on: Context) -> None:
 
 
 def trained(on: Context) -> None:
-    """The training is over: what is no better under the new model goes no further; else it decides as a shadow."""
+    """After the training: reject an agent that isn't good enough, else start its shadow phase."""
     result = _ended_well(on)
     if result is None:
         return
@@ -304,7 +307,7 @@ def trained(on: Context) -> None:
 
 
 def shadowed(on: Context) -> None:
-    """Enough decisions as a shadow, none of which failed or lost: the agent answers from now on."""
+    """After enough shadow decisions: promote the agent, or reject it if any failed or lost."""
     version, needed = int(on.adaptation.agent_version or 0), on.response.shadow_decisions
     if agents.rivals(on.workload) != on.answering:
         on.end("superseded", "another agent was promoted meanwhile")
@@ -337,7 +340,7 @@ def _share(seen: Sequence[Mapping[str, Any]]) -> float | None:
 
 
 def _lost(on: Context, found: Sequence[Sequence[Mapping[str, Any]]]) -> str:
-    """Why its steps may have been worse than what was done, where the kind tells what they were worth; else nothing."""
+    """Why its decisions may have been worse than those served, in words; empty if not shown, or gains are unknown."""
     gains = [
         sum(one["gain"] for one in steps) for steps in found if steps and all(s["gain"] is not None for s in steps)
     ]
@@ -350,7 +353,7 @@ def _lost(on: Context, found: Sequence[Sequence[Mapping[str, Any]]]) -> str:
 
 
 def watched(on: Context) -> None:
-    """The agent has answered for the window: it is kept, or what was before it answers again."""
+    """After the comparison window: keep the agent, or roll it back."""
     version, before = on.adaptation.agent_version, on.adaptation.predecessor
     if set(agents.rivals(on.workload).values()) != {version}:
         on.end("superseded", "another agent was promoted, or this one taken back, by hand")
@@ -382,14 +385,14 @@ def watched(on: Context) -> None:
 
 
 def _promised(on: Context, outcome: str) -> dict[str, Any] | None:
-    """What the agent's report says of an outcome: its mean in the simulator, with interval."""
+    """Mean and interval of an outcome in the agent's training report; None if it isn't there."""
     agent = agents.require(on.session, on.workload, on.adaptation.agent_version or 0)
     rows = [row for row in agent.report.get("outcomes") or () if row["name"] == outcome]
     return rows[0]["policies"]["agent"] if rows else None
 
 
 def _disappoints(figures: dict[str, Any], comparison: Comparison | None, margin: float) -> str:
-    """Why it does; empty where it does not."""
+    """Why the agent underperforms, in words; empty if it doesn't."""
     outcome, realised, promised = figures["outcome"], figures["realised"], figures["promised"]
     high = None if comparison is None else comparison.difference.high
     if comparison is not None and high is not None and high < -margin:

@@ -1,1 +1,1 @@
-"""Evaluations: agents of a workload, judged by the evaluation protocol."""
+"""Evaluations of a workload's agents by the evaluation protocol."""

@@ -1,8 +1,7 @@
-"""Champions that an earlier version of the judge promoted are evaluated again, while workers have nothing else to do.
+"""Repeats evaluations of champions that an earlier version of the judge promoted, while workers are idle.
 
-One evaluation is queued at a time, where no job waits and no evaluation goes on. An agent's report keeps which job that
-is. It is queued again where it failed, a few times, and under another spec where nothing could be assessed. Whatever it
-finds, the champion goes on: who answers is decided by trainings and by people.
+One evaluation is queued at a time, if no job is queued and no evaluation running. An agent's report records its job. A
+failed one is repeated up to three times, and again under a new spec. The result does not change the champion.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ from app.jobs.service import LOWEST_PRIORITY
 from app.kinds.registry import KINDS
 
 MOST_LOOKED_AT = 20
-"""Champions that one step reads."""
+"""Number of champions examined per step."""
 PAUSE_SECONDS = 300.0
-"""How long nothing is read after all champions were found to need nothing."""
+"""Seconds of pause after all champions need nothing."""
 MOST_TRIES = 3
-"""Evaluations of one agent under one spec, where they fail."""
+"""Largest number of evaluations of one agent under one spec, if they fail."""
 
 logger = logging.getLogger(__name__)
 
@@ -41,10 +40,10 @@ Need = Literal["none", "going_on", "evaluation"]
 
 
 class Renewal:
-    """Queues evaluations of champions, one after another; any number of processes may have one.
+    """Queues evaluations of champions one by one; several processes may run it.
 
     Args:
-        clock: seconds from any origin.
+        clock: monotonic seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -53,10 +52,7 @@ class Renewal:
         """Agents that need no evaluation under the present spec, so that their reports are read once."""
 
     def step(self, database: Database) -> str | None:
-        """Queue the next evaluation, if there is one to be made and nobody waits; its job's id.
-
-        It reads a few champions, and writes for one of them at most.
-        """
+        """Queue the next evaluation if one is needed and workers are idle; its job's id, else None."""
         if self._clock() < self._again_at:
             return None
         with database.reading() as session:
@@ -73,7 +69,7 @@ class Renewal:
         return None
 
     def _may_need(self, session: Session, one: ChampionAgent) -> bool:
-        """Whether an agent is to be evaluated; it is settled where there is nothing to wait for."""
+        """Whether an agent needs an evaluation now; agents that need none are remembered."""
         found: Need = "none"
         with self._alone(one):
             found = _need(session, session.get(Workload, one.workload_id), one.version)
@@ -82,7 +78,7 @@ class Renewal:
         return found == "evaluation"
 
     def _queue_once(self, database: Database, one: ChampionAgent) -> str | None:
-        """Queue an agent's evaluation, unless another process was first; its job's id."""
+        """Queue an agent's evaluation unless another process did; its job's id, else None."""
         job = None
         with self._alone(one), database.session() as session:
             workload = session.get(Workload, one.workload_id, with_for_update=True)
@@ -94,7 +90,7 @@ class Renewal:
 
     @contextmanager
     def _alone(self, one: ChampionAgent) -> Iterator[None]:
-        """Settle an agent with which something is wrong, so that the others have their turn; not if the database is."""
+        """Context manager: log an agent's error and skip the agent from then on; database errors pass."""
         try:
             yield
         except SQLAlchemyError:
@@ -107,7 +103,7 @@ class Renewal:
 
 
 def _need(session: Session, workload: Workload | None, version: int) -> Need:
-    """What an agent needs; no evaluation where one would assess nothing until it is trained anew."""
+    """Whether an agent needs an evaluation; an outdated one needs a training instead."""
     agent = None if workload is None else agents.find(session, workload.id, version)
     if workload is None or agent is None or workload.kind not in KINDS:
         return "none"
@@ -124,13 +120,13 @@ def _need(session: Session, workload: Workload | None, version: int) -> Need:
 
 
 def _tries(workload: Workload, before: dict[str, Any]) -> int:
-    """How often an agent has been evaluated by the present judge under the present spec."""
+    """Number of the agent's evaluations by the present judge under the present spec."""
     same = (before.get("judge"), before.get("spec_version")) == (JUDGE, workload.spec_version)
     return int(before.get("tries", 0)) if same else 0
 
 
 def _queue(session: Session, workload: Workload, agent: Agent) -> str:
-    """Queue the evaluation of an agent of a workload, whose row is held; the job's id."""
+    """Queue the evaluation of an agent, whose workload's row is locked; its job's id."""
     request = EvaluationRequest(workload=workload.name, agents=[agent.version], priority=LOWEST_PRIORITY)
     job = service.queue(session, workload, request)
     tries = 1 + _tries(workload, agent.report.get(REEVALUATION) or {})

@@ -1,4 +1,4 @@
-"""SQL that reads evaluations, the executions that they may hold out, and the agents that they judge."""
+"""SQL queries on evaluations, on executions to hold out, and on champions."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ NAMES_AT_ONCE = 500
 
 
 class Stored(NamedTuple):
-    """An execution that could be held out: its name, and when it came."""
+    """Name and time of storage of an execution that can be held out."""
 
     name: str
     created_at: datetime
 
 
 def find(session: Session, tenant: str, evaluation_id: str, *, whole: bool = False) -> Evaluation | None:
-    """One evaluation; with its figures where `whole`."""
+    """A tenant's evaluation by id, with its figures if `whole`; None if there is none."""
     statement = select(Evaluation).where(Evaluation.tenant == tenant, Evaluation.id == evaluation_id)
     return session.scalar(statement.options(undefer(Evaluation.report)) if whole else statement)
 
 
 def page(session: Session, tenant: str, evaluation_id: str) -> bytes | None:
-    """The report for people, compressed."""
+    """The HTML report, compressed by zlib; None if there is no such evaluation."""
     statement = select(Evaluation.page).where(Evaluation.tenant == tenant, Evaluation.id == evaluation_id)
     return session.scalar(statement)
 
 
 def listed(session: Session, tenant: str, request: PageRequest, workload_id: str | None) -> Slice[Evaluation]:
-    """A tenant's evaluations, newest first."""
+    """One page of a tenant's evaluations, newest first; workload None: any."""
     statement = select(Evaluation).where(Evaluation.tenant == tenant)
     if workload_id is not None:
         statement = statement.where(Evaluation.workload_id == workload_id)
@@ -48,14 +48,14 @@ def _weight(row: Evaluation) -> int:
 
 
 def stored(session: Session, workload_id: str) -> list[Stored]:
-    """A workload's executions without their data, oldest first."""
+    """Names and times of a workload's executions, oldest first."""
     statement = select(Execution.name, Execution.created_at).where(Execution.workload_id == workload_id)
     rows = session.execute(statement.order_by(Execution.created_at, Execution.id))
     return [Stored(row.name, row.created_at) for row in rows]
 
 
 def known(session: Session, workload_id: str, names: Sequence[str]) -> set[str]:
-    """Those of the names that executions have."""
+    """The names that executions of the workload have."""
     found: set[str] = set()
     for start in range(0, len(names), NAMES_AT_ONCE):
         some = names[start : start + NAMES_AT_ONCE]
@@ -65,24 +65,24 @@ def known(session: Session, workload_id: str, names: Sequence[str]) -> set[str]:
 
 
 def model_time(session: Session, workload_id: str, version: int) -> datetime | None:
-    """When a version of the domain model was created; None if there is no such version."""
+    """Creation time of a version of the domain model; None if there is no such version."""
     statement = select(DomainModel.created_at)
     return session.scalar(statement.where(DomainModel.workload_id == workload_id, DomainModel.version == version))
 
 
 def occupied(session: Session) -> bool:
-    """Whether a job of any tenant waits for a worker, or an evaluation goes on."""
+    """Whether any tenant's job is queued, or any evaluation running."""
     going_on = and_(Job.type == "evaluate", Job.state == "running")
     return session.scalar(select(Job.id).where(or_(Job.state == "queued", going_on)).limit(1)) is not None
 
 
 def job_state(session: Session, job_id: str) -> str | None:
-    """The state of a job; None where there is none any more."""
+    """State of a job; None if it was deleted."""
     return session.scalar(select(Job.state).where(Job.id == job_id))
 
 
 class ChampionAgent(NamedTuple):
-    """An agent that serves decisions in some role: its id and version, its workload and the version of its spec."""
+    """A champion: its agent's id and version, its workload's id, and the version of the workload's spec."""
 
     id: str
     version: int
@@ -91,7 +91,7 @@ class ChampionAgent(NamedTuple):
 
 
 def champions(session: Session) -> list[ChampionAgent]:
-    """Every agent that serves decisions, of all tenants, each once, the oldest first; without their reports."""
+    """Champions of all tenants and roles, without duplicates, oldest agent first."""
     same = and_(Agent.workload_id == Champion.workload_id, Agent.version == Champion.version)
     statement = select(Agent.id, Agent.version, Workload.id, Workload.spec_version).join(Champion, same)
     statement = statement.join(Workload, Workload.id == Agent.workload_id).order_by(Agent.created_at, Agent.id)

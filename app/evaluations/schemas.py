@@ -18,7 +18,7 @@ CHAMPION, NEWEST = "champion", "newest"
 
 
 def _agent(value: Any) -> Any:
-    """Refuse what is no agent in one sentence, rather than once per type that it could have been."""
+    """Validator with one error message instead of one per type of the union."""
     version = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= LARGEST_VERSION
     if not (version or value in (CHAMPION, NEWEST)):
         raise ValueError("must be an agent's version (1 or more), 'champion' or 'newest'")
@@ -26,7 +26,7 @@ def _agent(value: Any) -> Any:
 
 
 def _listed(value: Any) -> Any:
-    """One agent stands for a list of one."""
+    """A single agent as a list of one."""
     return [value] if isinstance(value, int | str) else value
 
 

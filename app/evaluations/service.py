@@ -1,4 +1,4 @@
-"""Rules of evaluations: asking for one, reading, and publishing what was found."""
+"""Operations on evaluations: request, read, list, delete, and publish results."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ from app.workloads import service as workloads
 def request_evaluation(
     database: Database, tenant: str, request: EvaluationRequest, record: Record = no_record
 ) -> JobRead:
-    """Queue an evaluation; agents and model are settled now, whatever is promoted or fitted meanwhile.
+    """Queue an evaluation and return its job; agents and model are resolved to versions now.
 
     Raises:
-        NotFound: no such workload.
-        Conflict: it has no agent yet, or no champion where that is asked for; it says what to do.
-        Invalid: an agent, a model or an execution that isn't there.
+        NotFound: there is no such workload.
+        Conflict: the workload has no agent, or not the requested champion, or no model.
+        Invalid: there is no such agent, model or execution.
     """
     with database.session() as session:
         workload = workloads.require(session, tenant, request.workload, lock=True)
@@ -55,10 +55,10 @@ def request_evaluation(
 
 
 def queue(session: Session, workload: Workload, request: EvaluationRequest) -> Job:
-    """Queue an evaluation in the caller's transaction, which holds the workload's row.
+    """Queue an evaluation in the caller's transaction, which has locked the workload's row.
 
     Raises:
-        Conflict, Invalid: see ``request_evaluation``.
+        Conflict, Invalid: as ``request_evaluation``.
     """
     stored_request = {
         **request.model_dump(mode="json"),
@@ -73,7 +73,7 @@ def queue(session: Session, workload: Workload, request: EvaluationRequest) -> J
 
 
 def _versions(session: Session, workload: Workload, requested: Sequence[int | str]) -> list[int]:
-    """The versions that are meant, each once, in the order in which they were named."""
+    """Versions of the requested agents, without duplicates, in order."""
     newest = agents.latest_version(session, workload.id)
     if newest is None:
         raise Conflict(
@@ -154,17 +154,13 @@ def _verdict(stored: Verdict) -> Verdict:
 
 
 def read(evaluation: Evaluation, workload: str) -> EvaluationRead:
-    """An evaluation as listed; `workload` is its workload's name."""
+    """API representation of an evaluation without figures; `workload` is its workload's name."""
     with stored(f"evaluation {evaluation.id}"):
         return EvaluationRead(**_fields(evaluation, workload))
 
 
 def get(database: Database, tenant: str, evaluation_id: str) -> EvaluationReport:
-    """One evaluation with all its figures.
-
-    Raises:
-        NotFound: there is none.
-    """
+    """A tenant's evaluation with all its figures; raises NotFound if there is none."""
     with database.reading() as session:
         found = repository.find(session, tenant, evaluation_id, whole=True)
         if found is None:
@@ -175,11 +171,7 @@ def get(database: Database, tenant: str, evaluation_id: str) -> EvaluationReport
 
 
 def page(database: Database, tenant: str, evaluation_id: str) -> bytes:
-    """The report for people: an HTML document that needs nothing from elsewhere.
-
-    Raises:
-        NotFound: there is none.
-    """
+    """An evaluation's report as a self-contained HTML document; raises NotFound if there is none."""
     with database.reading() as session:
         found = repository.page(session, tenant, evaluation_id)
     if found is None:
@@ -188,11 +180,7 @@ def page(database: Database, tenant: str, evaluation_id: str) -> bytes:
 
 
 def delete(database: Database, tenant: str, evaluation_id: str) -> None:
-    """Delete an evaluation.
-
-    Raises:
-        NotFound: there is none.
-    """
+    """Delete a tenant's evaluation; raises NotFound if there is none."""
     with database.session() as session:
         found = repository.find(session, tenant, evaluation_id)
         if found is None:
@@ -208,10 +196,10 @@ def _missing(evaluation_id: str) -> NotFound:
 def listed(
     database: Database, tenant: str, request: PageRequest, workload: str | None
 ) -> tuple[Slice[Evaluation], dict[str, str]]:
-    """A page of evaluations, newest first, and the names of their workloads.
+    """One page of evaluations, newest first, and the names of their workloads; workload None: any.
 
     Raises:
-        NotFound: `workload` names none.
+        NotFound: there is no such workload.
     """
     with database.reading() as session:
         only = None if workload is None else workloads.require(session, tenant, workload).id
@@ -220,7 +208,7 @@ def listed(
 
 
 class Evaluated(NamedTuple):
-    """What an evaluation hands over to be published; `page` is an HTML document."""
+    """Result of an evaluation that ``publish`` stores; `page` is an HTML document."""
 
     spec_version: int
     model_version: int

@@ -1,1 +1,1 @@
-"""Exogenous series: what comes from outside of a workload, as it was forecast: arrivals, prices."""
+"""Exogenous series: forecasts of quantities outside a workload, such as arrivals or prices."""

@@ -1,4 +1,4 @@
-"""Keys as a process knows them, and the rates of their callers."""
+"""Cached keys of a process, and rate limits of callers."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from app.errors import TooManyRequests
 from app.http.caller import UNLIMITED, Caller, Quotas, allowed
 from app.http.pagination import PageRequest, Slice, paginate
 
-# How many requests a key and a tenant may make in a second: of this process, and where there is a Redis of all.
+# Rate limits per key and tenant, over this process or, with Redis, over all processes.
 #
-# Each process has a bucket that fills at the rate and holds a second's worth, for each key and tenant. What the others
-# let through is learned through Redis a few times a second, in the background, and taken out of the bucket: no request
-# waits for it, and over a few seconds all processes together let through the rate. While Redis is away, each counts for
+# Each process has a token bucket per key and tenant, with a second's worth of requests. Requests of other processes
+# are read from Redis a few times a second, in the background, and taken out of the bucket: no request
+# waits for it, and over a few seconds all processes together keep to the rate. Without Redis each process counts for
 # itself.
 
 
 SHARE_SECONDS = 0.2
 LARGEST = 50_000
-"""Of keys and tenants that are kept in mind; full buckets are forgotten first."""
+"""Largest number of buckets; full ones are dropped first."""
 KEPT_SECONDS = 60
 
 logger = logging.getLogger(__name__)
 
 
 class Rates:
-    """Lets requests through up to a rate.
+    """Rate limits by token buckets.
 
     Args:
-        per_key: requests in a second of each key (or token); 0 for no limit.
-        per_tenant: of all keys of a tenant together.
+        per_key: requests per second of each key or token; 0: unlimited.
+        per_tenant: requests per second of all keys of a tenant; 0: unlimited.
         clock: monotonic seconds.
     """
 
@@ -53,11 +53,7 @@ class Rates:
         self._fresh: Counter[str] = Counter()
 
     def take(self, caller: Caller) -> None:
-        """Let one request through.
-
-        Raises:
-            TooManyRequests: it is one too many.
-        """
+        """Count one request of a caller; raises TooManyRequests if it exceeds a rate."""
         whose = {"key": caller.key or caller.name, "tenant": caller.tenant}
         counted = [(f"{what}:{name}", what) for what, name in whose.items() if self._rates[what] > 0]
         for name, what in counted:
@@ -71,16 +67,16 @@ class Rates:
             self._forget()
 
     def fresh(self) -> Counter[str]:
-        """How many were let through since this was asked for last."""
+        """Number of admitted requests by key and tenant since the last call."""
         found, self._fresh = self._fresh, Counter()
         return found
 
     def learn(self, others: Mapping[str, tuple[int, float]]) -> None:
-        """Take out of buckets what other processes let through: up to a second's worth more than is there.
+        """Take other processes' requests out of the buckets, down to minus one second's worth.
 
         Args:
-            others: how many, and since when; of a time in which a bucket fills more than once that share counts which
-                has not been filled up again.
+            others: number of requests, and since when (clock); in a longer time than a bucket needs to fill, a
+                proportional part counts.
         """
         now = self.clock()
         for name, (number, since) in others.items():
@@ -99,7 +95,7 @@ class Rates:
         return min(self._most(name), level + (self.clock() - since) * self._rate(name))
 
     def _forget(self) -> None:
-        """Drop what has been left alone until its bucket was full."""
+        """Drop buckets that are full again."""
         before = self.clock() - 2 / min(rate for rate in (*self._rates.values(), 1.0) if rate > 0)
         self._buckets = {name: bucket for name, bucket in self._buckets.items() if bucket[1] > before}
 
@@ -109,15 +105,15 @@ def _refuse(what: str, rate: float) -> NoReturn:
 
 
 class Counts(Protocol):
-    """Where processes learn from one another what they have let through."""
+    """Store of admitted requests that processes share."""
 
     async def add(self, counts: Mapping[str, int]) -> dict[str, int]:
-        """Add to counts; gives their totals, of all processes. Those that nobody adds to for a while begin anew."""
+        """Add to counts and return the totals of all processes; unused counts expire."""
         ...
 
 
 class RedisCounts:
-    """Counts in Redis, which forgets them by itself."""
+    """Counts in Redis, which expire after 60 s without additions."""
 
     def __init__(self, url: str) -> None:
         from redis.asyncio import Redis
@@ -125,7 +121,7 @@ class RedisCounts:
         self._redis = Redis.from_url(url, socket_timeout=1.0, socket_connect_timeout=1.0)
 
     async def add(self, counts: Mapping[str, int]) -> dict[str, int]:
-        """Add to counts; gives their totals, of all processes."""
+        """Add to counts and return the totals of all processes; raises Redis' errors."""
         async with self._redis.pipeline(transaction=False) as pipeline:
             for name, number in counts.items():
                 pipeline.incrby(f"steward:requests:{name}", number)
@@ -139,7 +135,7 @@ class RedisCounts:
 
 
 class Sharing:
-    """What a process has told the others, and what it knows of them."""
+    """Exchange of counts between this process and the others."""
 
     def __init__(self, rates: Rates, counts: Counts) -> None:
         self._rates, self._counts = rates, counts
@@ -147,7 +143,7 @@ class Sharing:
         self._last: dict[str, tuple[int, float]] = {}
 
     async def once(self) -> None:
-        """Tell what was let through since the last time, and learn what the others have."""
+        """Publish this process's new requests, and take the others' out of the buckets; errors are logged."""
         self._own += self._rates.fresh()
         if not self._own:
             return
@@ -165,18 +161,18 @@ class Sharing:
 
 
 async def share(rates: Rates, counts: Counts, seconds: float = SHARE_SECONDS) -> None:
-    """Share what processes let through, every so often, for ever."""
+    """Share counts every ``seconds`` until cancelled."""
     sharing = Sharing(rates, counts)
     while True:
         await asyncio.sleep(seconds)
         await sharing.once()
 
 
-# SQL of keys and run tokens.
+# SQL queries on keys and run tokens.
 
 
 class Fingerprint(NamedTuple):
-    """How many keys were ever made, and how many are revoked: it differs whenever a key was made or revoked."""
+    """Number of all keys and of revoked ones, which changes when a key is created or revoked."""
 
     made: int
     revoked: int
@@ -188,39 +184,39 @@ _FINGERPRINT = select(_COUNT.scalar_subquery(), _COUNT.where(Key.revoked_at.is_n
 
 
 def fingerprint(session: Session) -> Fingerprint:
-    """Of all keys that there are."""
+    """The fingerprint of all tenants' keys."""
     return Fingerprint(*session.execute(_FINGERPRINT).one())
 
 
 def valid(session: Session) -> Sequence[Key]:
-    """All keys that aren't revoked; some of them may have expired."""
+    """All keys that aren't revoked, including expired ones."""
     return session.scalars(select(Key).where(Key.revoked_at.is_(None))).all()
 
 
 def add(session: Session, row: Key | RunToken) -> None:
-    """A new key or token."""
+    """Insert a key or token and flush; raises IntegrityError if the run was deleted."""
     session.add(row)
     session.flush()
 
 
 def find(session: Session, tenant: str, key: str) -> Key | None:
-    """One key of a tenant; None if it has none of this id."""
+    """A tenant's key by id; None if there is none."""
     return session.scalar(select(Key).where(Key.tenant == tenant, Key.id == key))
 
 
 def listed(session: Session, tenant: str, request: PageRequest) -> Slice[Key]:
-    """A tenant's keys, newest first."""
+    """One page of a tenant's keys, newest first."""
     statement = select(Key).where(Key.tenant == tenant)
     return paginate(session, statement, [Key.created_at, Key.id], request, descending=True)
 
 
 def every(session: Session) -> Sequence[Key]:
-    """The keys of all tenants, for who runs the service."""
+    """Keys of all tenants, ordered by tenant and time."""
     return session.scalars(select(Key).order_by(Key.tenant, Key.created_at, Key.id)).all()
 
 
 def revoke(session: Session, tenant: str | None, key: str, now: datetime) -> bool:
-    """Revoke a key, of any tenant with None; whether it was valid until now."""
+    """Revoke a key (tenant None: of any tenant); False if it was not valid before."""
     statement = update(Key).where(Key.id == key, Key.revoked_at.is_(None)).values(revoked_at=now)
     if tenant is not None:
         statement = statement.where(Key.tenant == tenant)
@@ -229,22 +225,22 @@ def revoke(session: Session, tenant: str | None, key: str, now: datetime) -> boo
 
 
 def run_tokens(session: Session, identifiers: Sequence[str]) -> Sequence[RunToken]:
-    """The tokens of these ids."""
+    """Run tokens by ids; unknown ids are left out."""
     return session.scalars(select(RunToken).where(RunToken.id.in_(identifiers))).all()
 
 
-# The keys that are valid, in the memory of each process: looked through twice a second, never for each request.
+# Each process caches the valid keys and refreshes them twice a second, not per request.
 
 
 POLL_SECONDS = 0.6
 OLDEST_SECONDS = 0.9
-"""What is known may be this old; beyond it a request looks again itself, so that what is revoked ends in a second."""
+"""Largest age of the cache for a request, so that a revocation takes effect within a second."""
 UNKNOWN_SECONDS = 0.1
-"""An unknown key is looked for at most this often."""
+"""Shortest time between look-ups because of unknown keys."""
 
 
 class Entry(NamedTuple):
-    """A valid key, and who calls with it."""
+    """A valid key: its caller, the SHA-256 of its secret, and its expiry (None: never)."""
 
     caller: Caller
     digest: str
@@ -252,22 +248,22 @@ class Entry(NamedTuple):
 
     @property
     def has_expired(self) -> bool:
-        """Whether its time is over."""
+        """Whether the key has expired."""
         return self.expires_at is not None and self.expires_at <= datetime.now(UTC)
 
 
 Admitted = dict[tuple[str, str, bytes | None, bytes | None], Entry]
-"""Who was let in, by method, route, and the headers `Authorization` and `Host` as they were sent."""
+"""Admitted keys by method, route, and the headers `Authorization` and `Host`."""
 
 
 class KeyRing:
-    """All valid keys. They are kept up to date in the background while `poll` runs, and else by who asks.
+    """Cache of all valid keys, refreshed in the background by `poll`, else on demand.
 
-    While the database is away, what was known last holds on: nothing can be revoked then, either.
+    Without the database the cached keys stay valid, as none can be revoked meanwhile.
 
     Attributes:
-        any: whether there ever was a key, as far as is known.
-        admitted: who was let in; another dictionary whenever a key was made or revoked.
+        any: whether a key was ever created.
+        admitted: cache of admitted requests; replaced whenever a key is created or revoked.
     """
 
     def __init__(
@@ -284,23 +280,23 @@ class KeyRing:
         self._checked = 0.0
 
     def get(self, key: str) -> Entry | None:
-        """A valid key, as far as it is known."""
+        """The entry of a valid key by id; None if unknown."""
         return self._entries.get(key)
 
     def holds(self, key: str | None) -> bool:
-        """Whether a caller who was let in with this key would be again; one without a key was let in otherwise."""
+        """Whether a key is still valid; True for None, another credential."""
         entry = None if key is None else self._entries.get(key)
         return key is None or (entry is not None and not entry.has_expired)
 
     def is_older(self, seconds: float) -> bool:
-        """Whether what is known is older than that."""
+        """Whether the cache is older than ``seconds``."""
         return self._fingerprint is None or self._clock() - self._checked > seconds
 
     async def look(self) -> None:
-        """Look through the keys, once for all who wait.
+        """Refresh the cache in a thread, once for all waiting coroutines.
 
         Raises:
-            SQLAlchemyError: the database is away, and nothing was known yet.
+            SQLAlchemyError: the database is unavailable, and the cache empty.
         """
         loop = asyncio.get_running_loop()
         looking = self._looking.get(loop)
@@ -310,10 +306,7 @@ class KeyRing:
         await asyncio.shield(looking)
 
     async def look_again(self) -> None:
-        """Look for what was made until now: it may be a moment old, and of another process.
-
-        Whoever asks for keys that there aren't waits for it, and has the database asked ten times a second at most.
-        """
+        """Refresh the cache with keys created until now, at most ten times per second."""
         moment = self._clock()
         while self._checked < moment:
             await asyncio.sleep(max(0.0, self._checked + UNKNOWN_SECONDS - self._clock()))
@@ -321,7 +314,7 @@ class KeyRing:
                 await self.look()
 
     def refresh(self) -> None:
-        """The same, in a thread that may wait."""
+        """Refresh the cache; blocks. Raises SQLAlchemyError as ``look``."""
         with self._lock:
             begun = self._clock()  # before the reading: what is committed during it may be missed
             try:
@@ -349,7 +342,7 @@ class KeyRing:
         return Entry(caller, row.digest, row.expires_at)
 
     async def poll(self, seconds: float = POLL_SECONDS) -> None:
-        """Look every so often, for ever."""
+        """Refresh the cache every ``seconds`` until cancelled; errors are logged."""
         while True:
             try:
                 await self.look()

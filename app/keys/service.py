@@ -1,4 +1,4 @@
-"""Rules of keys: creation, secrets, revocation and the tokens of runs."""
+"""Operations on keys: secrets, creation, listing, revocation; tokens of runs."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from app.http.idempotency import Record, no_record
 from app.http.pagination import PageRequest, Slice
 from app.keys import ring
 
-# Secrets and the texts that carry them: `stw_<id>_<secret>`, of a run `stw_run_<id>_<secret>`.
+# Format of keys: `stw_<id>_<secret>`, of run tokens `stw_run_<id>_<secret>`.
 #
-# The id says which row to compare with. The secret has 256 random bits: a plain SHA-256 of it is as good as a slow
+# The id selects the row. The secret has 256 random bits, for which SHA-256 is as good as a slow
 # hash.
 
 
@@ -36,11 +36,11 @@ PREFIX, RUN_PREFIX = "stw_", "stw_run_"
 SECRET_BYTES = 32
 LONGEST = 128
 NOBODY = "0" * 64
-"""What the secret of an unknown id is compared with, so that it takes as long."""
+"""Digest compared with for unknown ids, so that the comparison takes as long."""
 
 
 class Made(NamedTuple):
-    """A new secret: its id, the text that is shown once, and the hash that is kept."""
+    """A new secret: its id, the text shown once, and the stored digest."""
 
     id: str
     text: str
@@ -48,7 +48,7 @@ class Made(NamedTuple):
 
 
 class Given(NamedTuple):
-    """What a caller sent: whether it is a run's, its id, and its secret."""
+    """A parsed credential: whether it is a run's, its id, and its secret."""
 
     of_run: bool
     id: str
@@ -56,18 +56,18 @@ class Given(NamedTuple):
 
 
 def make(prefix: str = PREFIX) -> Made:
-    """Draw a new id and secret; of the secret only the digest is to be stored."""
+    """A new random id and secret; only the digest may be stored."""
     identifier, secret = secrets.token_hex(8), secrets.token_urlsafe(SECRET_BYTES)
     return Made(identifier, f"{prefix}{identifier}_{secret}", digest(secret))
 
 
 def digest(secret: str) -> str:
-    """What is kept of a secret."""
+    """SHA-256 of a secret, in hexadecimal digits."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def parse(text: str) -> Given | None:
-    """The parts of a text; None where it is none of ours."""
+    """The parts of a key or run token; None for other texts."""
     of_run = text.startswith(RUN_PREFIX)
     if len(text) > LONGEST or not text.startswith(PREFIX):
         return None
@@ -76,7 +76,7 @@ def parse(text: str) -> Given | None:
 
 
 def matches(secret: str, kept: str | None) -> bool:
-    """Whether this is the secret of what is kept, in a time that tells nothing of where they differ."""
+    """Whether the secret has the stored digest, compared in constant time; False for digest None."""
     return hmac.compare_digest(digest(secret), kept or NOBODY) and kept is not None
 
 
@@ -130,11 +130,11 @@ class KeyMade(KeyRead):
     key: str | None = Field(description="Send as `Authorization: Bearer …`; null in a repeated response.")
 
 
-# Keys: made, listed, revoked; and the tokens of runs.
+# Operations on keys and run tokens.
 
 
 def create(database: Database, tenant: str, request: KeyRequest, made_by: str, record: Record = no_record) -> KeyMade:
-    """Make a key. What is recorded for a repeat of the request has no secret in it."""
+    """Create a key and return it with its secret; ``record`` stores the response without the secret."""
     made = make()
     row = Key(
         id=made.id,
@@ -159,7 +159,7 @@ def _ordered(scopes: Collection[str]) -> list[str]:
 
 
 def read(row: Key) -> KeyRead:
-    """A key as answered."""
+    """API representation of a key, without its secret."""
     return KeyRead(
         id=row.id,
         tenant=row.tenant,
@@ -173,19 +173,19 @@ def read(row: Key) -> KeyRead:
 
 
 def listed(database: Database, tenant: str, request: PageRequest) -> Slice[Key]:
-    """A page of a tenant's keys, newest first; those that were revoked, too."""
+    """One page of a tenant's keys, newest first, including revoked ones."""
     with database.reading() as session:
         return ring.listed(session, tenant, request)
 
 
 def every(database: Database) -> list[KeyRead]:
-    """The keys of all tenants, for who runs the service."""
+    """Keys of all tenants, ordered by tenant and time."""
     with database.reading() as session:
         return [read(row) for row in ring.every(session)]
 
 
 def revoke(database: Database, tenant: str | None, key: str, now: datetime | None = None) -> None:
-    """Revoke a key, of any tenant with None; doing so again changes nothing.
+    """Revoke a key (tenant None: of any tenant); repeating it changes nothing.
 
     Raises:
         NotFound: there is no such key.
@@ -199,7 +199,7 @@ def revoke(database: Database, tenant: str | None, key: str, now: datetime | Non
 
 
 def issue_run_token(database: Database, caller: Caller, run: str) -> str:
-    """A token that can report to this run and read it, and nothing else; void when its caller's key is revoked.
+    """A new token that can only report to this run and read it; invalid once its caller's key is revoked.
 
     Raises:
         NotFound: the run was deleted.
@@ -217,14 +217,14 @@ def issue_run_token(database: Database, caller: Caller, run: str) -> str:
     return made.text
 
 
-# Tokens of runs, as a process keeps them: read from the database when they are first seen.
+# Tokens of runs are cached when first used.
 
 
 LARGEST_CACHE = 100_000
 
 
 class Token(NamedTuple):
-    """A run's token: its run, the run's tenant, the digest of its secret, and the key that asked for it."""
+    """A run token: run, tenant, SHA-256 of its secret, and the key that requested it (None: another credential)."""
 
     run: str
     tenant: str
@@ -233,8 +233,9 @@ class Token(NamedTuple):
 
 
 class RunTokens:
-    """Tokens by id. Those that aren't known are looked up one at a time, however many are asked for:
-    whoever makes them up keeps others waiting who are new, and the database not busy."""
+    """Cache of run tokens by id. Unknown ids are looked up one at a time, so that made-up ones can't overload the
+    database.
+    """
 
     def __init__(self, database: Database, size: int = LARGEST_CACHE) -> None:
         self._database, self._size = database, size
@@ -242,7 +243,7 @@ class RunTokens:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="run-tokens")
 
     async def get(self, identifier: str) -> Token | None:
-        """The token of that id, if there is one."""
+        """The token with this id; None if there is none."""
         found = self._known.get(identifier)
         if found is None:
             found = await asyncio.get_running_loop().run_in_executor(self._thread, self._read, identifier)

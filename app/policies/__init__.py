@@ -1,1 +1,1 @@
-"""What answers a decision."""
+"""Policies that serve decisions: networks, tables, and their artifacts."""

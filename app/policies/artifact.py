@@ -1,4 +1,4 @@
-"""Artifacts of policies: the contract, tables, functions and memories, and their bytes."""
+"""Policy artifacts: tables, serialisation, and memories of recurrent policies."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from app.policies.base import RETURN_SCALE, Arrays, IncompatibleArtifact, Publis
 from app.policies.functions import masked
 from app.policies.network import NetworkPolicy
 
-# A table of Q values over a discretised observation.
+# A table of Q values over discretised observations.
 
 
 @dataclass(frozen=True, eq=False)
 class TablePolicy:
-    """Greedy in a table.
+    """Greedy policy of a table of Q values.
 
-    ``config``: ``algorithm``; ``entries``, which entries of the observation are read; ``low``, ``high``, ``bins``, how
-    each is cut into equal bins (what lies beyond falls into the outermost). ``arrays``: ``q`` [cells, N].
+    ``config``: ``algorithm``; ``entries``, indices of the observation's entries that are read; ``low``, ``high``,
+    ``bins``, the range of each and its number of equal bins (values beyond fall into the outermost). ``arrays``: ``q``
+    [cells, N].
     """
 
     config: dict[str, Any]
@@ -34,15 +35,15 @@ class TablePolicy:
 
     @property
     def name(self) -> str:
-        """The algorithm that filled it."""
+        """Name of the algorithm that trained it."""
         return str(self.config["algorithm"])
 
     @classmethod
     def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:
-        """Check the table's size, and build.
+        """The policy of a config and arrays.
 
         Raises:
-            IncompatibleArtifact: the table is missing or has another number of cells.
+            IncompatibleArtifact: the table is missing, or its size doesn't match ``config``.
         """
         cells = prod(config["bins"])
         if "q" not in arrays or arrays["q"].shape[:-1] != (cells,):
@@ -52,18 +53,18 @@ class TablePolicy:
         return cls(config, arrays)
 
     def cell(self, observation: NDArray[np.floating]) -> NDArray[np.intp]:
-        """Row of the table of each observation [B, D] → [B]."""
+        """Row of the table [B] for each observation [B, D]."""
         return cell(observation, self.config)
 
     def act(self, situation: Situation) -> Choice:
-        """The legal action of the highest Q."""
+        """The legal action with the highest Q, [B], and the values in units of return, [B, N]."""
         observation, q = situation.view.observation, self.arrays["q"]
         values = masked(q[cell(observation, self.config)], situation.view.mask)
         return Choice(values.argmax(axis=1), values / RETURN_SCALE)
 
 
 def cell(observation: NDArray[np.floating], config: dict[str, Any]) -> NDArray[np.intp]:
-    """Row of the table of each observation [B, D] → [B]; ``config`` as in ``TablePolicy``."""
+    """Row of the table [B] for each observation [B, D]; ``config`` as in ``TablePolicy``."""
     row = np.zeros(len(observation), np.intp)
     for entry, low, high, bins in zip(config["entries"], config["low"], config["high"], config["bins"], strict=True):
         position = (observation[:, entry] - low) / (high - low) * bins
@@ -71,25 +72,25 @@ def cell(observation: NDArray[np.floating], config: dict[str, Any]) -> NDArray[n
     return row
 
 
-# Policies as files: a JSON header and arrays in safetensors. What is evaluated is what answers.
+# Artifacts are safetensors files with a JSON header; evaluations use the same files as decisions.
 
 
 FORMAT = 1
 BY_ROLE = "by_role"
 Families = Mapping[str, type[Published]]
 SHARED: Families = {"network": NetworkPolicy, "table": TablePolicy}
-"""Families of policies that any kind can publish; a kind may have others beside them."""
+"""Policy classes by name that any kind can publish; kinds may add others."""
 
 
 @dataclass(frozen=True, eq=False)
 class Artifact:
-    """A policy with the kind and the layout that it reads, and what it was made for; its contract is its kind's.
+    """A loaded policy, with the kind and the layout for which it was trained.
 
     Attributes:
-        observation: names of the entries that it reads; none where it reads any number of candidates.
-        actions: how many it chooses among; 0: any number of candidates.
-        experience: what it was made for, in the kind's own terms.
-        roles: policies that were trained together, by role; where there are any, `policy` is None, and so on.
+        observation: names of the entries that it reads; empty if it scores any number of candidates.
+        actions: number of its actions; 0: any number of candidates.
+        experience: conditions of its training, in its kind's terms.
+        roles: policies trained together, by role; if there are any, `policy` is None.
     """
 
     policy: Any
@@ -100,10 +101,10 @@ class Artifact:
     roles: Mapping[str, Artifact] = field(default_factory=dict)
 
     def check(self, kind: str, observation: Sequence[str], actions: int) -> None:
-        """Make sure that the policy reads what a workload has to show.
+        """Check that the policy fits a workload's kind, observation entries and number of actions.
 
         Raises:
-            IncompatibleArtifact: the workload is of another kind, or shows something else.
+            IncompatibleArtifact: it doesn't.
         """
         if kind != self.kind:
             raise IncompatibleArtifact(f"the policy was made for kind {self.kind}; this workload is of kind {kind}")
@@ -115,7 +116,7 @@ class Artifact:
 
 
 class Parts(NamedTuple):
-    """Version of the format, header, and arrays by name."""
+    """Version of the format (None: missing), header, and arrays by name."""
 
     version: str | None
     header: dict[str, Any]
@@ -130,7 +131,7 @@ def save(
     experience: Mapping[str, Any],
     families: Families = SHARED,
 ) -> bytes:
-    """``policy`` as bytes, with what it reads (see ``Artifact``)."""
+    """A policy with its kind and layout as an artifact's bytes; arguments as in ``Artifact``."""
     header = {
         "kind": kind,
         "policy": next(name for name, family in families.items() if isinstance(policy, family)),
@@ -143,10 +144,10 @@ def save(
 
 
 def save_roles(parts: Mapping[str, bytes]) -> bytes:
-    """Artifacts of one kind that were trained together, by role, as one; ``by_role`` gives each back as it was.
+    """One artifact of several of one kind, by role; ``by_role`` returns each unchanged.
 
     Raises:
-        ValueError: they are of several kinds, or there is none.
+        ValueError: they are of several kinds, or there are none.
     """
     kinds = {kind_of(part) for part in parts.values()}
     if len(kinds) != 1:
@@ -157,7 +158,7 @@ def save_roles(parts: Mapping[str, bytes]) -> bytes:
 
 
 def by_role(data: bytes) -> dict[str, bytes]:
-    """What ``save_roles`` put together; empty where an artifact is one policy.
+    """The artifacts that ``save_roles`` combined, by role; empty for a single policy.
 
     Raises:
         IncompatibleArtifact: the bytes are no artifact.
@@ -169,19 +170,15 @@ def by_role(data: bytes) -> dict[str, bytes]:
 
 
 def kind_of(data: bytes) -> str:
-    """The kind of workloads that an artifact was made for.
-
-    Raises:
-        IncompatibleArtifact: the bytes are no artifact.
-    """
+    """Name of the kind of an artifact; raises IncompatibleArtifact if the bytes are no artifact."""
     return str(parts(data).header.get("kind", ""))
 
 
 def load(data: bytes, families: Families = SHARED) -> Artifact:
-    """Read what ``save`` wrote; ``experience`` is a JSON object.
+    """Load an artifact; its ``experience`` is a JSON object.
 
     Raises:
-        IncompatibleArtifact: another format, an unknown family of policies, or bytes that are no artifact.
+        IncompatibleArtifact: unknown format, unknown policy class, or no artifact.
     """
     each = {role: _single(parts(part), families) for role, part in by_role(data).items()}
     found = parts(data)
@@ -205,11 +202,7 @@ def _single(found: Parts, families: Families) -> Artifact:
 
 
 def parts(data: bytes) -> Parts:
-    """What an artifact holds.
-
-    Raises:
-        IncompatibleArtifact: the bytes are no artifact.
-    """
+    """Split an artifact into header and arrays; raises IncompatibleArtifact if the bytes are no artifact."""
     try:
         metadata, arrays = read_tensors(data)
     except ValueError as error:
@@ -218,10 +211,10 @@ def parts(data: bytes) -> Parts:
 
 
 def header(data: bytes) -> dict[str, Any]:
-    """An artifact's header; ``data`` need be no more than the beginning, which holds it.
+    """An artifact's JSON header, from its whole bytes or their beginning.
 
     Raises:
-        IncompatibleArtifact: the bytes are no artifact's, or end within the header.
+        IncompatibleArtifact: the bytes are no artifact, or end within the header.
     """
     try:
         found = read_json(read_header(data)["header"])
@@ -232,20 +225,20 @@ def header(data: bytes) -> dict[str, Any]:
     return found
 
 
-# What recurrent policies remember of a run between two reports, by the version of the agent.
+# Hidden states of recurrent policies between two reports of a run, by agent version.
 #
-# Whoever decides for a run remembers for itself: the champion, and the shadow. Each sees a report once, so each
-# advances its own once; an agent that joins a run late remembers nothing of what came before.
+# The champion and the shadow each have their own state. Each sees a report once, and
+# advances its state once; an agent that joins a run late begins with zeros.
 
 
 Memory = NDArray[np.float32]
 Memories = Mapping[int, Memory]
-"""Hidden state [H] by the agent's version."""
+"""Hidden state [H] by agent version."""
 NOTHING: Memories = MappingProxyType({})
 
 
 def recalled(memories: Sequence[Memories], version: int | None) -> Memory | None:
-    """What an agent remembers of B runs, [B, H], zeros where nothing; None where it remembers nothing of any."""
+    """Hidden states of an agent in B runs, [B, H], zeros where missing; None if it has none in any run."""
     if version is None or not any(memories):
         return None
     known = [one.get(version) for one in memories]
@@ -254,20 +247,20 @@ def recalled(memories: Sequence[Memories], version: int | None) -> Memory | None
 
 
 def kept(memories: Memories, versions: Iterable[int | None]) -> dict[int, Memory]:
-    """Of these agents alone."""
+    """The hidden states of these agents only; None among the versions is ignored."""
     return {version: memories[version] for version in versions if version is not None and version in memories}
 
 
 def stored(memories: Memories) -> dict[int, list[float]]:
-    """As JSON has it."""
+    """Hidden states as lists of numbers, for JSON."""
     return {version: memory.tolist() for version, memory in memories.items()}
 
 
 def restored(given: Mapping[str, Any]) -> Memories:
-    """Undo ``stored``, to the bit, once it has been through JSON."""
+    """Hidden states from the JSON of ``stored``, bit by bit."""
     return {int(version): np.array(memory, np.float32) for version, memory in given.items()}
 
 
 def weight(memories: Memories) -> int:
-    """Bytes of its numbers."""
+    """Bytes of the hidden states' numbers."""
     return sum(memory.nbytes for memory in memories.values()) if memories else 0

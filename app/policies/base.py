@@ -1,7 +1,7 @@
-"""The contract of a policy (see ``app.kinds.contract.policy``), and how one is told apart by its artifact.
+"""Contract of published policies (extends ``app.kinds.contract.policy``).
 
-A policy that can be published also has ``config``: a JSON object from which, with ``arrays``, it is built again. The
-tests in ``tests/app/policies/test_artifact.py`` run over every family.
+A policy that can be published also has ``config``, a JSON object from which, with ``arrays``, it is rebuilt. The tests
+in ``tests/app/policies/test_artifact.py`` run over every family.
 """
 
 from typing import Any, Protocol, Self
@@ -18,14 +18,14 @@ __all__ = ["RETURN_SCALE", "Arrays", "Choice", "IncompatibleArtifact", "Policy",
 
 
 class IncompatibleArtifact(ValueError):
-    """An artifact that can't be read here, or that belongs to another layout; the message says which."""
+    """An artifact can't be read, or belongs to another layout; with the reason."""
 
 
 def check_layers(arrays: Arrays) -> None:
-    """Make sure that each layer's ``weight`` is [out, in] and its ``bias`` [out], so that no sum has other shapes.
+    """Check that each layer's ``weight`` is [out, in] and its ``bias`` [out].
 
     Raises:
-        IncompatibleArtifact: one is otherwise.
+        IncompatibleArtifact: one has another shape.
     """
     for name, array in arrays.items():
         layer, _, part = name.rpartition(".")
@@ -36,23 +36,23 @@ def check_layers(arrays: Arrays) -> None:
 
 
 class Published(Policy, Protocol):
-    """A policy that can be written to an artifact and read back."""
+    """A policy that can be saved to an artifact and loaded."""
 
     @property
     def config(self) -> dict[str, Any]:
-        """JSON object that, with ``arrays``, rebuilds it."""
+        """JSON object that rebuilds the policy together with ``arrays``."""
         ...
 
     @property
     def arrays(self) -> Arrays:
-        """Its numbers by name."""
+        """Its parameters by name."""
         ...
 
     @classmethod
     def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:
-        """The policy that ``config`` and ``arrays`` describe.
+        """The policy of a config and arrays.
 
         Raises:
-            IncompatibleArtifact: they do not fit together.
+            IncompatibleArtifact: they don't fit together.
         """
         ...

@@ -1,4 +1,4 @@
-"""Forward passes as pure functions over the Python array API: one source for acting, learning and checking."""
+"""Forward passes as pure functions of the Python array API, shared by serving, learning and tests."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ Array = Any
 
 
 def namespace_of(x: Array) -> Any:
-    """The array API of ``x``: NumPy's own, which needs no wrapper, or another library's wrapped."""
+    """The array API namespace of ``x``: NumPy itself, or another library's by array_api_compat."""
     return np if isinstance(x, np.ndarray) else array_api_compat.array_namespace(x)
 
 
@@ -25,7 +25,7 @@ def relu(x: Array) -> Array:
 
 
 def tanh(x: Array) -> Array:
-    """The hyperbolic tangent of each element, by the array's own library."""
+    """Hyperbolic tangent, elementwise."""
     return namespace_of(x).tanh(x)
 
 
@@ -51,16 +51,18 @@ def sigmoid(x: Array) -> Array:
 
 
 def gated(inputs: Array, memory: Array, arrays: Mapping[str, Array]) -> Array:
-    """One step of a gated recurrent unit (Cho et al., 2014): what is remembered afterwards, [B, H].
+    """One step of a gated recurrent unit (Cho et al., 2014): the next hidden state, [B, H].
 
     ``inputs`` [B, D] and ``memory`` [B, H]; ``arrays`` are ``input.weight`` [3H, D], ``input.bias`` [3H],
-    ``memory.weight`` [3H, H] and ``memory.bias`` [3H]: reset, update and new gate, in this order.
+    ``memory.weight`` [3H, H] and ``memory.bias`` [3H], each with reset, update and new gate, in this order.
     """
     return gated_by(linear(inputs, arrays["input.weight"], arrays["input.bias"]), memory, arrays)
 
 
 def gated_by(given: Array, memory: Array, arrays: Mapping[str, Array]) -> Array:
-    """As ``gated``, from the linear map of its inputs, [B, 3H]: that of a whole sequence is had at once."""
+    """Like ``gated``, with the linear map of the inputs given, [B, 3H], so that it can be computed for a whole
+    sequence.
+    """
     wide = memory.shape[1]
     kept = linear(memory, arrays["memory.weight"], arrays["memory.bias"])
     reset = sigmoid(given[:, :wide] + kept[:, :wide])
@@ -70,14 +72,14 @@ def gated_by(given: Array, memory: Array, arrays: Mapping[str, Array]) -> Array:
 
 
 def pooled(hidden: Array, mask: Array) -> Array:
-    """Mean of ``hidden`` [B, K, H] over the candidates that ``mask`` [B, K] has: [B, 1, H]; zeros where it has none."""
+    """Mean of ``hidden`` [B, K, H] over the candidates in ``mask`` [B, K]: [B, 1, H]; zeros without any."""
     xp = namespace_of(hidden)
     legal = xp.astype(mask, hidden.dtype)[:, :, None]
     return xp.sum(hidden * legal, axis=1, keepdims=True) / xp.sum(legal, axis=1, keepdims=True).clip(1.0)
 
 
 def attended(hidden: Array, mask: Array, query: Array, key: Array, value: Array) -> Array:
-    """What each candidate sees of those that ``mask`` [B, K] has, by dot-product attention: [B, K, H] → [B, K, H].
+    """Dot-product attention of each candidate over those in ``mask`` [B, K]: [B, K, H] → [B, K, H].
 
     ``query``, ``key`` and ``value`` are [H, H] (Vaswani et al. 2017, eq. 1, one head).
     """
@@ -91,12 +93,12 @@ def attended(hidden: Array, mask: Array, query: Array, key: Array, value: Array)
 
 
 def encoded(observation: Array, mask: Array, arrays: Mapping[str, Array], config: Mapping[str, Any]) -> Array:
-    """Features of each of any number of candidates, [B, K, F] → [B, K, H]; their order does not matter.
+    """Features of each candidate, [B, K, F] → [B, K, H]; independent of the candidates' order.
 
-    ``config``: ``layers``, widths of the network that every candidate goes through; ``context``, what it then sees of
-    all legal ones: ``none``, their ``mean`` (Zaheer et al. 2017) or ``attention``; ``joint``, widths of the network
-    over both. ``arrays``: ``each.{i}``, ``joint.{i}`` with ``.weight`` and ``.bias``; for a context ``context.weight``;
-    for attention ``query.weight``, ``key.weight``, ``value.weight``.
+    ``config``: ``layers``, widths of the network applied to each candidate; ``context``, what is then added of all
+    legal ones: ``none``, their ``mean`` (Zaheer et al. 2017) or ``attention``; ``joint``, widths of the network over
+    both. ``arrays``: ``each.{i}``, ``joint.{i}`` with ``.weight`` and ``.bias``; for a context ``context.weight``; for
+    attention ``query.weight``, ``key.weight``, ``value.weight``.
     """
     activation, hidden = ACTIVATIONS[config["activation"]], observation
     for i in range(len(config["layers"])):
@@ -115,10 +117,10 @@ def encoded(observation: Array, mask: Array, arrays: Mapping[str, Array], config
 
 
 def scores(observation: Array, mask: Array, arrays: Mapping[str, Array], config: Mapping[str, Any]) -> Array:
-    """One score per candidate, [B, K, F] → [B, K]; permuting candidates permutes scores.
+    """Scores of candidates, [B, K, F] → [B, K], equivariant to permutations.
 
-    ``config`` and ``arrays`` as ``encoded`` has them, and ``advantage.weight`` [1, H], ``advantage.bias``. Where
-    ``config["advice"]`` names a feature (as ``[start, stop]``, one long), that feature is added.
+    ``config`` and ``arrays`` as in ``encoded``, with ``advantage.weight`` [1, H] and ``advantage.bias`` [1]. If
+    ``config["advice"]`` is the range [start, stop] of a feature, of width one, that feature is added.
     """
     hidden = encoded(observation, mask, arrays, config)
     found = linear(hidden, arrays["advantage.weight"], arrays["advantage.bias"])[:, :, 0]

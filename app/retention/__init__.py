@@ -1,1 +1,1 @@
-"""What is kept for how long: what live things rest on, ages by workload, what is due, and its deletion."""
+"""Retention: how long data is kept, what is needed by active objects, and deletion by age."""

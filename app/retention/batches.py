@@ -1,4 +1,4 @@
-"""What is due to be deleted by age, and its deletion in batches."""
+"""Rows due to be deleted by age, and their deletion in batches."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from app.jobs import repository
 from app.retention import held
 from app.retention.schemas import Retention
 
-# What is due: for each noun, the rows that are older than they are kept, but for what something live rests on.
+# Due rows: those older than their retention time, unless something active needs them.
 
 
 class Ages(NamedTuple):
-    """Before when each noun's rows are due; None: never."""
+    """Time before which each noun's rows are due; None: never."""
 
     iterations: datetime | None
     runs: datetime | None
@@ -44,24 +44,24 @@ class Ages(NamedTuple):
 
 
 def ages(retention: Retention, now: datetime) -> Ages:
-    """What a retention means now."""
+    """Times before which rows are due now, from retention times in days."""
     days = {name: getattr(retention, f"{name}_days") for name in Ages._fields}
     return Ages(**{name: None if age is None else now - timedelta(days=age) for name, age in days.items()})
 
 
 def first_kept() -> ColumnElement[int]:
-    """SQL for the number of a run's first iteration that is stored; 0 as long as none was deleted."""
+    """SQL expression: number of a run's first stored iteration; 0 if none was deleted."""
     return func.coalesce(Run.kept_from, 0)
 
 
 def ended_runs(session: Session, workload_id: str, before: datetime) -> list[ColumnElement[bool]]:
-    """Runs that ended before a time."""
+    """SQL conditions: runs of a workload that ended before a time and aren't needed."""
     needed = held.needed_runs(session, workload_id)
     return [Run.workload_id == workload_id, Run.state != held.RUNNING, Run.finished_at < before, Run.id.not_in(needed)]
 
 
 def ended_jobs(session: Session, workload_id: str, before: datetime) -> list[ColumnElement[bool]]:
-    """Jobs that ended before a time, trials among them."""
+    """SQL conditions: jobs of a workload, with trials, that ended before a time and aren't needed."""
     needed = held.needed_jobs(session, workload_id)
     return [
         Job.workload_id == workload_id,
@@ -72,7 +72,7 @@ def ended_jobs(session: Session, workload_id: str, before: datetime) -> list[Col
 
 
 def superseded(session: Session, workload_id: str, table: type[Agent | DomainModel], before: datetime) -> list[int]:
-    """Versions that came before a time, that nothing holds, and that are not the newest."""
+    """Versions created before a time that nothing needs, without the newest version."""
     reasons = held.agents(session, workload_id) if table is Agent else held.models(session, workload_id)
     newest = select(func.max(table.version)).where(table.workload_id == workload_id).scalar_subquery()
     old = select(table.version).where(table.workload_id == workload_id, table.created_at < before)
@@ -81,7 +81,7 @@ def superseded(session: Session, workload_id: str, table: type[Agent | DomainMod
 
 
 def counts(session: Session, workload_id: str, due: Ages) -> Mapping[str, int]:
-    """How many rows of each noun are due."""
+    """Number of due rows by noun."""
     return {
         "iterations": _iterations(session, workload_id, due),
         "runs": 0 if due.runs is None else _count(session, Run.id, ended_runs(session, workload_id, due.runs)),
@@ -97,7 +97,7 @@ def _count(session: Session, column: Any, conditions: list[ColumnElement[bool]])
 
 
 def _iterations(session: Session, workload_id: str, due: Ages) -> int:
-    """Of runs that go, all that are left; of others, all but the last one."""
+    """Number of due iterations: all of due runs, all but the last of others."""
     found = 0
     if due.runs is not None:
         going = ended_runs(session, workload_id, due.runs)
@@ -118,7 +118,7 @@ def _jobs(session: Session, workload_id: str, before: datetime | None) -> int:
 
 
 def _events(session: Session, workload_id: str, due: Ages) -> int:
-    """All but the last one of each job."""
+    """Number of due events: all but the last of each job."""
     if due.events is None:
         return 0
     jobs = select(Job.id).where(*ended_jobs(session, workload_id, due.events))
@@ -140,9 +140,9 @@ def _artifacts(session: Session, workload_id: str, before: datetime | None) -> M
     }
 
 
-# What is due, in batches: each is read, archived, and then deleted in one short transaction.
+# Batches: each is read, archived, and then deleted in one short transaction.
 #
-# A batch names the very rows that it deletes, so that one that is done twice, after a crash, deletes nothing else.
+# A batch lists its rows, so that repeating it after a crash deletes nothing else.
 
 
 ROWS = 1_000
@@ -150,17 +150,17 @@ JOBS = 100
 LARGE_ROWS = 10
 Reading = Callable[[], AbstractContextManager[Session]]
 Kinds = Mapping[str, str]
-"""By column, what it holds: text, integer, real, boolean, time, json or bytes."""
+"""Type of each column: text, integer, real, boolean, time, json or bytes."""
 
 
 class Batch(NamedTuple):
-    """Rows that go together.
+    """Rows that are deleted together.
 
     Attributes:
-        noun: what they are.
-        rows: as they are archived.
-        kinds: what their columns hold.
-        delete: deletes them in a transaction; how many were there, and are not needed meanwhile.
+        noun: their noun.
+        rows: as archived.
+        kinds: types of their columns.
+        delete: deletes those still unneeded in a session; returns their number.
     """
 
     noun: str
@@ -170,7 +170,7 @@ class Batch(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Iterations of a run: from ``first``, before ``end``."""
+    """Iterations of a run from ``first`` up to, but without, ``end``."""
 
     run: str
     first: int
@@ -178,7 +178,7 @@ class Piece(NamedTuple):
 
 
 def batches(reading: Reading, workload: Workload, ages: Ages) -> Iterator[Batch]:
-    """All that is due of a workload, what refers to something before what it refers to."""
+    """Batches of all due rows of a workload; referring rows before those referred to."""
     yield from _runs(reading, workload, ages)
     yield from _batches_iterations(reading, workload, ages)
     yield from _batches_jobs(reading, workload, ages)
@@ -189,7 +189,7 @@ def batches(reading: Reading, workload: Workload, ages: Ages) -> Iterator[Batch]
 
 
 def _pages(reading: Reading, statement: Any, keys: Sequence[InstrumentedAttribute[Any]], limit: int) -> Iterator[Any]:
-    """Rows of a statement, page by page: each is read after the one before it was dealt with, and none twice."""
+    """Pages of a statement's rows, each read after the one before was processed."""
     after: Sequence[Any] | None = None
     while True:
         page = statement if after is None else statement.where(tuple_(*keys) > tuple_(*after))
@@ -209,7 +209,7 @@ def _ended_runs(reading: Reading, workload: Workload, before: Any) -> Iterator[S
 
 
 def _runs(reading: Reading, workload: Workload, ages: Ages) -> Iterator[Batch]:
-    """Runs, after what is left of their iterations."""
+    """Batches of due runs, each after those of its iterations."""
     if ages.runs is None:
         return
     for page in _ended_runs(reading, workload, ages.runs):
@@ -225,7 +225,7 @@ def _delete_runs(workload: Workload, ids: Sequence[str], session: Session) -> in
 
 
 def _batches_iterations(reading: Reading, workload: Workload, ages: Ages) -> Iterator[Batch]:
-    """Iterations of runs that stay; their last one, which tells what was decided last, stays as well."""
+    """Batches of iterations of kept runs; the last iteration with its decision is kept."""
     if ages.iterations is None:
         return
     for page in _ended_runs(reading, workload, ages.iterations):
@@ -233,7 +233,7 @@ def _batches_iterations(reading: Reading, workload: Workload, ages: Ages) -> Ite
 
 
 def _cut(reading: Reading, workload: Workload, pieces: Iterable[Piece]) -> Iterator[Batch]:
-    """Batches of about as many iterations, of few long runs or of many short ones."""
+    """Batches of up to 1,000 iterations, of a few long runs or many short ones."""
     gathered: list[Piece] = []
     room = ROWS
     for piece in pieces:
@@ -273,7 +273,7 @@ def _delete_pieces(workload: Workload, pieces: Sequence[Piece], session: Session
 
 
 def _batches_jobs(reading: Reading, workload: Workload, ages: Ages) -> Iterator[Batch]:
-    """Jobs with their events and trials."""
+    """Batches of due jobs with their trials, each after those of its events."""
     if ages.jobs is None:
         return
     with reading() as session:
@@ -309,7 +309,7 @@ def _delete_jobs(workload: Workload, ids: Sequence[str], session: Session) -> in
 
 
 def _batches_events(reading: Reading, workload: Workload, ages: Ages) -> Iterator[Batch]:
-    """Events of jobs that stay; the last one, which tells how a job ended, stays as well."""
+    """Batches of events of kept jobs; the last event is kept."""
     if ages.events is None:
         return
     with reading() as session:
@@ -319,7 +319,7 @@ def _batches_events(reading: Reading, workload: Workload, ages: Ages) -> Iterato
 
 
 def _events_of(reading: Reading, jobs: Sequence[str], *, whole: bool) -> Iterator[Batch]:
-    """Events of jobs: all, where they go with their jobs; else all but the last ones, which go by themselves."""
+    """Batches of events of jobs; with ``whole`` all, deleted with their jobs, else all but the last of each."""
     statement = select(JobEvent).where(JobEvent.job_id.in_(jobs))
     if not whole:
         other = aliased(JobEvent)
@@ -351,7 +351,7 @@ def _batches_evaluations(reading: Reading, workload: Workload, ages: Ages) -> It
 def _batches_artifacts(
     reading: Reading, workload: Workload, ages: Ages, table: type[Agent | DomainModel], noun: str
 ) -> Iterator[Batch]:
-    """Versions that others have superseded, with their artifacts."""
+    """Batches of superseded versions, with their artifacts."""
     if ages.artifacts is None:
         return
     before = ages.artifacts
@@ -373,7 +373,9 @@ def _batches_artifacts(
 def _delete_versions(
     session: Session, workload: Workload, table: type[Agent | DomainModel], free: Sequence[int], some: Sequence[int]
 ) -> int:
-    """Whoever promotes, trains or starts a shadow holds the workload's row, too."""
+    """Delete versions that are still free, under the lock of the workload's row, which promotions and trainings take
+    too.
+    """
     row = session.get(Workload, workload.id, with_for_update=True)
     going = [version for version in some if version in free]
     if row is None or not going:
@@ -392,12 +394,12 @@ def _deleted(session: Session, statement: Any) -> int:
 
 
 def _plain(rows: Iterable[Any]) -> list[Mapping[str, Any]]:
-    """Columns of rows, but for those that were not read."""
+    """The loaded columns of rows, by name."""
     return [{name: value for name, value in vars(row).items() if not name.startswith("_")} for row in rows]
 
 
 def _kinds(table: Any, *, whole: bool = False) -> Kinds:
-    """What columns hold; large ones only where they are read."""
+    """Types of a table's columns; large binary ones only if ``whole``."""
     columns = inspect(table).local_table.columns
     return {one.name: _kind(one) for one in columns if whole or not isinstance(one.type, LargeBinary)}
 

@@ -1,6 +1,6 @@
-"""SQL that tells what is held, and by what: nothing that something live rests on is deleted, by hand or by age.
+"""SQL queries for what active objects need, which is never deleted, by request or by age.
 
-Each function answers in words that go into a refusal: "job 5f… (train) goes on from it".
+Reasons are phrases for error messages: "job 5f… (train) goes on from it".
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ RUNNING = "running"
 MOST_NAMED = 5
 
 Reasons = Mapping[int, Sequence[str]]
-"""By version, what holds it; versions that nothing holds are left out."""
+"""Reasons by version; versions without any are left out."""
 
 
 class OpenJob(NamedTuple):
@@ -35,11 +35,7 @@ class OpenJob(NamedTuple):
 
 
 def refuse(what: str, reasons: Sequence[str], remedy: str = "") -> None:
-    """Nothing, where nothing is in the way.
-
-    Raises:
-        Conflict: something is; it is named.
-    """
+    """Do nothing without reasons; raises Conflict, with the reasons, if there are any."""
     if reasons:
         more = f" and {len(reasons) - MOST_NAMED} more" if len(reasons) > MOST_NAMED else ""
         told = "; ".join(reasons[:MOST_NAMED])
@@ -47,21 +43,21 @@ def refuse(what: str, reasons: Sequence[str], remedy: str = "") -> None:
 
 
 def open_jobs(session: Session, workload_id: str) -> list[OpenJob]:
-    """A workload's jobs that have not ended; trials are told of by their training."""
+    """A workload's jobs that have not ended, without trials."""
     statement = select(Job.id, Job.type, Job.request).where(Job.workload_id == workload_id, Job.type != "trial")
     rows = session.execute(statement.where(Job.state.in_(OPEN_JOB)).order_by(Job.created_at, Job.id))
     return [OpenJob(row.id, row.type, row.request) for row in rows]
 
 
 def _going_on(session: Session, workload_id: str) -> Adaptation | None:
-    """The answer to a drift that goes on."""
+    """The workload's adaptation in progress; None if there is none."""
     return session.scalar(
         select(Adaptation).where(Adaptation.workload_id == workload_id, Adaptation.going_on.is_(True))
     )
 
 
 def workload(session: Session, workload_id: str) -> list[str]:
-    """What of a workload is live: runs that go on, jobs that have not ended."""
+    """Reasons against deleting a workload: running runs and open jobs."""
     running = select(Run.id).where(Run.workload_id == workload_id, Run.state == RUNNING)
     runs = session.scalars(running.order_by(Run.created_at, Run.id).limit(MOST_NAMED + 1))
     return [
@@ -71,12 +67,12 @@ def workload(session: Session, workload_id: str) -> list[str]:
 
 
 def samples(session: Session, workload_id: str) -> list[str]:
-    """What may still read a workload's samples: any of them, for jobs read all."""
+    """Reasons against deleting a workload's samples: open jobs."""
     return [f"{job} has not ended, and may read it" for job in open_jobs(session, workload_id)]
 
 
 def run(session: Session, found: Run) -> list[str]:
-    """What a run is needed for."""
+    """Reasons against deleting a run; empty if nothing needs it."""
     if found.state == RUNNING:
         return ["it goes on; finish or fail it first"]
     going_on = _going_on(session, found.workload_id)
@@ -86,7 +82,7 @@ def run(session: Session, found: Run) -> list[str]:
 
 
 def job(session: Session, found: Job) -> list[str]:
-    """What a job is needed for."""
+    """Reasons against deleting a job; empty if nothing needs it."""
     if found.state in OPEN_JOB:
         return ["it has not ended; cancel it first"]
     going_on = _going_on(session, found.workload_id)
@@ -98,7 +94,7 @@ def job(session: Session, found: Job) -> list[str]:
 
 
 def agents(session: Session, workload_id: str) -> Reasons:
-    """What holds a workload's agents."""
+    """Reasons against deleting a workload's agents, by version."""
     return _by_version(_agents(session, workload_id))
 
 
@@ -122,7 +118,7 @@ def _agents(session: Session, workload_id: str) -> Iterator[tuple[int | None, st
 
 
 def _before(session: Session, champion: Champion) -> int | None:
-    """What a rollback of a champion restores."""
+    """Version that a rollback of a champion restores; None: the heuristics."""
     statement = select(Promotion.previous).where(
         Promotion.workload_id == champion.workload_id,
         Promotion.role == champion.role,
@@ -132,7 +128,7 @@ def _before(session: Session, champion: Champion) -> int | None:
 
 
 def models(session: Session, workload_id: str) -> Reasons:
-    """What holds a workload's domain models."""
+    """Reasons against deleting a workload's domain models, by version."""
     return _by_version(_models(session, workload_id))
 
 
@@ -162,12 +158,12 @@ def _by_version(reasons: Iterator[tuple[int | None, str]]) -> Reasons:
 
 
 def next_version(newest: int | None, deleted: int | None) -> int:
-    """The number of what comes next: that of something deleted is not given again."""
+    """The next version number; numbers of deleted versions are not reused."""
     return max(newest or 0, deleted or 0) + 1
 
 
 def forget_version(row: Workload, *, agent: int = 0, model: int = 0) -> None:
-    """Note that a version is gone for good."""
+    """Record a deleted version, so that its number isn't reused."""
     if agent:
         row.deleted_agent = max(row.deleted_agent or 0, agent)
     if model:
@@ -175,13 +171,13 @@ def forget_version(row: Workload, *, agent: int = 0, model: int = 0) -> None:
 
 
 def needed_runs(session: Session, workload_id: str) -> list[str]:
-    """Runs that are needed although they have ended: what an adaptation is judged by."""
+    """Ids of ended runs that an adaptation in progress needs."""
     going_on = _going_on(session, workload_id)
     return [] if going_on is None else [going_on.run_id, *going_on.marks]
 
 
 def needed_jobs(session: Session, workload_id: str) -> list[str]:
-    """Jobs that are needed although they have ended: what an adaptation waits for, and what is yet to be compared."""
+    """Ids of ended jobs that an adaptation in progress or an open training needs."""
     going_on = _going_on(session, workload_id)
     parent = select(Job.id).where(Job.workload_id == workload_id, Job.state.in_(OPEN_JOB))
     trials = session.scalars(select(Trial.job_id).where(Trial.parent_id.in_(parent))).all()

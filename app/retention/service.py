@@ -1,4 +1,4 @@
-"""Retention: settings, and the deletion of what has expired."""
+"""Retention settings, and the deletion of expired data."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from app.workloads import service as workloads
 
 
 def effective(given: Mapping[str, Any] | None, settings: Settings) -> Retention:
-    """What applies to a workload for which this was put."""
+    """A workload's retention times: its own (None: none), completed by the service's settings."""
     defaults = {name: getattr(settings, f"retention_{name}") for name in Retention.model_fields}
     return Retention.model_validate({**defaults, **(given or {})})
 
 
 def is_limited(retention: Retention) -> bool:
-    """Whether anything is ever deleted by it."""
+    """Whether any retention time is set."""
     return any(days is not None for days in retention.model_dump().values())
 
 
 def concerned(database: Database, settings: Settings) -> list[tuple[Workload, Retention]]:
-    """Workloads of which something is not kept for ever, and for how long."""
+    """Workloads of all tenants with any retention time, and their retention."""
     with database.reading() as session:
         found = session.scalars(select(Workload).order_by(Workload.created_at, Workload.id)).all()
     each = [(workload, effective(workload.retention, settings)) for workload in found]
@@ -44,7 +44,7 @@ def concerned(database: Database, settings: Settings) -> list[tuple[Workload, Re
 
 
 def read(database: Database, settings: Settings, tenant: str, name: str) -> RetentionRead:
-    """How long what hangs on a workload is kept."""
+    """API representation of a workload's retention; raises NotFound if there is no such workload."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
     with stored(f"retention of {workload.name!r}"):
@@ -56,7 +56,7 @@ def read(database: Database, settings: Settings, tenant: str, name: str) -> Rete
 
 
 def put(database: Database, settings: Settings, tenant: str, name: str, given: Retention) -> RetentionRead:
-    """Say how long what hangs on a workload is kept from now on; what was put before is forgotten."""
+    """Replace a workload's own retention times; raises NotFound if there is no such workload."""
     with database.session() as session:
         workload = workloads.require(session, tenant, name, lock=True)
         workload.retention = given.model_dump(exclude_unset=True) or None
@@ -64,10 +64,10 @@ def put(database: Database, settings: Settings, tenant: str, name: str, given: R
     return read(database, settings, tenant, name)
 
 
-# Deleting what is due: batch by batch, each archived first, by one process at a time.
+# Deletion of due rows: batch by batch, each archived first, by one process at a time.
 #
-# A batch is on disk in the archive before it is deleted, and is deleted in a short transaction that proves that this
-# process still holds the task: a crash at any point loses nothing, and what it leaves is done again.
+# A batch is on disk in the archive before it is deleted, in a short transaction that checks that this
+# process still has the lease: after a crash nothing is lost, and the rest is repeated.
 
 
 TASK = "prune"
@@ -77,10 +77,10 @@ logger = logging.getLogger(__name__)
 
 
 class Archive(Protocol):
-    """Where rows are kept before they are deleted."""
+    """Store of rows before their deletion."""
 
     def keep(self, workload: Workload, batch: Batch) -> None:
-        """Have a batch on disk when this returns; one that is there already is written anew.
+        """Write a batch durably, replacing an earlier copy.
 
         Raises:
             OSError: it can't be written.
@@ -89,18 +89,18 @@ class Archive(Protocol):
 
 
 class NoArchive:
-    """An archive for services that keep nothing of what they delete."""
+    """An archive that stores nothing."""
 
     def keep(self, workload: Workload, batch: Batch) -> None:
         """Do nothing: the batch is deleted without a copy."""
 
 
 class HeldElsewhere(Exception):
-    """Another process deletes what is due."""
+    """Another process has the lease of pruning."""
 
 
 class Due(NamedTuple):
-    """Rows of a noun that are due, of one workload; of no workload's, the name is empty."""
+    """Number of due rows of a noun and a workload; the name is empty for rows of no workload."""
 
     workload: str
     noun: str
@@ -108,7 +108,7 @@ class Due(NamedTuple):
 
 
 def plan(database: Database, settings: Settings, clock: Clock = database_time) -> list[Due]:
-    """What would be deleted now."""
+    """Rows that pruning would delete now."""
     found = []
     for workload, retention in concerned(database, settings):
         with database.reading() as session:
@@ -121,10 +121,10 @@ def plan(database: Database, settings: Settings, clock: Clock = database_time) -
 
 
 class Pruning:
-    """One round of it.
+    """One round of pruning.
 
     Args:
-        owner: name of this process, under which it holds the task.
+        owner: name of this process, for the lease.
     """
 
     def __init__(
@@ -134,11 +134,11 @@ class Pruning:
         self._owner, self._clock = owner, clock
 
     def run(self) -> Mapping[tuple[str, str], int]:
-        """Delete all that is due; by workload and noun, how many rows went.
+        """Delete all due rows; the number of deleted rows by workload and noun.
 
         Raises:
-            HeldElsewhere: another process does it; what this one began is done or left to it.
-            OSError: the archive can't be written; nothing was deleted that is not in it.
+            HeldElsewhere: another process has the lease.
+            OSError: the archive can't be written; only archived rows were deleted.
         """
         self._hold()
         gone: Counter[tuple[str, str]] = Counter()
@@ -171,7 +171,7 @@ class Pruning:
             raise HeldElsewhere("another process deletes what is due")
 
     def _forget_keys(self) -> None:
-        """Keys of requests that nobody will repeat any more."""
+        """Delete expired idempotency keys."""
         with self._database.session() as session:
             before = self._clock(session) - timedelta(seconds=self._settings.idempotency_seconds)
             idempotency.purge(session, before)

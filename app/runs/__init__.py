@@ -1,1 +1,1 @@
-"""Runs: live executions, their reports, and the next step that each report is answered with."""
+"""Runs: live executions, their reports, and the decisions that answer them."""

@@ -1,4 +1,4 @@
-"""Import of samples from files."""
+"""``steward import``: check files of samples, register their workload, upload them, and fit a model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from app.kinds.contract.inputs import FieldIssue, InvalidInput, Refused, Sample,
 from app.kinds.contract.kind import Kind
 from app.kinds.registry import KINDS
 
-# One file of samples, CSV or NDJSON, as it is read before it is uploaded.
+# Reading and checking one file of samples, CSV or NDJSON, before its upload.
 
 
 MEDIA_TYPES: Mapping[str, str] = {
@@ -33,20 +33,20 @@ MEDIA_TYPES: Mapping[str, str] = {
     ".jsonl": "application/x-ndjson",
 }
 OWN_START = 1e8
-"""Seconds; times below count from a start of their own."""
+"""POSIX seconds; smaller times count from the log's own start."""
 Words = Callable[[Sample, Any], Iterator[str]]
-"""What is in an execution, a sentence each, given the workload's layout."""
+"""Function that describes an execution in sentences, given the workload's layout."""
 
 
 class SampleFile(NamedTuple):
-    """A file that was read.
+    """A checked file.
 
     Attributes:
-        path: where it stands.
-        name: of the execution that it becomes.
-        media_type: of its content, packed or not.
+        path: its location.
+        name: of the execution that it contains.
+        media_type: of its content before compression.
         packed: whether it is gzip.
-        words: what is in it, a sentence each.
+        words: sentences that describe it.
     """
 
     path: Path
@@ -56,17 +56,17 @@ class SampleFile(NamedTuple):
     words: tuple[str, ...]
 
     def pieces(self) -> Iterator[bytes]:
-        """The file as it is."""
+        """The file's bytes in pieces, as stored."""
         with self.path.open("rb") as file:
             while piece := file.read(PIECE):
                 yield piece
 
 
 def read(path: Path, kind: Kind, layout: Any, words: Words) -> SampleFile:
-    """Check a file against the layout of a workload of a kind.
+    """Read a file and check it against a workload's layout.
 
     Raises:
-        InvalidInput: it can't be right; the line is named.
+        InvalidInput: its content is invalid; with the line.
         OSError: it can't be read.
     """
     bare = path.with_suffix("") if path.suffix == ".gz" else path
@@ -87,33 +87,33 @@ def read(path: Path, kind: Kind, layout: Any, words: Words) -> SampleFile:
 
 
 def _blocks(path: Path, *, packed: bool) -> Iterator[bytes]:
-    """Whole lines, without the end of the last."""
+    """Blocks of whole lines, without the last newline of each block."""
     with gzip.open(path, "rb") if packed else path.open("rb") as file:
         while lines := file.readlines(PIECE):
             yield b"".join(lines).removesuffix(b"\n")
 
 
 def since(start: float) -> str:
-    """From when on a log tells; nothing where it counts from a start of its own."""
+    """The start of a log as “ from <UTC time>”; empty if it counts from its own start."""
     return f" from {datetime.fromtimestamp(start, UTC):%Y-%m-%d %H:%M:%S} UTC" if start >= OWN_START else ""
 
 
 def lasting(seconds: float) -> str:
-    """Seconds in the unit that reads best."""
+    """A duration given in seconds, in the unit that reads best, seconds to days."""
     scales = ((172_800, 86_400, "days"), (7_200, 3_600, "hours"), (120, 60, "minutes"))
     divisor, unit = next(((size, unit) for least, size, unit in scales if seconds >= least), (1, "seconds"))
     return f"{number(seconds / divisor)} {unit}"
 
 
 def told(issue: FieldIssue) -> str:
-    """``line 12, user: must be …, not 'x'``."""
+    """An issue in words: ``line 12, user: must be …, not 'x'``."""
     parts = issue.pointer.removeprefix("/").split("/")
     where = ["line " + parts[1], *parts[2:]] if parts[0] == "lines" else [issue.pointer] if issue.pointer else []
     value = "" if issue.value is None else f", not {plain(issue.value)!r}"
     return ": ".join(filter(None, [", ".join(where), issue.message + value]))
 
 
-# Files of samples of one kind: check them, register their workload, upload, and have a model fitted.
+# The import of files of one kind.
 
 
 Json = dict[str, Any]
@@ -122,7 +122,7 @@ VAIN = ("failed", "cancelled")
 
 @dataclass(frozen=True)
 class Options:
-    """What may be said on the command line."""
+    """Options of the command."""
 
     files: Sequence[Path]
     spec: Path
@@ -131,12 +131,12 @@ class Options:
 
 
 class Import(NamedTuple):
-    """What a kind says of its files.
+    """A kind's import of its files.
 
     Attributes:
-        kind: name of the workload's.
-        words: what is in a file.
-        model: what is to be known of a fitted model, as the service answers it, before it is trusted, a sentence each.
+        kind: name of the kind.
+        words: describes the execution in a file, in sentences.
+        model: describes a fitted model (the API's JSON), in sentences, with what limits its use.
     """
 
     kind: str
@@ -145,7 +145,7 @@ class Import(NamedTuple):
 
 
 def run(what: Import, options: Options, output: Console | None = None, notes: Console | None = None) -> int:
-    """Do it; the exit status. What was found goes to ``output``, progress and complaints to ``notes``."""
+    """Run the import; results go to ``output``, progress and errors to ``notes``. Returns the exit status."""
     output, notes = output or Console(), notes or Console(stderr=True)
     try:
         spec = _spec(what, options.spec, notes)
@@ -165,7 +165,7 @@ def run(what: Import, options: Options, output: Console | None = None, notes: Co
 
 
 def _spec(what: Import, path: Path, notes: Console) -> Any | None:
-    """The spec in a file; None, and complaints, where it is none."""
+    """The spec in a file; None, with errors in ``notes``, if it is invalid."""
     try:
         return KINDS[what.kind].spec.model_validate_json(path.read_bytes())
     except OSError as error:
@@ -180,7 +180,7 @@ def _spec(what: Import, path: Path, notes: Console) -> Any | None:
 
 
 def _given(error: Any) -> object:
-    """The value that was given, where that says more than the message."""
+    """The invalid value of a Pydantic error, if it helps; None otherwise."""
     value = error["input"]
     return value if isinstance(value, str | int | float) and error["type"] != "json_invalid" else None
 
@@ -188,7 +188,7 @@ def _given(error: Any) -> object:
 def _files(
     what: Import, paths: Sequence[Path], layout: Any, output: Console, notes: Console
 ) -> list[SampleFile] | None:
-    """All files, told as they are read; None, and complaints, where one can't be right."""
+    """All files, described in ``output``; None, with errors in ``notes``, if any is invalid."""
     found = []
     for path in paths:
         try:
@@ -207,7 +207,7 @@ def _files(
 
 
 def _alike(files: Sequence[SampleFile], notes: Console) -> bool:
-    """Whether two files would be one execution; complaints."""
+    """Whether two files have the same execution name, with errors in ``notes``."""
     first = dict[str, Path]()
     alike = [(file, first[file.name]) for file in files if first.setdefault(file.name, file.path) != file.path]
     for file, other in alike:
@@ -224,12 +224,12 @@ def _complain(notes: Console, path: Path, issues: Sequence[FieldIssue]) -> None:
 def _hand_over(
     what: Import, service: Service, spec: Any, files: Sequence[SampleFile], output: Console, notes: Console
 ) -> None:
-    """Register the workload where it isn't yet, upload, and have a model fitted where none has learned from the files.
+    """Register the workload, upload the files, and fit a model, each unless the service has done so already.
 
-    What is done already is told by the service alone: so whoever is stopped in the middle says the same again.
+    So a repeated command continues an interrupted one.
 
     Raises:
-        RefusedError, UnreachableError: see there.
+        RefusedError, UnreachableError: a request fails.
     """
     path = f"/workloads/{spec.name}"
     output.print(Text(_registered(service, spec, path)), soft_wrap=True)
@@ -251,7 +251,7 @@ def _hand_over(
 
 
 def _last_fit(service: Service, workload: str) -> Json | None:
-    """The last fit that was asked for, unless it was in vain."""
+    """The newest fit job of a workload that has not failed or been cancelled; None if there is none."""
     link: str | None = f"/jobs?workload={workload}&limit=100"
     while link:
         page = service.call("GET", link)
@@ -268,7 +268,7 @@ def _moment(made: Json) -> datetime:
 
 
 def _registered(service: Service, spec: Any, path: str) -> str:
-    """Register a workload that isn't there; in words."""
+    """Register a workload unless it exists; a message."""
     try:
         known = service.call("GET", path)
     except RefusedError as error:
@@ -281,7 +281,7 @@ def _registered(service: Service, spec: Any, path: str) -> str:
 
 
 def _upload(service: Service, path: str, file: SampleFile, output: Console) -> datetime:
-    """When the execution was stored: now, or by a call before."""
+    """Upload a file's execution unless it is stored; the time at which it was stored."""
     headers = {"Content-Type": file.media_type} | ({"Content-Encoding": "gzip"} if file.packed else {})
     named = {"execution": file.name}
     reply = service.call("POST", f"{path}/samples", params=named, content=file.pieces(), headers=headers)

@@ -1,4 +1,4 @@
-"""Calls of a running service's HTTP API, and a job's events until it ends."""
+"""HTTP client of a running service for commands; follows jobs to their end."""
 
 import json
 import os
@@ -15,20 +15,20 @@ __all__ = ["Json", "RefusedError", "Service", "UnreachableError", "authorised"]
 READ_SECONDS = 60.0
 NOT_FOUND = 404
 PATIENCE_SECONDS = 30.0
-"""How long a job that is followed is waited for while its service does not answer."""
+"""Seconds for which a followed job's service may be unreachable."""
 
 
 def authorised() -> dict[str, str]:
-    """What says who calls: the key in the environment variable `STEWARD_API_KEY`, if there is one.
+    """Authorization header with the key in the environment variable `STEWARD_API_KEY`; empty without one.
 
-    It is no option: other users of the machine can read those.
+    The key is no command-line option, as other users of the host can read those.
     """
     key = os.environ.get("STEWARD_API_KEY", "").strip()
     return {"Authorization": f"Bearer {key}"} if key else {}
 
 
 class Service:
-    """A client of one service; a context manager."""
+    """HTTP client of one service; a context manager."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -41,44 +41,33 @@ class Service:
         self._http.close()
 
     def ready(self) -> bool:
-        """Whether database, broker and a worker are there."""
+        """Whether the service and its database, broker and workers are ready; False if it is unreachable."""
         try:
             return self._http.get("/readyz").status_code == httpx.codes.OK
         except httpx.TransportError:
             return False
 
     def call(self, method: str, path: str, **request: Any) -> Json:
-        """One call, answered by JSON.
+        """Make a request and return the response's JSON.
 
         Raises:
-            RefusedError, UnreachableError: see there.
+            RefusedError: the response is an error.
+            UnreachableError: the service doesn't respond.
         """
         response = self._answer(method, path, **request)
         answer: Json = response.json()
         return answer
 
     def send(self, method: str, path: str, **request: Any) -> None:
-        """One call that is answered by nothing.
-
-        Raises:
-            RefusedError, UnreachableError: see there.
-        """
+        """Make a request and ignore the response's body; raises RefusedError and UnreachableError as ``call``."""
         self._answer(method, path, **request)
 
     def download(self, path: str, **request: Any) -> bytes:
-        """What is there, as it is.
-
-        Raises:
-            RefusedError, UnreachableError: see there.
-        """
+        """The body of a GET; raises RefusedError and UnreachableError as ``call``."""
         return self._answer("GET", path, **request).content
 
     def stream(self, path: str, **request: Any) -> Iterator[bytes]:
-        """What is there, piece by piece, however much.
-
-        Raises:
-            RefusedError, UnreachableError: see there.
-        """
+        """The body of a GET, piece by piece; raises RefusedError and UnreachableError as ``call``."""
         try:
             with self._http.stream("GET", path, **request) as response:
                 if response.is_error:
@@ -102,11 +91,11 @@ class Service:
         return response
 
     def follow(self, job: str) -> Iterator[Json]:
-        """A job's events until it ends, over as many connections as that takes; the job itself comes last.
+        """A job's events until it ends, over as many connections as necessary; the job itself comes last.
 
         Raises:
             RefusedError: it failed or was cancelled.
-            UnreachableError: the service has been away for longer than a restart takes.
+            UnreachableError: the service was unreachable for more than 30 s.
         """
         last, answered = "", time.monotonic()
         while True:
@@ -146,7 +135,7 @@ class Service:
 
 
 def _problem(response: httpx.Response) -> Json:
-    """What a refusal says, also where somebody else than the service answered."""
+    """The problem document of an error response; made from its text if a proxy sent something else."""
     try:
         problem = response.json()
     except ValueError:

@@ -1,4 +1,4 @@
-"""`steward train`: progress, pictures and the agent that comes of it."""
+"""`steward train`: requests a training, follows it, and prints or draws the agent."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from app.cli.remote.outcomes import compared
 from app.cli.remote.service import Json as ServiceJson
 from app.cli.remote.service import RefusedError, Service, UnreachableError
 
-# Progress as a bar on a terminal, however narrow, and as a line now and then where nobody watches.
+# Progress as a bar on a terminal, otherwise as a few lines.
 
 
 NARROWEST, WIDEST = 10, 40
 LINES = 10
-"""How many lines the whole has where it is told in lines."""
+"""Number of lines for the whole progress without a terminal."""
 
 
 class Bar:
-    """Progress of one thing: a bar that is drawn anew, or lines."""
+    """Progress of one task: a bar on a terminal, or lines."""
 
     def __init__(self, console: Console, title: str, drawn: Progress | None) -> None:
         self._begun = time.monotonic()
@@ -42,14 +42,14 @@ class Bar:
         self._lines = -1
 
     def left(self, completed: float) -> str:
-        """About how long it still takes, if it goes on as it has; nothing where that can't be known yet."""
+        """Estimated remaining time in words, at constant pace; empty before 1 s or without progress."""
         taken = time.monotonic() - self._begun
         if completed <= 0 or taken < 1:
             return ""
         return f"about {taken * (1 - completed) / completed:,.0f} s left"
 
     def update(self, completed: float, words: str = "") -> None:
-        """How far it is, 0 to 1, and what is to be said beside it."""
+        """Show the completed share, 0 to 1, with words beside it."""
         if self._drawn is not None and self._task is not None:
             self._drawn.update(self._task, completed=completed, words=Text(words).plain)
         elif int(completed * LINES + 1e-9) > self._lines:
@@ -60,7 +60,7 @@ class Bar:
 
 @contextmanager
 def progress(console: Console, title: str) -> Iterator[Bar]:
-    """A bar from 0 to 1. What is said beside it is cut where the line ends; the bar is not."""
+    """Context manager: a progress bar from 0 to 1; words beside it are truncated at the line's end."""
     if not console.is_terminal:
         yield Bar(console, title, None)
         return
@@ -73,7 +73,7 @@ def progress(console: Console, title: str) -> Iterator[Bar]:
 
 
 def follow(console: Console, title: str, events: Iterable[Json], words: Callable[[Json], str]) -> Json:
-    """Draw a job's events as they come, each with `words` beside the bar; the last of them."""
+    """Show a job's events on a progress bar, with `words` beside it, and return the last event."""
     last: Json = {}
     with progress(console, title) as bar:
         for last in events:
@@ -82,7 +82,7 @@ def follow(console: Console, title: str, events: Iterable[Json], words: Callable
 
 
 def remaining(event: Json) -> str:
-    """State, and about how long it still takes."""
+    """State and estimated remaining seconds of a job, in words."""
     left = event.get("eta_seconds")
     return str(event["state"]) + ("" if left is None or event["state"] != "running" else f", about {left:.0f} s left")
 
@@ -92,7 +92,7 @@ def remaining(event: Json) -> str:
 
 @dataclass(frozen=True)
 class Options:
-    """What may be said on the command line; of the request, what is None is not sent."""
+    """Options of the command; members of the request that are None are not sent."""
 
     url: str
     workload: str
@@ -103,7 +103,7 @@ class Options:
 
 
 def run(options: Options, output: Console | None = None, notes: Console | None = None) -> int:
-    """Do it; the exit status. What came of it goes to `output`, progress and complaints to `notes`."""
+    """Run the command; results go to `output`, progress and errors to `notes`. Returns the exit status."""
     output, notes = output or Console(), notes or Console(stderr=True)
     try:
         with Service(options.url) as service:
@@ -128,7 +128,7 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
 
 
 def drawn(agent: ServiceJson, file: Path | None, notes: Console) -> bool:
-    """Draw an agent's report where a file is given; whether that could be done."""
+    """Draw an agent's report to a file, if given; False if that fails."""
     if file is None:
         return True
     if draw_agent(agent, file):
@@ -138,7 +138,7 @@ def drawn(agent: ServiceJson, file: Path | None, notes: Console) -> bool:
 
 
 def _ended(service: Service, options: Options, notes: Console) -> ServiceJson:
-    """What came of the training; it is cancelled where nobody waits for it any more."""
+    """Result of the training's job; Ctrl-C cancels it."""
     request = {name: value for name, value in options.request.items() if value is not None}
     job = service.call("POST", _agents(options), json=request)
     try:
@@ -151,7 +151,7 @@ def _ended(service: Service, options: Options, notes: Console) -> ServiceJson:
 
 
 def _agent(service: Service, options: Options, result: ServiceJson) -> ServiceJson | None:
-    """The agent, of a training that went on the last one; None where no window brought one."""
+    """The trained agent; None if no window of an online training brought a better one."""
     version = result["agent"]
     return None if version is None else service.call("GET", f"{_agents(options)}/{version}")
 
@@ -161,7 +161,7 @@ def _agents(options: Options) -> str:
 
 
 def words(event: ServiceJson) -> str:
-    """What is worth saying beside the bar: who learns, and the figures of its last chunk."""
+    """Text beside the bar: state, phase, algorithm, and figures of the last chunk."""
     parts = [remaining(event), event.get("phase", "")]
     if event.get("phase") == "learning":
         several = event.get("trials", 1) > 1
@@ -178,11 +178,11 @@ FIGURES = {
     "exploration": "exploration {:.3f}",
     "steps_per_second": "{:,.0f} steps/s",
 }
-"""What of a learner's last chunk is told, and how."""
+"""Figures of an event that are shown, with their formats."""
 
 
 def show(agent: ServiceJson, output: Console) -> None:
-    """Print who competed, and the verdict in words."""
+    """Print an agent: the contest of its training, and its verdict."""
     report = agent["report"]
     if len(report.get("bracket", ())) > 1:
         output.print(bracket(report["bracket"]))
@@ -202,7 +202,7 @@ def show(agent: ServiceJson, output: Console) -> None:
 
 
 def _alone(report: ServiceJson) -> str:
-    """What the best network reaches by itself, whoever is published; nothing where none was trained."""
+    """Return of the best trained network on its own; empty if there is none."""
     found = report.get("learned")
     if found is None:
         return ""
@@ -210,7 +210,7 @@ def _alone(report: ServiceJson) -> str:
 
 
 def _promotion(agent: ServiceJson) -> str:
-    """What it is now."""
+    """The agent's present or former championship, in words."""
     since, until = (_moment(agent.get(name)) for name in ("champion_since", "champion_until"))
     if agent["champion"]:
         return f"champion since {since}" if since else "champion"
@@ -232,7 +232,7 @@ def _gap(report: ServiceJson) -> str:
 
 
 def bracket(rows: list[ServiceJson]) -> Table:
-    """Every trial: how far it came, its best return on the validation episodes, and why it went no further."""
+    """Table of a training's trials: share of budget, steps, best validation return, and why each ended."""
     table = Table()
     for name, right in (("algorithm", False), ("seed", True), ("budget", True), ("steps", True), ("score", True)):
         table.add_column(name, justify="right" if right else "left")

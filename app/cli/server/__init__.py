@@ -1,1 +1,1 @@
-"""`steward serve`: migrations, API and workers from one process, which leaves none behind."""
+"""`steward serve`: migrations, the API and its workers, which end with it."""

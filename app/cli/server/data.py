@@ -1,4 +1,4 @@
-"""Commands on the data folder and the database: lock, migrations, backups, pruning, audit."""
+"""Commands on the data folder and the database: lock, migration, backup, pruning, audit."""
 
 from __future__ import annotations
 
@@ -36,27 +36,27 @@ from app.retention.service import plan
 from app.settings import Settings
 from app.startup import EXIT_STATUS, StartupError, first_line, without_password
 
-# One `steward serve` with workers for a data folder: a lock that the kernel lifts when its process ends.
+# A data folder is locked by one `steward serve` with workers; the kernel releases the lock when the process ends.
 
 
 NAME = "serve.lock"
 ENDING_SECONDS, LOOK_SECONDS = 15.0, 0.2
-"""A service that was told to stop has handed its jobs back, or is killed by whoever told it, within that time."""
+"""Seconds within which a stopping service releases the folder, and between attempts to lock it."""
 
 
 @contextmanager
 def exclusive(
     folder: Path, say: Callable[[str], None] = print, patience_seconds: float = ENDING_SECONDS
 ) -> Iterator[None]:
-    """Hold the folder, once who held it has ended; its file tells others the id of this process.
+    """Context manager: lock the folder, waiting for its present holder; the lock file contains the process id.
 
     Args:
-        folder: of the service's data.
-        say: hears that another process holds it.
-        patience_seconds: for which that one is waited for.
+        folder: the service's data folder.
+        say: called with a message if another process holds the lock.
+        patience_seconds: longest wait.
 
     Raises:
-        StartupError: another process goes on holding it, or files can't be locked there.
+        StartupError: another process keeps the lock, or the file system has no locks.
     """
     with (folder / NAME).open("a+") as file:
         if not _locked(file):
@@ -92,7 +92,7 @@ def _locked(file: IO[str]) -> bool:
 
 
 def holder(folder: Path) -> str | None:
-    """Id of the process that holds the folder; None where none does, or none can."""
+    """Id of the process that holds the folder's lock; None if there is none."""
     try:
         with (folder / NAME).open() as file:
             try:
@@ -104,15 +104,11 @@ def holder(folder: Path) -> str | None:
     return None
 
 
-# The database's tables are changed in a process of its own: the API needs no Alembic in its memory.
+# Migrations run in a child process, so that the API doesn't keep Alembic in memory.
 
 
 def migrate(settings: Settings) -> None:
-    """Bring the database's tables to this version.
-
-    Raises:
-        StartupError: it failed.
-    """
+    """Migrate the database to this version, in a child process; raises StartupError if that fails."""
     linux = sys.platform == "linux"
     start: type[BaseProcess] = multiprocessing.context.ForkProcess if linux else multiprocessing.context.SpawnProcess
     context = multiprocessing.get_context()
@@ -127,7 +123,7 @@ def migrate(settings: Settings) -> None:
 
 
 def _change(url: str, problems: multiprocessing.SimpleQueue[str]) -> None:
-    """The whole process. Ctrl-C reaches it too, and would cut a migration in two."""
+    """Body of the migrating process; it ignores Ctrl-C, which would interrupt a migration."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.getLogger("alembic").setLevel(logging.WARNING)
     from alembic.util import CommandError
@@ -148,7 +144,7 @@ def _change(url: str, problems: multiprocessing.SimpleQueue[str]) -> None:
         sys.exit(EXIT_STATUS)
 
 
-# How far a file is that somebody else writes, as a bar.
+# Progress of a file that another program writes.
 
 
 GROWTH_LOOK_SECONDS = 0.5
@@ -162,11 +158,12 @@ def growing(
     notes: Console | None = None,
     look: float = GROWTH_LOOK_SECONDS,
 ) -> Iterator[None]:
-    """Draw a bar until what is inside has ended; nothing is drawn on pipes where that takes less than a look.
+    """Context manager: show a progress bar by the size of files that another program writes.
 
     Args:
-        files: what grows, all together; they need not be there yet.
-        expected: bytes of the whole, where that is known.
+        files: whose sizes are added; they may not exist yet.
+        expected: final bytes; None: unknown.
+        look: seconds between two updates.
     """
     ended = threading.Event()
     with progress(notes or Console(stderr=True), title) as bar:
@@ -196,11 +193,7 @@ def _size(file: Path) -> int:
 
 
 def backup(data: Path | None, file: Path, *, force: bool, as_json: bool) -> None:
-    """Write all that the database holds to a file.
-
-    Raises:
-        StartupError: it was not done; why, and what helps.
-    """
+    """Write a backup of the database to a file and print a summary; raises StartupError if that fails."""
     settings = startup.load_settings(data_dir=data)
     startup.check_database(settings, creates=False)
     url = normalised_url(settings.database_url)
@@ -226,11 +219,7 @@ def _counted(found: Contents) -> str:
 
 
 def restore(data: Path | None, file: Path, *, force: bool, as_json: bool) -> None:
-    """Put what a file holds into the database, and bring it to this version.
-
-    Raises:
-        StartupError: it was not done; why, and what helps.
-    """
+    """Restore a backup into the database, migrate it, and print a summary; raises StartupError if that fails."""
     settings = startup.load_settings(data_dir=data)
     startup.check_folder(settings.data_dir)
     serving = holder(settings.data_dir)
@@ -271,7 +260,7 @@ def _restore(settings: Settings, file: Path, force: bool) -> None:
 
 
 def _check_unused(database: Path) -> None:
-    """What others have in memory would not be what is stored any more."""
+    """Check that no other process has the database file open; raises BackupError if one has."""
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):  # it has ended, or is another user's
             if process.pid != os.getpid() and any(Path(one.path) == database for one in process.open_files()):
@@ -299,14 +288,14 @@ def _check_revision(file: Path, found: Contents) -> None:
         )
 
 
-# `steward db prune`: what would go as a table, or a process of its own that archives and deletes it.
+# `steward db prune`: a table of what is due, or a child process that archives and deletes it.
 
 
 COLUMNS = (Column("workload", "workload"), Column("what", "noun"), Column("rows", "rows"))
 
 
 def say(data: Path | None, *, as_json: bool) -> int:
-    """Print what would be deleted now."""
+    """Print what pruning would delete now; returns exit status 0."""
     settings = startup.load_settings(data_dir=data)
     startup.check_database(settings, creates=False)
     database = Database(settings.database_url, settings)
@@ -325,14 +314,14 @@ def say(data: Path | None, *, as_json: bool) -> int:
 
 
 def go(data: Path | None) -> int:
-    """Archive and delete; the exit status."""
+    """Archive and delete expired data in a child process; returns the exit status."""
     settings = startup.load_settings(data_dir=data)
     startup.check_database(settings, creates=False)
     folder = {"STEWARD_DATA_DIR": str(settings.data_dir)}
     return subprocess.run(child_command("workers.prune"), check=False, env={**os.environ, **folder}).returncode
 
 
-# ``steward audit``: who changed what, as a table.
+# ``steward audit``: audit entries as a table.
 
 
 AUDIT_COLUMNS = (
@@ -345,7 +334,7 @@ AUDIT_COLUMNS = (
 
 
 def show(entries: Sequence[AuditRead], most: int) -> None:
-    """Print a line for each; of so many there may be more."""
+    """Print audit entries as a table; ``most``: the limit, whose reaching is noted."""
     console = Console()
     console.print(table(AUDIT_COLUMNS, [entry.model_dump(mode="json") for entry in entries]) if entries else "none")
     if len(entries) == most:

@@ -1,4 +1,4 @@
-"""`steward doctor`: findings about configuration, storage and work."""
+"""`steward doctor`: checks of configuration, storage, broker, workers and API."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from app.keys import ring
 from app.settings import Settings
 from app.startup import StartupError, check_traces
 
-# What one check has found, and what is never to be shown of it.
+# Findings, and the removal of secrets from them.
 
 
 Status = Literal["ok", "warn", "fail"]
@@ -44,13 +44,13 @@ HIDDEN = "***"
 
 
 class Finding(NamedTuple):
-    """What a check has found.
+    """Result of one check.
 
     Attributes:
-        check: what was looked at, in a word.
-        status: `fail`: Steward can't do its work; `warn`: it will not for long, or not all of it.
-        detail: what was found.
-        remedy: what to do about it; empty where all is well.
+        check: name of the check.
+        status: `fail`: Steward can't work; `warn`: it can't work fully, or not for long.
+        detail: the finding in words.
+        remedy: what to do; empty if all is well.
     """
 
     check: str
@@ -60,13 +60,13 @@ class Finding(NamedTuple):
 
 
 def refused(check: str, error: startup.StartupError) -> Finding:
-    """A start that is refused, whose line ends with the remedy."""
+    """A finding from a StartupError, whose message ends with the remedy."""
     detail, _, remedy = str(error).rpartition("; ")
     return Finding(check, "fail", detail or remedy, remedy if detail else "")
 
 
 def hiding(settings: Settings) -> Callable[[str], str]:
-    """Hides the passwords of these settings and the caller's key, wherever an error's text has them."""
+    """A function that replaces the settings' passwords and the caller's key in texts by “***”."""
     secrets = {os.environ.get("STEWARD_API_KEY", "")}
     for url in (settings.database_url, settings.broker_url):
         password = _password(url)
@@ -89,20 +89,20 @@ def _password(url: str) -> str:
 
 
 def shown(found: Iterable[Finding], settings: Settings) -> Iterator[Finding]:
-    """The findings as they may be shown."""
+    """The findings without secrets."""
     hide = hiding(settings)
     for one in found:
         yield one._replace(detail=hide(one.detail), remedy=hide(one.remedy))
 
 
-# The database, its tables, its clock; and room on the disk.
+# Database, tables, clock, and disk space.
 
 
 MEBIBYTE, GIBIBYTE = 1 << 20, 1 << 30
 LITTLE_FREE_BYTES, LITTLE_FREE_SHARE = GIBIBYTE, 0.05
 MANY_CONNECTIONS = 0.8
 CLOCK_WARNS, CLOCK_FAILS = 1.0, 30.0
-"""Seconds between two clocks; leases are by the database's alone, what people read is not."""
+"""Difference of two clocks in seconds that warns, and that fails; leases depend on the database's clock only."""
 
 
 def size(number: float) -> str:
@@ -111,13 +111,13 @@ def size(number: float) -> str:
 
 
 def of_database(database: Database) -> Iterator[Finding]:
-    """The database that answers, the version of its tables, and its clock."""
+    """Findings about the database, the version of its tables, and its clock."""
     for name, check in (("database", _server), ("tables", _tables), ("clock", _clock)):
         yield guarded(name, database, check)
 
 
 def guarded(name: str, database: Database, check: Callable[[Session], Finding]) -> Finding:
-    """A check with a session; one that the database does not answer has failed."""
+    """Finding of a check with a database session; a failure if the database doesn't respond."""
     try:
         with database.reading() as session:
             return check(session)
@@ -127,7 +127,7 @@ def guarded(name: str, database: Database, check: Callable[[Session], Finding]) 
 
 
 def _server(session: Session) -> Finding:
-    """Which one it is, how large, and whether it takes writes."""
+    """Database system, size, connections, and whether it accepts writes."""
     connection = session.connection()
     url, version = connection.engine.url, ".".join(map(str, connection.dialect.server_version_info or ()))
     if connection.dialect.name == "sqlite":
@@ -175,7 +175,7 @@ def _clock(session: Session) -> Finding:
 
 
 def apart(theirs: datetime, before: datetime, after: datetime, *, embedded: bool) -> Finding:
-    """How far the database's clock is from this machine's, which was read before and after it."""
+    """Difference of the database's clock from this host's, which was read ``before`` and ``after`` it."""
     if embedded:
         return Finding("clock", "ok", "the database's is this machine's")
     seconds = (theirs - before - (after - before) / 2).total_seconds()
@@ -186,7 +186,7 @@ def apart(theirs: datetime, before: datetime, after: datetime, *, embedded: bool
 
 
 def disk(settings: Settings) -> Iterator[Finding]:
-    """Room where this host's files are: the data folder, and the archive elsewhere."""
+    """Free space of the file systems of the data folder and of the archive."""
     folders = {"disk": settings.data_dir, "archive": settings.archive_folder}
     seen = set[int]()
     for name, folder in folders.items():
@@ -205,25 +205,25 @@ def _room(name: str, place: Path) -> Finding:
     return Finding(name, status, f"{size(free)} of {size(total)} free at {place}", remedy)
 
 
-# The broker, workers and the jobs that wait for them, keys, and the API itself.
+# Broker, workers, jobs, keys, and the API.
 
 
 MOST_NAMED = 3
 LONG_SECONDS = 300.0
-"""For which a job may wait while workers live."""
+"""Seconds for which a job may be queued without a warning."""
 CLOCK_SET_BACK = timedelta(seconds=60)
 KEYS_END_SOON = timedelta(days=7)
 
 
 def work_of_database(settings: Settings, database: Database) -> Iterator[Finding]:
-    """Workers, jobs and keys, as the database has them."""
+    """Findings about workers, jobs and keys, from the database."""
     yield guarded("workers", database, partial(workers, settings=settings))
     yield guarded("jobs", database, jobs)
     yield guarded("keys", database, partial(of_keys, settings=settings))
 
 
 def broker(settings: Settings) -> Finding:
-    """Whether the broker answers."""
+    """Whether the broker responds."""
     try:
         startup.check_broker_url(settings)
     except startup.StartupError as error:
@@ -236,7 +236,7 @@ def broker(settings: Settings) -> Finding:
 
 
 def workers(session: Session, settings: Settings) -> Finding:
-    """Who of them has given a sign lately."""
+    """Which workers were seen recently."""
     now, known = database_time(session), seen.known(session)
     alive = [one for one in known if now - one.seen_at < timedelta(seconds=settings.worker_seen_seconds)]
     silent = [one for one in known if one not in alive]
@@ -264,7 +264,7 @@ def _named(names: list[str]) -> str:
 
 
 def jobs(session: Session) -> Finding:
-    """How many there are in each state, and how long the first in line has waited."""
+    """Number of jobs by state, and how long the first queued one has waited."""
     counts: dict[str, int] = {}
     for (_, state), number in listing.counts(session).items():
         counts[state] = counts.get(state, 0) + number
@@ -281,7 +281,7 @@ def _long(seconds: float) -> str:
 
 
 def of_keys(session: Session, settings: Settings) -> Finding:
-    """How many are valid, and which end soon."""
+    """Number of valid keys, and which expire soon."""
     now = database_time(session)
     valid = [key for key in ring.valid(session) if key.expires_at is None or key.expires_at > now]
     if not valid:
@@ -303,7 +303,7 @@ def _ending(valid: list[Key], now: datetime) -> list[str]:
 
 
 def api(settings: Settings) -> Finding:
-    """Whether it answers here, and whether it is ready."""
+    """Whether the API responds on this host, and is ready."""
     address = serve.address(settings)
     holder = data.holder(settings.data_dir)
     try:
@@ -319,7 +319,7 @@ def api(settings: Settings) -> Finding:
 
 
 def _free(settings: Settings, found: Finding) -> Finding:
-    """What was found, unless something that doesn't speak HTTP has the port."""
+    """The finding, or a failure if a program that doesn't speak HTTP uses the port."""
     try:
         for one in bind(settings):
             one.close()
@@ -332,7 +332,7 @@ def _free(settings: Settings, found: Finding) -> Finding:
 
 
 def issuer(settings: Settings) -> Finding:
-    """Whether the identity provider's keys can be had; there is one."""
+    """Whether the configured identity provider's keys can be fetched."""
     from app.keys.provider import UNUSABLE, published
 
     where = settings.oidc_keys_url or settings.oidc_issuer
@@ -355,24 +355,24 @@ def _readiness(address: str, status: int, body: bytes) -> Finding:
     return Finding("api", "warn", f"answers at {address}, and is not ready: {'; '.join(wrong)}", "see the lines above")
 
 
-# Settings that contradict one another, or what they are set on.
+# Settings that contradict each other or the installation.
 
 
 CHECK = "settings"
 PREFIX = "STEWARD_"
 OTHERS = ("STEWARD_API_KEY", "STEWARD_URL", "STEWARD_DATA", "STEWARD_POSTGRES_PASSWORD")
-"""Variables of the command line, of `make` and of compose."""
+"""Variables of the command line, of `make` and of compose that are no settings."""
 EXPIRES_SOON = timedelta(days=14)
 
 
 def findings(settings: Settings, environment: Mapping[str, str] = os.environ) -> Iterator[Finding]:
-    """What is wrong with the settings; one line that all is well where nothing is."""
+    """Problems of the settings; one finding that all is well if there are none."""
     found = [*unknown(environment), *_network(settings), *_traces(settings), *_storage(settings), *_times(settings)]
     yield from found or [Finding(CHECK, "ok", "nothing contradicts")]
 
 
 def unknown(environment: Mapping[str, str]) -> Iterator[Finding]:
-    """Variables that look like settings and are none."""
+    """Environment variables with the prefix STEWARD_ that are no settings."""
     known = [f"{PREFIX}{name.upper()}" for name in Settings.model_fields]
     for name in sorted(environment):
         if name.startswith(PREFIX) and name not in known and name not in OTHERS:
@@ -382,7 +382,7 @@ def unknown(environment: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _network(settings: Settings) -> Iterator[Finding]:
-    """Who reaches the API, and how."""
+    """Problems of the API's address, encryption and certificate."""
     try:
         check_address(settings)
     except StartupError as error:
@@ -406,7 +406,7 @@ def _traces(settings: Settings) -> Iterator[Finding]:
 
 
 def certificate(chain: Path, key: Path, now: datetime) -> Iterator[Finding]:
-    """A certificate that can't be served with, or not for long."""
+    """Problems of a TLS certificate: unusable, expired, or expiring within 14 days."""
     from cryptography import x509
 
     try:
@@ -422,7 +422,7 @@ def certificate(chain: Path, key: Path, now: datetime) -> Iterator[Finding]:
 
 
 def _storage(settings: Settings) -> Iterator[Finding]:
-    """What several hosts can't share, and what can't be archived."""
+    """Storage that several hosts can't share, and a missing package for archives."""
     embedded = settings.database_url.startswith("sqlite")
     if embedded and not settings.files_as_broker:
         yield Finding(
@@ -449,7 +449,7 @@ def _storage(settings: Settings) -> Iterator[Finding]:
 
 
 def _times(settings: Settings) -> Iterator[Finding]:
-    """Durations of which one must be longer than another."""
+    """Durations that must be longer than others."""
     for longer, shorter, factor, why in (
         ("lease_seconds", "heartbeat_seconds", 2, "jobs are taken from workers that live"),
         ("worker_seen_seconds", "heartbeat_seconds", 2, "workers that live count as gone"),
@@ -463,11 +463,11 @@ def _times(settings: Settings) -> Iterator[Finding]:
             yield Finding(CHECK, "warn", f"{name}={value:g} is less than {times}{other}: {why}", f"{least:g} or more")
 
 
-# All checks in order: what others rest on first.
+# All checks, in order of dependence.
 
 
 def examine(settings: Settings) -> list[Finding]:
-    """What is found with these settings. Nothing is created, and no secret is told."""
+    """Findings of all checks with these settings; creates nothing, and contains no secrets."""
     return list(shown(_found(settings), settings))
 
 
@@ -496,7 +496,7 @@ def _database(settings: Settings) -> Iterator[Finding]:
         database.dispose()
 
 
-# Findings for people, in 80 columns, and for programs.
+# Findings as text of 80 columns, and as JSON.
 
 
 COLUMNS = 80
@@ -504,12 +504,12 @@ ORDER: tuple[Status, ...] = ("ok", "warn", "fail")
 
 
 def worst(found: Iterable[Finding]) -> Status:
-    """The worst status of all."""
+    """The worst status; `ok` without findings."""
     return max((one.status for one in found), key=ORDER.index, default="ok")
 
 
 def lines(found: Sequence[Finding]) -> Iterator[str]:
-    """One finding after another, each remedy under what it is for."""
+    """Lines of text, each finding followed by its remedy."""
     wide = max(len(one.check) for one in found)
     for one in found:
         begin = f"{one.status:4}  {one.check:{wide}}  "
@@ -524,5 +524,5 @@ def _wrapped(begin: str, told: str, indent: str) -> list[str]:
 
 
 def document(found: Sequence[Finding]) -> str:
-    """All of it as JSON."""
+    """Findings as a JSON document."""
     return json.dumps({"status": worst(found), "checks": [one._asdict() for one in found]})

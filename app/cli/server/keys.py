@@ -1,4 +1,4 @@
-"""`steward key list`: keys as a table."""
+"""`steward key list`: table of keys."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COLUMNS = [Column(name, name) for name in ("id", "tenant", "scopes", "state", "n
 
 
 def show(keys: Sequence[KeyRead]) -> None:
-    """Print a line for each."""
+    """Print keys as a table."""
     Console().print(
         "none" if not keys else table(COLUMNS, [{**key.model_dump(), "state": _state(key)} for key in keys])
     )

@@ -1,4 +1,4 @@
-"""`steward serve`: the API's process, its workers and its ports."""
+"""`steward serve`: the API process, its sockets, and its worker child."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from app.settings import Settings
 from app.startup import StartupError
 from app.telemetry import logs
 
-# The sockets of the API, bound before anything else is done: a port that is taken is told at once.
+# The API's sockets are bound first, so that a port in use is reported at once.
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches it."""
+    """Whether the host name or address is reachable from this host only."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -47,10 +47,10 @@ def is_loopback(host: str) -> bool:
 
 
 def check_address(settings: Settings) -> Settings:
-    """Without keys the service binds loopback only; anywhere else it asks for keys as long as it lives.
+    """The settings; with an address beyond loopback, keys are required from now on.
 
     Raises:
-        StartupError: any other address.
+        StartupError: the address is beyond loopback, and there are neither keys nor an identity provider.
     """
     if is_loopback(settings.host):
         return settings
@@ -63,7 +63,7 @@ def check_address(settings: Settings) -> Settings:
 
 
 def has_keys(settings: Settings) -> bool:
-    """Whether a key was ever made; nothing is created to find out."""
+    """Whether a key was ever created; False if the database can't be read. Creates nothing."""
     from sqlalchemy.exc import SQLAlchemyError
 
     from app.database.engine import Database, normalised_url
@@ -83,10 +83,10 @@ def has_keys(settings: Settings) -> bool:
 
 
 def bind(settings: Settings) -> list[socket.socket]:
-    """Bound sockets that do not listen yet, one for each address of the host.
+    """Bound sockets that don't listen yet, one for each address of the host.
 
     Raises:
-        StartupError: the port is taken or may not be used.
+        StartupError: the port is in use or forbidden, or the host has no such address.
     """
     found: dict[str, socket.AddressFamily] = {}
     for version, _, _, _, address in socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM):
@@ -102,7 +102,7 @@ def bind(settings: Settings) -> list[socket.socket]:
 
 
 def _bound(family: socket.AddressFamily, host: str, port: int) -> socket.socket | None:
-    """None where this machine does not have the address (IPv6 may be off)."""
+    """A bound socket; None if this host doesn't have the address, for example without IPv6."""
     try:
         listener = socket.socket(family, socket.SOCK_STREAM)
     except OSError:
@@ -122,12 +122,12 @@ def _bound(family: socket.AddressFamily, host: str, port: int) -> socket.socket 
 
 
 def refusal(host: str, port: int, error: OSError) -> str:
-    """Why a port can't be had, in a line."""
+    """Message of a port that can't be used, with a remedy."""
     remedy = "stop what listens there, or choose another (--port; 0 takes a free one)"
     return f"STEWARD_PORT={port}: {os.strerror(error.errno or 0).lower()} on {host}; {remedy}"
 
 
-# Asking the API of these settings, on this machine.
+# Requests to the API of these settings on this host.
 
 
 SECONDS = 4
@@ -136,24 +136,24 @@ ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - where such a one is 
 
 
 class Reply(NamedTuple):
-    """HTTP status and body (its first ``LONGEST`` bytes) of an answer."""
+    """HTTP status and body (its first ``LONGEST`` bytes) of a response."""
 
     status: int
     body: bytes
 
 
 def address(settings: Settings) -> str:
-    """Where it is reached from here."""
+    """URL of the API from this host."""
     host = ANY.get(settings.host, settings.host)
     shown = f"[{host}]" if ":" in host else host
     return f"{'https' if settings.tls_certificate else 'http'}://{shown}:{settings.port}"
 
 
 def get(settings: Settings, path: str) -> Reply:
-    """GET a path of the API of these settings on this machine: the status, whatever it is, and the body.
+    """GET a path of this host's API: any status, and the body.
 
     Raises:
-        OSError: nobody answers there within ``SECONDS``.
+        OSError: it doesn't respond within 4 s, or not in HTTP.
     """
     unnamed = ssl._create_unverified_context()  # noqa: S323, SLF001 - none names 127.0.0.1 # nosec B323
     try:
@@ -166,7 +166,7 @@ def get(settings: Settings, path: str) -> Reply:
         raise ConnectionError(f"no HTTP: {type(error).__name__}") from error
 
 
-# The worker that `steward serve` starts: a child process, started again when it ends unasked.
+# The worker that `steward serve` starts, a child process.
 
 
 STOP_SECONDS = 15.0
@@ -186,9 +186,9 @@ def worker_environment(settings: Settings) -> dict[str, str]:
 
 
 class WorkerChild:
-    """A worker as a child process, started again when it ends unasked.
+    """A worker as a child process, which is restarted when it ends unexpectedly.
 
-    The thread that starts it lives as long as the child may: the kernel ends a child with the thread that made it.
+    The starting thread lives as long as the child, because the kernel ends a child with the thread that made it.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -198,11 +198,11 @@ class WorkerChild:
         self._thread = threading.Thread(target=self._supervise, name="worker-supervisor", daemon=True)
 
     def start(self) -> None:
-        """Start the thread that starts the worker; it returns at once."""
+        """Start the supervising thread; doesn't wait for the worker."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Have it give its jobs back and end; after a while, end it."""
+        """Stop the worker, which releases its jobs; it is killed after 15 s."""
         self._stopping.set()
         process = self._process
         if process is not None and process.poll() is None:
@@ -233,17 +233,17 @@ class WorkerChild:
             self._stopping.wait(pause)
 
 
-# The API of `steward serve`: a server on sockets that are bound already, and the worker beside it.
+# The API server on bound sockets, with the worker beside it.
 
 
 GRACEFUL_SECONDS = 5
 
 
 class Server(uvicorn.Server):
-    """Uvicorn that says where it listens."""
+    """Uvicorn server that prints its addresses."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, then tell the address (the port may have been chosen by the system)."""
+        """Start listening and print the addresses, as the system may have chosen the port."""
         await super().startup(sockets)
         for server in self.servers:
             for listener in server.sockets:
@@ -253,11 +253,7 @@ class Server(uvicorn.Server):
 
 
 def run(settings: Settings, sockets: list[socket.socket]) -> None:
-    """Serve until SIGTERM or Ctrl-C. Blocks.
-
-    Raises:
-        StartupError: the sockets can't listen.
-    """
+    """Serve until SIGTERM or Ctrl-C; blocks; raises StartupError if the sockets can't listen."""
     worker = WorkerChild(settings)
     database = Database(settings.database_url, settings)
     try:
@@ -275,7 +271,7 @@ def run(settings: Settings, sockets: list[socket.socket]) -> None:
 
 
 def _listen(settings: Settings, sockets: list[socket.socket]) -> None:
-    """From here on connections are taken; another process may have been faster since the ports were bound."""
+    """Accept connections from now on; raises StartupError if another process took the port since it was bound."""
     for one in sockets:
         try:
             one.listen()
@@ -284,7 +280,7 @@ def _listen(settings: Settings, sockets: list[socket.socket]) -> None:
 
 
 def _stop_on_signals(server: Server) -> None:
-    """A signal before the server runs stops it too; uvicorn raises it once more at its end, which changes nothing."""
+    """Let signals stop the server even before it runs; uvicorn raises them once more at its end, without effect."""
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         server.should_exit = True
@@ -294,7 +290,7 @@ def _stop_on_signals(server: Server) -> None:
 
 
 def configuration(settings: Settings, database: Database) -> uvicorn.Config:
-    """How the API is served, by the server of ``run`` or another."""
+    """Uvicorn's configuration of the API."""
     with importing():
         from app.http.protocol import protocol
         from app.main import create_app, tune_garbage_collection
@@ -319,7 +315,7 @@ def configuration(settings: Settings, database: Database) -> uvicorn.Config:
     )
 
 
-# `steward serve`: what is started in which order, and ended. What takes long to import waits until it is told.
+# `steward serve`: order of start and end; slow imports come after the first message.
 
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8  # glibc's parameters
@@ -327,16 +323,16 @@ LARGE_BLOCK = 1 << 20
 
 
 def say(line: str) -> None:
-    """Tell whoever started the service how far it is."""
+    """Print a line about the start."""
     print(line, flush=True)
 
 
 def serve(settings: Settings) -> None:
-    """Serve until SIGTERM or Ctrl-C. Blocks.
+    """Serve until SIGTERM or Ctrl-C; blocks.
 
     Raises:
-        StartupError: it can't; nothing is left behind.
-        KeyboardInterrupt: Ctrl-C or SIGTERM before it served.
+        StartupError: it can't start; everything started before is ended.
+        KeyboardInterrupt: Ctrl-C or SIGTERM during the start.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     settings = check_address(settings)
@@ -365,7 +361,7 @@ def _workers(settings: Settings) -> str:
 
 @contextmanager
 def _alone(settings: Settings) -> Iterator[None]:
-    """Hold the data folder where something of the service is in it; more APIs, without workers, may stand beside."""
+    """Lock the data folder if the service stores data in it; APIs without workers may share it."""
     if not settings.embedded:
         yield
     elif settings.workers:
@@ -379,7 +375,7 @@ def _alone(settings: Settings) -> Iterator[None]:
 
 
 def _prepare(settings: Settings) -> None:
-    """Database and broker are there, and the tables are of this version."""
+    """Check database and broker, and migrate the tables."""
     tune_malloc()
     startup.check(settings, creates=True)
     from app.cli.server.data import migrate
@@ -391,10 +387,9 @@ def _prepare(settings: Settings) -> None:
 
 
 def tune_malloc() -> None:
-    """Have threads share two heaps instead of having one each (glibc), and large blocks given back when they are free.
+    """Limit glibc to two heaps for all threads, and return large freed blocks to the system.
 
-    By itself glibc takes up to 32 MiB from a heap once it has seen blocks of that size, and keeps it there: as much as
-    the largest upload took, in each heap.
+    By default each heap would keep up to 32 MiB after a large upload.
     """
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):  # another C library: it has no such knobs
