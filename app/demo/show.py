@@ -1,4 +1,4 @@
-"""What the demo prints: headings, progress of jobs, the live table, the summary."""
+"""Output of the demo: headings, progress, live table, summary."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -18,7 +18,7 @@ from app.demo.plan import PRICE_PER_CPU_SECOND, saved
 
 COLUMNS = (("iteration", 9), ("phase", 5), ("cpu %", 5), ("seconds", 7), ("predicted", 11), ("elapsed", 7), ("next", 8))
 WIDE = 110
-"""Characters of a terminal on which a reason has room beside the figures."""
+"""Width in characters from which reasons are printed beside figures."""
 INDENT = 11
 
 
@@ -30,24 +30,24 @@ class Show:
         self._step = 0
 
     def step(self, title: str) -> None:
-        """A heading: what is done next."""
+        """Print a numbered heading."""
         self._step += 1
         self.console.print(f"\n[bold cyan]{self._step}. {title}[/]")
 
     def say(self, text: str) -> None:
-        """A line of text."""
+        """Print an indented line, with Rich markup."""
         self.console.print(f"   {text}", highlight=False)
 
     def bar(self, title: str) -> AbstractContextManager[Bar]:
-        """Progress from 0 to 1, with what is to be said beside it."""
+        """Context manager: a progress bar from 0 to 1, with words beside it."""
         return progress(self.console, f"   {title}")
 
     def follow(self, title: str, events: Iterable[Json]) -> Json:
-        """Draw a job's progress from its events; the job at its end."""
+        """Show a job's progress from its events, and return the job at its end."""
         return follow(self.console, f"   {title}", events, remaining)
 
     def table(self, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """A table, the first of whose columns are names."""
+        """Print a table whose first column has names and others figures."""
         table = Table(box=None, padding=(0, 1))
         for number, title in enumerate(head):
             table.add_column(title, justify="right" if number else "left", no_wrap=not number)
@@ -56,7 +56,7 @@ class Show:
         self.console.print(Padding(table, (0, 0, 0, 3)))
 
     def profile(self, runs: Sequence[Run]) -> None:
-        """The samples, by allocation and phase."""
+        """Print mean seconds, total seconds and cost of the profile's runs, by allocation."""
         rows = []
         for run in runs:
             train, save = (
@@ -69,12 +69,12 @@ class Show:
         self.table(("cpu %", "s per training iteration", "s per saving one", "s in all", "cost"), rows)
 
     def head(self, opening: Advice) -> None:
-        """The live table's head, and the first decision."""
+        """Print the live table's head and the first decision."""
         self.console.print(self._table(head=True))
         self.say(f"[dim]first: {opening.percent:g} % ({opening.source}): {opening.reason}[/]")
 
     def row(self, row: Row) -> None:
-        """One iteration of the live table."""
+        """Print one iteration of the live table."""
         table = self._table(head=False)
         change = row.decided.percent - row.measured.percent
         decision = f"→ {row.decided.percent:.0f}" if change else "keep"
@@ -98,7 +98,7 @@ class Show:
 
     @property
     def _wide(self) -> bool:
-        """Whether reasons stand beside the figures, not below them."""
+        """Whether reasons are printed beside figures."""
         return self.console.width >= WIDE
 
     def _table(self, *, head: bool) -> Table:
@@ -110,7 +110,7 @@ class Show:
         return table
 
     def summary(self, runs: Sequence[Run], *, simulated: bool) -> None:
-        """The outcome of each run, what Steward saved, and when and why it changed the allocation."""
+        """Print the outcome of each run, Steward's savings, and its changes of the allocation."""
         steward, others = runs[0], runs[1:]
         if simulated:
             self.say("[bold red]All figures are simulated.[/]")
@@ -127,14 +127,14 @@ class Show:
 
 
 def outcome(run: Run) -> Sequence[str]:
-    """A run's line of the summary."""
+    """A run's row of the summary, as texts."""
     by = abs(run.deadline - run.seconds)
     met = f"[green]met by {by:.1f} s[/]" if run.met else f"[red]MISSED by {by:.1f} s[/]"
     return run.label, f"{run.seconds:.1f} s", met, f"{run.reserved:.2f}", money(run.cost)
 
 
 def compared(steward: Run, other: Run) -> str:
-    """What Steward saved against another run, and whether that run met the deadline."""
+    """Steward's saving against another run in words, with 95 % interval, and whether that run met the deadline."""
     found = saved(steward.measured, other.measured)
     if found.share >= 0:
         text = f"{found.share:.0%} less ({found.low:.0%} to {found.high:.0%}) than {other.label}"
@@ -148,7 +148,7 @@ def compared(steward: Run, other: Run) -> str:
 
 
 def changes(rows: Sequence[Row]) -> list[str]:
-    """When the allocation was changed and, for each kind of iteration that it was changed for, why at first."""
+    """Allocations by iteration, and for each kind of iteration the first reason of a change, in sentences."""
     allocations = " ".join(f"{row.measured.percent:g}" for row in rows)
     lines = [f"Allocation by iteration, %: {allocations}"]
     groups: dict[tuple[str, bool], list[tuple[Row, Row]]] = {}
@@ -169,6 +169,6 @@ def changes(rows: Sequence[Row]) -> list[str]:
 
 
 def within(rows: Sequence[Row]) -> str:
-    """How many iterations took as long as predicted."""
+    """Number of iterations within their predicted interval, as “n of m”; “–” without predictions."""
     known = [row.within for row in rows if row.within is not None]
     return f"{sum(known)} of {len(known)}" if known else "–"

@@ -1,4 +1,4 @@
-"""``steward demo``: profile a real training, learn from it, and run it under Steward's decisions and without them."""
+"""``steward demo``: profiles a real training, fits and trains on that, and runs it with and without Steward."""
 
 import json
 import signal
@@ -26,15 +26,15 @@ TRIES = 3  # static allocations that are played until one meets the deadline
 
 @dataclass(frozen=True)
 class Options:
-    """What may be said on the command line.
+    """Options of the command.
 
     Attributes:
-        output: folder for the picture and the figures.
+        output: folder for results.
         iterations: of the training.
         compare: whether it is also run without Steward.
-        budget: environment steps of each seed of the training; whoever watches waits for it.
+        budget: environment steps per seed of the agent's training.
         as_json: print one JSON object to standard output, and everything else to standard error.
-        simulated: play the story in simulated time.
+        simulated: run in simulated time.
     """
 
     output: Path = Path("demo-output")
@@ -46,13 +46,13 @@ class Options:
 
 
 def run(options: Options, console: Console | None = None) -> int:
-    """Do the whole demo; the exit status."""
+    """Run the whole demo; returns the exit status."""
     show = Show(console or Console(stderr=options.as_json))
     return ended(Demo(options, show).run, show)
 
 
 def ended(demo: Callable[[], None], show: Show) -> int:
-    """Do a demo; the exit status. Ctrl-C and SIGTERM end it in order: no process, no control group stays."""
+    """Run a demo and return the exit status; at Ctrl-C and SIGTERM all processes and control groups are removed."""
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         demo()
@@ -70,14 +70,14 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 class Demo:
-    """The demo, step by step."""
+    """The steps of the demo."""
 
     def __init__(self, options: Options, show: Show) -> None:
         self.options, self.show = options, show
         self.started = time.monotonic()
 
     def run(self) -> None:
-        """From starting the service to the picture."""
+        """All steps, from starting the service to the picture."""
         with ExitStack() as stack:
             self.show.step("Start the service and load the training")
             self.show.say("on a busy machine this takes minutes")
@@ -96,7 +96,7 @@ class Demo:
         self.conclude(runs, simulated=own.simulated)
 
     def profile(self, steward: Steward, own: Trainer) -> list[Run]:
-        """Register the workload, and report whole runs at a few allocations: they become its samples."""
+        """Register the workload, and report whole runs at four allocations, which become its samples."""
         self.show.step("Profile: the training at four CPU allocations, without the neighbour")
         steward.register(plan.spec(self.options.iterations))
         self.show.say(
@@ -112,7 +112,7 @@ class Demo:
         return runs
 
     def learn(self, steward: Steward, profiled: Sequence[Run]) -> RunPlan:
-        """Set the deadline, fit a domain model to the samples, train an agent."""
+        """Set the deadline, fit a domain model, and train an agent."""
         iterations = self.options.iterations
         deadline = plan.deadline_seconds(_measured(profiled), iterations)
         self.show.step(f"Learn: {iterations} iterations have to end within {deadline:.1f} s, at the least cost")
@@ -130,7 +130,7 @@ class Demo:
         return RunPlan(iterations, deadline, plan.disturbed_iterations(iterations))
 
     def live(self, steward: Steward, own: Trainer, run_plan: RunPlan) -> Run:
-        """The training under Steward's decisions."""
+        """Run the training under Steward's decisions."""
         self.show.step("Run live under Steward's decisions")
         self.show.say(
             f"deadline {run_plan.deadline:.1f} s; from iteration {run_plan.disturbed.start} on [red]*[/] a neighbour "
@@ -142,10 +142,10 @@ class Demo:
         return run
 
     def comparisons(self, own: Trainer, run_plan: RunPlan, profiled: Sequence[Run], steward: Run) -> list[Run]:
-        """The same training beside the same neighbour at static allocations, each really run.
+        """Run the training at static allocations, with the same neighbour.
 
-        The best static in hindsight is the smallest that meets the deadline by what all other runs measured; if it
-        misses it when it is run, the next one is run.
+        The best static one in hindsight is the smallest that meets the deadline by all measurements so far; if it
+        misses the deadline, the next larger one is run, up to three.
         """
         self.show.step("The same training at static allocations, beside the same neighbour")
         chosen = plan.careful_static(_measured(profiled), run_plan.iterations, run_plan.deadline)
@@ -165,7 +165,7 @@ class Demo:
         return [careful, best, largest]
 
     def static(self, own: Trainer, run_plan: RunPlan, name: str, label: str, percent: int) -> Run:
-        """Run the training once at ``percent`` of the CPU, whatever happens."""
+        """Run the training at a constant allocation in percent of a core."""
         with self.show.bar(label) as progress:
 
             def advance(row: Row) -> None:
@@ -174,7 +174,7 @@ class Demo:
             return drive(name, label, Static(percent), own, run_plan, advance)
 
     def conclude(self, runs: Sequence[Run], *, simulated: bool) -> None:
-        """Save the picture and the figures, and show the summary."""
+        """Save picture and figures, and print the summary."""
         from app.demo import plot
 
         self.show.step("Summary" if simulated else "Summary: every figure was measured in this demo")
@@ -196,7 +196,7 @@ def _measured(runs: Sequence[Run]) -> plan.Profile:
 
 
 def _record(runs: Sequence[Run], *, simulated: bool) -> Json:
-    """The object that ``--json`` prints: the deadline, and each allocation with its outcome and cost."""
+    """The object that ``--json`` prints: the deadline in seconds, and each allocation with outcome and cost."""
     allocations = [
         {
             "name": run.name,
@@ -220,7 +220,7 @@ def _record(runs: Sequence[Run], *, simulated: bool) -> Json:
 
 
 def _row(row: Row) -> Json:
-    """An iteration, for whoever wants to look closer."""
+    """An iteration as a JSON object for the file of figures."""
     return {
         "iteration": row.measured.iteration,
         "phase": row.measured.phase,

@@ -1,4 +1,4 @@
-"""The training that the demo runs: for real, in a child process under a CPU limit, or in simulated time."""
+"""The demo's training: in a child process under a CPU limit, or simulated."""
 
 import math
 import random
@@ -24,35 +24,35 @@ TOLERANCE = 1.5  # times the CPU that the limit allows: a training that uses mor
 
 
 class Trainer(Protocol):
-    """A training, iteration by iteration, that can be begun anew.
+    """A training that runs iteration by iteration, and can be restarted.
 
     Attributes:
         how: how its CPU is limited, in words.
-        simulated: whether its time is.
+        simulated: whether its time is simulated.
     """
 
     how: str
     simulated: bool
 
     def begin(self, seed: int) -> None:
-        """Begin a training from nothing."""
+        """Start a new training with a seed."""
         ...
 
     def iteration(self, percent: float) -> Measured:
-        """Train for one iteration with ``percent`` of one core."""
+        """Run one iteration with ``percent`` of one core."""
         ...
 
     def disturb(self, *, on: bool) -> None:
-        """Have the neighbour take CPU under the same limit, or none."""
+        """Switch the neighbour, which uses CPU under the same limit, on or off."""
         ...
 
 
 class UnlimitedError(RuntimeError):
-    """The CPU of a process can't be limited here."""
+    """CPU limits have no effect on this host."""
 
 
 class RealTrainer:
-    """The training process and a neighbour, under one limit."""
+    """A training process and its neighbour, under one CPU limit."""
 
     simulated = False
 
@@ -62,7 +62,7 @@ class RealTrainer:
         self._batches, self._disturbed = CALIBRATION_BATCHES, False
 
     def load(self) -> None:
-        """Wait until the processes have loaded what they need, put them under the limit, and size an iteration.
+        """Wait for the processes, limit them, and choose the batches of an iteration.
 
         Raises:
             UnlimitedError: the limit has no effect.
@@ -79,24 +79,24 @@ class RealTrainer:
         self._batches = max(1, round(CALIBRATION_BATCHES * WORK_SECONDS / used))
 
     def begin(self, seed: int) -> None:
-        """Begin a training from nothing."""
+        """Start a new training with a seed."""
         self._limit.set(100)
         waits = {"fetch_seconds": FETCH_SECONDS, "save_every": SAVE_EVERY, "save_seconds": SAVE_SECONDS}
         self._child.call(start={"batches": self._batches, "seed": seed, **waits})
 
     def iteration(self, percent: float) -> Measured:
-        """Train for one iteration with ``percent`` of one core."""
+        """Run one iteration with ``percent`` of one core."""
         self._limit.set(percent)
         return Measured(percent=percent, disturbed=self._disturbed, **self._child.call())
 
     def disturb(self, *, on: bool) -> None:
-        """Have the neighbour take CPU under the same limit, or none."""
+        """Switch the neighbour on or off."""
         self._neighbour.call(spin=on)
         self._disturbed = on
 
 
 class SimulatedTrainer:
-    """The same training in simulated time: what it would measure, with noise of a few per cent."""
+    """The same training in simulated time, with noise of 4 % of the seconds."""
 
     simulated = True
     how = "SIMULATED TIME: nothing is trained, and no CPU is limited"
@@ -107,11 +107,11 @@ class SimulatedTrainer:
         self._random, self._number, self._disturbed = random.Random(0), 0, False  # noqa: S311 - a simulation
 
     def begin(self, seed: int) -> None:
-        """Begin a training from nothing."""
+        """Start a new training with a seed."""
         self._random, self._number = random.Random(seed), 0  # noqa: S311 - a simulation
 
     def iteration(self, percent: float) -> Measured:
-        """What one iteration with ``percent`` of one core would measure."""
+        """Simulated measurements of one iteration with ``percent`` of one core."""
         number, saves = self._number, phase_of(self._number) == "save"
         self._number += 1
         wait, work = (SAVE_SECONDS, WORK_SECONDS / 20) if saves else (FETCH_SECONDS, WORK_SECONDS)
@@ -121,15 +121,15 @@ class SimulatedTrainer:
         return Measured(number, percent, seconds, work, 2.3 - 2 * progress, 0.1 + 0.85 * progress, self._disturbed)
 
     def disturb(self, *, on: bool) -> None:
-        """Have the neighbour take CPU, or none."""
+        """Switch the neighbour on or off."""
         self._disturbed = on
 
 
 @contextmanager
 def trainer(*, simulated: bool) -> Iterator[Trainer]:
-    """A trainer that is ready, simulated if that is wanted or the CPU of a process can't be limited here.
+    """Context manager: a ready trainer, simulated if requested or if CPU limits don't work here.
 
-    At the end the processes are ended and the limit is lifted, whatever happens.
+    Its processes and its limit end with it.
     """
     if simulated or sys.platform != "linux":
         yield SimulatedTrainer()

@@ -1,16 +1,16 @@
-"""A real training in a process of its own: a torch network learns scikit-learn's handwritten digits.
+"""A training process: a torch network learns scikit-learn's handwritten digits.
 
 ``python -m app.demo.training`` answers each line of its standard input, a JSON object, with one line:
 
-- ``{"start": {"batches": 25, "fetch_seconds": 0.2, "seed": 0}}`` begins a training from nothing: ``{"ready": true}``.
-  Optional: ``width`` of the network; ``save_every`` and ``save_seconds``, for trainings that save.
-- ``{}`` runs one iteration and answers what it measured. An iteration waits for its data as from a remote store,
-  prepares that many batches, trains on them, and tests. Every ``save_every``-th one saves instead: it writes a
-  checkpoint to disk, and waits about ``save_seconds`` for the remote store to take it.
+- ``{"start": {"batches": 25, "fetch_seconds": 0.2, "seed": 0}}`` starts a new training: ``{"ready": true}``. Optional:
+``width`` of the network; ``save_every`` and ``save_seconds``, for trainings that save.
+- ``{}`` runs one iteration and answers its measurements. An iteration waits for its data as from a remote store,
+prepares that many batches, trains on them, and tests. Every ``save_every``-th one saves instead: it writes a checkpoint
+to disk, and waits about ``save_seconds`` for the remote store.
 
-The store is a stand-in: a wait whose length the seed decides, the same in each run. The end of the input ends the
-process. An iteration's clock starts where the one before ended, so waiting for a decision
-is part of the iteration, and the seconds of a run add up to its wall clock.
+The store is a wait whose length depends on the seed only. The process exits at the end of its input. An iteration's
+clock starts at the end of the one before, so that it includes the wait for a decision, and the seconds of a run add up
+to its wall-clock time.
 """
 
 import json
@@ -31,7 +31,7 @@ SAVE_SPREAD = 0.05  # of the seconds that the store takes, either way
 
 
 def augmented(images: Images, rng: np.random.Generator) -> Images:
-    """Images [n, 64] shifted by up to a pixel each way, with a little noise: new ones from the same digits."""
+    """Images [n, 64] shifted by up to a pixel each way, with Gaussian noise."""
     squares = images.reshape(-1, 8, 8)
     shifted = np.empty_like(squares)
     for index, (down, right) in enumerate(rng.integers(-1, 2, (len(images), 2))):
@@ -41,7 +41,7 @@ def augmented(images: Images, rng: np.random.Generator) -> Images:
 
 
 class Training:
-    """A three-layer perceptron on the digits, trained by stochastic gradient descent, on one thread."""
+    """A three-layer perceptron on the digits, trained by stochastic gradient descent with momentum."""
 
     def __init__(
         self,
@@ -74,12 +74,12 @@ class Training:
         self.optimiser = torch.optim.SGD(self.network.parameters(), lr=0.05, momentum=0.9)
 
     def batch(self) -> tuple[Images, Labels]:
-        """Augmented images [256, 64] and their labels [256]: plain Python and NumPy."""
+        """Augmented images [256, 64] and their labels [256]."""
         chosen = self.rng.integers(0, TRAINED, BATCH)
         return augmented(self.images[chosen], self.rng), self.labels[chosen]
 
     def step(self, images: Images, labels: Labels) -> float:
-        """Train on one batch; its mean cross-entropy."""
+        """Train on one batch; its mean cross-entropy in nats."""
         import torch
 
         loss = torch.nn.functional.cross_entropy(self.network(torch.from_numpy(images)), torch.from_numpy(labels))
@@ -89,7 +89,7 @@ class Training:
         return float(loss.detach())
 
     def accuracy(self) -> float:
-        """Share of the test digits that are read right."""
+        """Share of correctly read test digits."""
         import torch
 
         with torch.no_grad():
@@ -97,13 +97,13 @@ class Training:
         return float(np.mean(read == self.labels[TRAINED:]))
 
     def save(self) -> None:
-        """Write a checkpoint to disk, and wait for the remote store to take it."""
+        """Write a checkpoint to disk, and wait as for a remote store."""
         with tempfile.TemporaryFile() as file:
             np.savez(file, **{name: values.numpy() for name, values in self.network.state_dict().items()})
         time.sleep(self.save_seconds * (1 + self.waits.uniform(-SAVE_SPREAD, SAVE_SPREAD)))
 
     def iteration(self, number: int) -> dict[str, float]:
-        """Iteration ``number``: the mean loss of the batches trained last, and the accuracy after them."""
+        """Run iteration ``number``; mean loss of the last trained batches in nats, and accuracy (share) after them."""
         if self.save_every and number % self.save_every == self.save_every - 1:
             self.save()
         else:
@@ -115,7 +115,7 @@ class Training:
 
 
 class Session:
-    """Answers the lines of standard input: one training after another, each with a clock of its own."""
+    """Answers the requests on standard input; each training has a clock of its own."""
 
     def __init__(self) -> None:
         self.training = Training(batches=1, fetch_seconds=0.0, seed=0)
@@ -123,7 +123,7 @@ class Session:
         self.number, self.ended, self.used = 0, 0.0, 0.0
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Begin a training, or train for one iteration."""
+        """Start a training, or run one iteration and answer its seconds, CPU seconds, loss and accuracy."""
         if "start" in request:
             self.training, self.number = Training(**request["start"]), 0
             return {"ready": True}
@@ -138,7 +138,7 @@ class Session:
 
 
 def main() -> None:
-    """Load everything, say so, and answer until the input ends."""
+    """Start, print a ready message, and answer requests until the input ends."""
     import torch
 
     torch.set_num_threads(1)  # the allocations are parts of one core

@@ -1,4 +1,4 @@
-"""Rules of domain models: fitting, reading, predicting, forecasting and publishing."""
+"""Operations on domain models: request a fit, read, delete, predict, forecast, publish; their API schemas."""
 
 from __future__ import annotations
 
@@ -56,14 +56,15 @@ class ModelRead(BaseModel):
     created_at: datetime
 
 
-# Rules of domain models: asking for a fit, reading, predicting, and publishing what was fitted.
+# Operations on domain models.
 
 
 def request_fit(database: Database, tenant: str, name: str, request: FitRequest, record: Record = no_record) -> JobRead:
-    """Queue a fit of all samples that are stored when it starts.
+    """Queue a fit on all samples stored when it starts, and return its job.
 
     Raises:
-        Conflict: there is no sample yet.
+        Conflict: the workload has no samples.
+        NotFound: there is no such workload.
     """
     with database.session() as session:
         workload = workloads.require(session, tenant, name, lock=True)
@@ -77,11 +78,7 @@ def request_fit(database: Database, tenant: str, name: str, request: FitRequest,
 
 
 def require_samples(session: Session, workload: Workload) -> None:
-    """Make sure that there is something to learn from.
-
-    Raises:
-        Conflict: there is no sample yet; it says what to do.
-    """
+    """Check that the workload has samples; raises Conflict, with what to do, if it has none."""
     if intake.count(session, workload.id) == 0:
         raise Conflict(
             f"workload {workload.name!r} has no samples yet: upload executions with "
@@ -94,7 +91,7 @@ def require(session: Session, workload: Workload, version: int) -> DomainModel:
     """One version of a workload's model.
 
     Raises:
-        NotFound: there is none of that number.
+        NotFound: the workload has no model of that version.
     """
     model = repository.find(session, workload.id, version)
     if model is None:
@@ -105,7 +102,7 @@ def require(session: Session, workload: Workload, version: int) -> DomainModel:
 
 
 def read(model: DomainModel, workload: str) -> ModelRead:
-    """A model as answered."""
+    """API representation of a model; ``workload`` is its workload's name."""
     with stored(f"model {model.version} of {workload!r}"):
         return ModelRead(
             workload=workload,
@@ -117,24 +114,25 @@ def read(model: DomainModel, workload: str) -> ModelRead:
 
 
 def get(database: Database, tenant: str, name: str, version: int) -> ModelRead:
-    """One version of a workload's model."""
+    """One version of a workload's model; raises NotFound if there is no such workload or version."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
         return read(require(session, workload, version), workload.name)
 
 
 def listed(database: Database, tenant: str, name: str, request: PageRequest) -> tuple[Slice[DomainModel], str]:
-    """A page of a workload's models, newest first, and the workload's name."""
+    """One page of a workload's models, newest first, and its name; raises NotFound if there is no such workload."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
         return repository.listed(session, workload.id, request), workload.name
 
 
 def delete(database: Database, tenant: str, name: str, version: int) -> None:
-    """Delete a version that nothing live goes by.
+    """Delete a version that nothing active uses.
 
     Raises:
-        Conflict: decisions, agents or jobs go by it.
+        Conflict: decisions, agents or jobs use it.
+        NotFound: there is no such workload or version.
     """
     with database.session() as session:
         workload = workloads.require(session, tenant, name, lock=True)
@@ -146,11 +144,12 @@ def delete(database: Database, tenant: str, name: str, version: int) -> None:
 
 
 def predict(database: Database, tenant: str, name: str, version: int, query: Query) -> BaseModel:
-    """What a version of the model answers, as its kind's ``Prediction`` says.
+    """Prediction of a version of the model, in the form of its kind's ``Prediction``.
 
     Raises:
-        InvalidInput: the query doesn't fit the workload.
-        Invalid: domain models of that kind can't be asked.
+        InvalidInput: the query has unknown parameters, or doesn't fit the workload.
+        Invalid: models of that kind make no predictions.
+        NotFound: there is no such workload or version.
     """
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
@@ -165,10 +164,11 @@ def predict(database: Database, tenant: str, name: str, version: int, query: Que
 
 
 def forecast(database: Database, tenant: str, name: str, version: int) -> Forecast:
-    """What a version of the model expects to come, after what was reported since as rows of exogenous series.
+    """Forecasts of a version of the model, continued from counts observed since its fit (exogenous series).
 
     Raises:
-        Invalid: it forecasts nothing.
+        Invalid: it makes no forecasts.
+        NotFound: there is no such workload or version.
     """
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
@@ -182,7 +182,7 @@ def forecast(database: Database, tenant: str, name: str, version: int) -> Foreca
 
 
 def _lacking(report: Mapping[str, Any]) -> str:
-    """Why a model that was fitted forecasts nothing."""
+    """Why a fitted model makes no forecasts, in words."""
     has, needed = float(report.get("log_seconds") or 0), LEAST_SECONDS / HOUR
     if not has:
         return f"it was fitted to no log of arrivals; one of {needed:g} hours at least is needed"
@@ -196,7 +196,7 @@ def _check_names(query: Query, known: Sequence[str]) -> None:
 
 
 def publish(session: Session, workload_id: str, spec_version: int, report: dict[str, Any], table: bytes) -> int:
-    """Store a fitted model as the workload's newest version, in the caller's transaction; the version."""
+    """Store a fitted model as the workload's newest version, in the caller's transaction; its version."""
     workload = session.get_one(Workload, workload_id, with_for_update=True)
     version = held.next_version(repository.latest_version(session, workload_id), workload.deleted_model)
     session.add(

@@ -1,1 +1,1 @@
-"""Drift: quantities that have left what the domain model says of them, noticed while runs report."""
+"""Drift: detection of measurements that leave the domain model's predictions, and the response to it."""

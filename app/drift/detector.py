@@ -1,4 +1,4 @@
-"""The sequential test for drift, and its metric."""
+"""Sequential test for drift, with a bounded rate of false alarms, and its metric."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from app.kinds.contract.engine import FACTORS, Residual, Residuals
 from app.kinds.contract.inputs import timestamp
 
 REPORTS = 1_000_000
-"""Between two false alarms of one run, on average and at least."""
+"""Lower bound on the mean number of reports between two false alarms of one run."""
 LARGEST = 4.0
 _LARGEST_LOG = log(LARGEST)
 MOST_NOTICES = 50
 CALM = 2.0
-"""Statistic up to which a drift hasn't begun."""
+"""Value of the statistic up to which no drift has begun."""
 
 
 class Stream(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """What is kept of a stream between two reports.
+    """State of the test of one stream of residuals.
 
     Attributes:
-        statistics: by factor, in the order of ``FACTORS``.
-        since: the iteration at which a drift would have begun.
-        measured, expected: sums over the reports since then.
-        noticed: whether it has been.
+        statistics: one per factor, in the order of ``FACTORS``.
+        since: iteration at which a present drift would have begun.
+        measured, expected: sums over the reports since then, in the stream's unit.
+        noticed: whether a notice was given.
     """
 
     statistics: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
@@ -72,9 +72,7 @@ class Notice(msgspec.Struct, frozen=True):
 
 
 class Drift(msgspec.Struct, frozen=True):
-    """What is kept of a run's streams, all under one version of the domain model, its notices, oldest first, and what
-    was reached by who answered.
-    """
+    """State of a run's drift test: streams under one domain model, notices oldest first, and blocks of outcomes."""
 
     model: int | None = None
     streams: dict[str, Stream] = {}
@@ -87,7 +85,9 @@ _FRESH = Stream()
 
 
 class Report(NamedTuple):
-    """Of which report residuals are, under which domain model, and which agent answered before it."""
+    """The report of some residuals: its iteration, the domain model's version, the time, and the version of the
+    deciding agent.
+    """
 
     iteration: int
     model: int | None
@@ -96,10 +96,10 @@ class Report(NamedTuple):
 
 
 def observed(kept: Drift, residuals: Residuals, report: Report, reports: float = REPORTS) -> Drift:
-    """What is kept after a report; its own notices are those that ``kept`` has not.
+    """State of the test after a report; new notices are those that ``kept`` lacks.
 
     Args:
-        reports: between two false alarms.
+        reports: mean number of reports between two false alarms.
     """
     if kept.model != report.model:
         kept = Drift(report.model, {}, kept.notices, kept.blocks)
@@ -123,7 +123,7 @@ def observed(kept: Drift, residuals: Residuals, report: Report, reports: float =
 
 
 def _advanced(before: Stream, residual: Residual, iteration: int) -> tuple[Stream, float]:
-    """A stream after a residual, and the mean of its statistics; every report of every run asks for it."""
+    """A stream after a residual, and the mean of its statistics; on the hot path of every report."""
     (a, b, c, d), (w, x, y, z) = before.statistics, residual.evidence
     a = (a + 1.0) * (exp(w) if w < _LARGEST_LOG else LARGEST)
     b = (b + 1.0) * (exp(x) if x < _LARGEST_LOG else LARGEST)
@@ -155,7 +155,7 @@ def _notice(stream: Stream, residual: Residual, report: Report, statistic: float
 
 
 def new_notices(before: Drift, after: Drift) -> Sequence[Notice]:
-    """Those that ``after`` has and ``before`` has not."""
+    """Notices in ``after`` that ``before`` lacks."""
     if after.notices is before.notices:
         return ()
     known = set(before.notices)
@@ -163,33 +163,33 @@ def new_notices(before: Drift, after: Drift) -> Sequence[Notice]:
 
 
 def restored(stored: dict[str, Any] | None) -> Drift:
-    """What a run's row keeps."""
+    """State of the test from a run's row; None: a new one."""
     return NOTHING if stored is None else msgspec.convert(stored, Drift)
 
 
 def encoded(kept: Drift) -> bytes:
-    """As a run's row keeps it, JSON."""
+    """State of the test as JSON for a run's row."""
     return b"null" if kept is NOTHING else msgspec.json.encode(kept)
 
 
-# How many drifts were noticed in this process: plain numbers, which the registry asks for when it is read.
+# Metric: number of drift notices in this process.
 
 
 LABELS = ("workload", "stream", "direction")
 
 
 class DriftMeter:
-    """Counts notices of each tenant by workload, stream and direction; on one event loop."""
+    """Counts drift notices by tenant, workload, stream and direction; bound to one event loop."""
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[str, str, str, str]] = Counter()
 
     def count(self, tenant: str, workload: str, notice: Notice) -> None:
-        """Count one notice, which is on disk."""
+        """Count one stored notice."""
         self._counts[tenant, workload, notice.stream, notice.direction] += 1
 
     def of(self, tenant: str) -> CollectorRegistry:
-        """What was counted so far of a tenant's workloads: their names are nobody else's business."""
+        """Registry with the counts of one tenant's workloads only."""
         drifts = CounterMetricFamily("steward_drifts", "Drifts noticed.", labels=LABELS)
         for (whose, *labels), count in list(self._counts.items()):
             if whose == tenant:
@@ -200,11 +200,11 @@ class DriftMeter:
 
 
 class _Counted(Collector):
-    """A metric as it was counted."""
+    """Prometheus collector of one given metric."""
 
     def __init__(self, metric: Metric) -> None:
         self._metric = metric
 
     def collect(self) -> Iterable[Metric]:
-        """The one metric that this collector was made with."""
+        """The given metric."""
         return [self._metric]

@@ -1,4 +1,4 @@
-"""What agents reach while they answer: the mean of an outcome over blocks of reports, by who answered."""
+"""Realised outcomes: means over blocks of reports, by the agent that decided."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from app.agents.schemas import GainInterval
 from app.kinds.contract.engine import Reached
 
 BLOCK = 50
-"""Reports of a block: so many that the next block hardly depends on it."""
+"""Reports per block, so many that successive blocks are nearly independent."""
 MOST_BLOCKS = 24
 
 
 class Block(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """Reports of a run, from the iteration ``first`` on, while one agent answered.
+    """Sums of an outcome over successive reports of a run while one agent decided.
 
-    ``agent`` is its version, None for a heuristic; blocks of before ``first`` was stored have it as -1.
+    ``agent``: its version, None: a heuristic. ``first``: first iteration, -1 in blocks of earlier releases. The mean is
+    ``total / number``.
     """
 
     agent: int | None
@@ -33,7 +34,7 @@ class Block(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 def counted(blocks: tuple[Block, ...], agent: int | None, reached: Reached, iteration: int) -> tuple[Block, ...]:
-    """The blocks of a run, oldest first, with the report of an iteration; the oldest ones go."""
+    """A run's blocks, oldest first, with one more report; at most 24 are kept."""
     last = blocks[-1] if blocks else None
     if last is None or (last.agent, last.outcome) != (agent, reached.outcome) or last.reports == BLOCK:
         fresh = Block(agent, reached.outcome, 1, reached.total, reached.number, iteration)
@@ -43,9 +44,9 @@ def counted(blocks: tuple[Block, ...], agent: int | None, reached: Reached, iter
 
 
 def means(blocks: Iterable[Block], agent: int | None, since: int = 0) -> list[float]:
-    """Mean of each whole block of an agent in a run, from an iteration on, in which anything was counted.
+    """Mean outcome of each full block of an agent in a run, of those that begin at iteration ``since`` or later.
 
-    Without its first in the run, in which what its predecessor had decided was still being done.
+    Its first block is left out, which still depends on decisions of its predecessor.
     """
     own = [block for block in blocks if block.agent == agent]
     whole = [block for block in own[1:] if block.reports == BLOCK and block.number > 0]
@@ -53,7 +54,7 @@ def means(blocks: Iterable[Block], agent: int | None, since: int = 0) -> list[fl
 
 
 class Comparison(NamedTuple):
-    """Means of two sets of blocks, and the difference, after less before, with its 95 % interval."""
+    """Means of two sets of blocks, and ``after`` minus ``before`` with its 95 % confidence interval."""
 
     before: float
     after: float
@@ -61,7 +62,7 @@ class Comparison(NamedTuple):
 
 
 def compared(before: Sequence[float], after: Sequence[float]) -> Comparison:
-    """Two blocks of each at least; Welch's interval, with the fewer blocks' degrees of freedom, which is the wider."""
+    """Compare two sets of at least two blocks by Welch's interval, with the degrees of freedom of the smaller set."""
     error = sqrt(variance(before) / len(before) + variance(after) / len(after))
     half = standard_errors(min(len(before), len(after)) - 1) * error
     difference = fmean(after) - fmean(before)

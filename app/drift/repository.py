@@ -1,4 +1,4 @@
-"""SQL about adaptations, and about what live runs keep for them."""
+"""SQL queries on adaptations, and on drift states of runs."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from app.kinds.contract.engine import Chain
 from app.samples.intake import Cut
 
 MOST_RUNS = 100
-"""Runs of a workload that are looked at, the newest."""
+"""Number of newest runs of a workload that are examined."""
 OPEN_JOB = ("queued", "running", "waiting")
 
 
 def going_on(session: Session, workload_id: str) -> Adaptation | None:
-    """The one that goes on."""
+    """The workload's adaptation in progress; None if there is none."""
     return session.scalar(
         select(Adaptation).where(Adaptation.workload_id == workload_id, Adaptation.going_on.is_(True))
     )
 
 
 def shadow(session: Session, workload_id: str) -> int | None:
-    """Version of the agent that a workload tries as a shadow; None if it tries none."""
+    """Version of the agent that the adaptation in progress runs as a shadow; None if it runs none."""
     statement = select(Adaptation.agent_version).where(Adaptation.going_on.is_(True), Adaptation.state == "shadow")
     return session.scalar(statement.where(Adaptation.workload_id == workload_id))
 
 
 def newest(session: Session, workload_id: str, number: int) -> Sequence[Adaptation]:
-    """The last ones, newest first."""
+    """The newest ``number`` adaptations of a workload, newest first."""
     statement = select(Adaptation).where(Adaptation.workload_id == workload_id)
     return session.scalars(statement.order_by(Adaptation.created_at.desc(), Adaptation.id).limit(number)).all()
 
 
 class Drifted(NamedTuple):
-    """What an answer to a drift stores of it.
+    """Drift stored by an adaptation.
 
     Attributes:
-        since: when the answer began.
-        drifts: all up to then.
-        model: version of the domain model that the notices were against.
-        cuts: by run, the iteration from which on it counts as drifted.
+        since: time of the adaptation's beginning.
+        drifts: all drift factors up to then.
+        model: version of the domain model of the notice.
+        cuts: first drifted iteration by run id.
     """
 
     since: datetime
@@ -56,7 +56,7 @@ class Drifted(NamedTuple):
 
 
 def history(session: Session, workload_id: str) -> Sequence[Drifted]:
-    """What each answer to a drift stores of it, oldest first; old answers have no drifts but their own, and no cuts."""
+    """Drift stored by each adaptation of a workload, oldest first; adaptations of early releases have no cuts."""
     columns = Adaptation.created_at, Adaptation.steps, Adaptation.notice
     statement = select(*columns).where(Adaptation.workload_id == workload_id)
     rows = session.execute(statement.order_by(Adaptation.created_at, Adaptation.id))
@@ -70,7 +70,7 @@ def history(session: Session, workload_id: str) -> Sequence[Drifted]:
 
 
 def cuts(session: Session, run: Run) -> Sequence[Cut]:
-    """Where a run is cut, in order; a drift that began before the last cut counts from there on."""
+    """Iterations at which a run is cut into samples, in order; a cut is never before the preceding one."""
     found = list[Cut]()
     for one in history(session, run.workload_id):
         if run.id in one.cuts:
@@ -80,13 +80,13 @@ def cuts(session: Session, run: Run) -> Sequence[Cut]:
 
 
 def in_force(history: Sequence[Drifted], at: datetime | None = None) -> Chain:
-    """What had drifted at a time; None: all that has."""
+    """Drift factors in force at a time; None: now."""
     chains = [one.drifts for one in history if at is None or one.since <= at]
     return chains[-1] if chains else ()
 
 
 def concerned(session: Session) -> Sequence[str]:
-    """Workloads that answer drifts, and those of which an answer goes on."""
+    """Ids of workloads that respond to drift, or have an adaptation in progress."""
     open_ones = select(Adaptation.workload_id).where(Adaptation.going_on.is_(True))
     return session.scalars(
         select(Workload.id).where(or_(Workload.drift.is_not(None), Workload.id.in_(open_ones)))
@@ -94,11 +94,11 @@ def concerned(session: Session) -> Sequence[str]:
 
 
 def runs(session: Session, workload_id: str, *, drifted: bool = False, ruled: bool = True) -> Sequence[Run]:
-    """The newest runs that have reported.
+    """The newest runs with reports, newest first.
 
     Args:
-        drifted: only those that have noticed something, and go on.
-        ruled: also those that name the rule that decides for them.
+        drifted: only running runs with drift notices.
+        ruled: include runs that name the rule that decides.
     """
     statement = select(Run).where(Run.workload_id == workload_id, Run.next_iteration > 0)
     if not ruled:
@@ -109,13 +109,13 @@ def runs(session: Session, workload_id: str, *, drifted: bool = False, ruled: bo
 
 
 def trained_on_line(session: Session, workload_id: str) -> bool:
-    """Whether a job goes on that publishes agents by its own rule."""
+    """Whether an online training of the workload is open, which publishes agents itself."""
     jobs = select(Job.request).where(Job.workload_id == workload_id, Job.type == "train", Job.state.in_(OPEN_JOB))
     return any(request.get("algorithm") == ONLINE for request in session.scalars(jobs))
 
 
 def shadowed(session: Session, run: str, agent: int, first: int, most: int) -> Sequence[Mapping[str, Any]]:
-    """What an agent did as a shadow in a run's decisions from an iteration on: the first of those in which it did."""
+    """The first ``most`` shadow decisions of an agent in a run, from iteration ``first`` on, as JSON values."""
     statement = select(Iteration).where(Iteration.run_id == run, Iteration.iteration >= first)
     rows = session.scalars(statement.order_by(Iteration.iteration).execution_options(yield_per=most))
     steps = (row.decision.get("shadow") or {} for row in rows)

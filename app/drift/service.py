@@ -1,4 +1,4 @@
-"""Drifts: how a workload answers them, reading what was done, and taking the next step where one is due."""
+"""Drift: settings of a workload's response, reading adaptations, and taking their due steps."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 def read(database: Database, tenant: str, name: str) -> DriftRead:
-    """How a workload answers drifts, and what was done about the last ones."""
+    """A workload's drift settings and its last 20 adaptations; raises NotFound if there is no such workload."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
         found = repository.newest(session, workload.id, LISTED)
@@ -55,10 +55,11 @@ def _read(one: Adaptation) -> AdaptationRead:
 
 
 def respond(database: Database, tenant: str, name: str, response: DriftResponse) -> DriftRead:
-    """Say how drifts are to be answered from now on; an answer that goes on goes on as it began.
+    """Set how a workload responds to drift; an adaptation in progress keeps its settings.
 
     Raises:
-        Invalid: the workload's kind watches nothing that an agent could be trained anew for.
+        Invalid: the workload's kind has no domain model, or the algorithm is online.
+        NotFound: there is no such workload.
     """
     with database.session() as session:
         workload = workloads.require(session, tenant, name, lock=True)
@@ -79,14 +80,14 @@ def _check(workload: Workload, response: DriftResponse) -> None:
 
 
 def step(database: Database, clock: Clock = database_time) -> int:
-    """Take the next step wherever one is due; how many were taken. Any number of processes may ask at once."""
+    """Take the due steps of all workloads' adaptations; their number. Several processes may run it at once."""
     with database.reading() as session:
         concerned = repository.concerned(session)
     return sum(_stepped(database, workload_id, clock) for workload_id in concerned)
 
 
 def _stepped(database: Database, workload_id: str, clock: Clock) -> bool:
-    """Take one workload's step; a defect in it is no other's trouble, and is tried again."""
+    """Take one workload's step; errors are logged, and the step is tried again; database errors pass."""
     try:
         return _step(database, workload_id, clock)
     except SQLAlchemyError:

@@ -1,4 +1,4 @@
-"""Samples in a format that holds many of them, page by page: what is exported can be uploaded again."""
+"""Export of samples page by page, in formats that can be uploaded again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PIECES = 1000
 
 
 def preferred(accept: str, exports: Iterable[str]) -> str | None:
-    """The export that an ``Accept`` header prefers to JSON, if any; JSON is told where it names neither."""
+    """The export format that an ``Accept`` header prefers to JSON; None: JSON."""
     qualities = {JSON: 0.0, **dict.fromkeys(exports, 0.0)}
     for part in accept.lower().split(","):
         name, *parameters = (piece.strip() for piece in part.split(";"))
@@ -38,11 +38,11 @@ def _quality(parameters: list[str]) -> float:
 
 
 def export(database: Database, tenant: str, name: str, media_type: str, execution: str | None = None) -> Iterator[str]:
-    """A workload's executions, or one of them, as text; holds one page of them at a time.
+    """A workload's executions, or a single one, as text in pieces; one page is in memory at a time.
 
     Raises:
-        NotAcceptable: samples of this kind are not handed out as that.
-        NotFound: there is no execution of that name.
+        NotAcceptable: the workload's kind has no such export.
+        NotFound: there is no such workload or execution.
         Invalid: the format holds one execution, and there is none or more.
     """
     found, codec = service.readable(database, tenant, name, PageRequest(PAGE), execution)

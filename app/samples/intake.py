@@ -1,4 +1,4 @@
-"""Taking executions from an upload, and their rows."""
+"""Storing executions of uploads and runs; their SQL queries and API schemas."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from app.kinds.contract.inputs import MAXIMUM_NAME, FieldIssue, Refused, Sample,
 from app.kinds.contract.samples import Format
 from app.workloads import service as workloads
 
-# SQL about samples.
+# SQL queries on samples.
 
 
 class Known(NamedTuple):
@@ -34,7 +34,7 @@ class Known(NamedTuple):
 
 
 def known(session: Session, workload_id: str, names: Sequence[str]) -> dict[str, Known]:
-    """Those of the named executions that are stored."""
+    """The stored executions with these names, by name."""
     columns = select(Execution.id, Execution.name, Execution.digest, Execution.iterations)
     rows = session.execute(columns.where(Execution.workload_id == workload_id, Execution.name.in_(names)))
     return {row.name: Known(*row) for row in rows}
@@ -53,14 +53,14 @@ def remove(session: Session, identifiers: Sequence[str]) -> None:
 
 
 def count_of_tenant(session: Session, tenant: str) -> int:
-    """How many executions of all its workloads are stored; nobody else counts until the transaction ends."""
+    """Number of a tenant's executions; a lock prevents concurrent counts in this transaction."""
     if session.get_bind().dialect.name == "postgresql":  # SQLite has one writer at a time
         session.execute(select(func.pg_advisory_xact_lock(func.hashtext(f"executions of {tenant}"))))
     return session.scalar(select(func.count(Execution.id)).where(Execution.tenant == tenant)) or 0
 
 
 def remove_before(session: Session, workload_id: str, before: datetime) -> None:
-    """Delete a workload's executions that were stored before a time."""
+    """Delete a workload's executions stored before a time."""
     old = (Execution.workload_id == workload_id, Execution.created_at < before)
     session.execute(delete(Execution).where(*old).execution_options(synchronize_session=False))
 
@@ -74,7 +74,7 @@ def count(session: Session, workload_id: str) -> int:
 def listed(
     session: Session, workload_id: str, request: PageRequest, name: str | None = None, *, data: bool = False
 ) -> Slice[Execution]:
-    """A workload's executions, oldest first, or the one of that name; with their data if asked."""
+    """One page of a workload's executions, oldest first, or the named one; with their data if ``data``."""
     statement = select(Execution).where(Execution.workload_id == workload_id)
     if data:
         statement = statement.options(undefer(Execution.data))
@@ -89,18 +89,18 @@ def _weight(row: Execution) -> int:
 
 
 def data_of(session: Session, identifier: str) -> bytes | None:
-    """The data of an execution, if it is still there."""
+    """Encoded data of an execution; None if it was deleted."""
     return session.scalar(select(Execution.data).where(Execution.id == identifier))
 
 
 def add_summaries(session: Session, summaries: Mapping[str, Mapping[str, Any]]) -> None:
-    """Keep summaries, by the ids of their executions."""
+    """Store summaries by execution id."""
     for identifier, summary in summaries.items():
         session.execute(update(Execution).where(Execution.id == identifier).values(summary=dict(summary)))
 
 
 def stored(session: Session, workload_id: str) -> Iterator[tuple[str, bytes]]:
-    """Identifier and data of all executions, oldest first."""
+    """Names and encoded data of all executions of a workload, oldest first."""
     statement = select(Execution.name, Execution.data).where(Execution.workload_id == workload_id)
     rows = session.execute(statement.order_by(Execution.created_at, Execution.id).execution_options(yield_per=100))
     return ((row.name, row.data) for row in rows)
@@ -108,25 +108,25 @@ def stored(session: Session, workload_id: str) -> Iterator[tuple[str, bytes]]:
 
 REPORTS_AT_ONCE = 500
 PART = "@"
-"""Between a run's id and the iteration from which a sample of it begins."""
+"""Separator of a run's id and the first iteration, in the name of a sample of a part of it."""
 
 
 class Cut(NamedTuple):
-    """Where a run is cut: the iteration from which on something has drifted, and when that was noticed."""
+    """Where a run is cut: the first drifted iteration, and the time of the notice."""
 
     since: int
     at: datetime
 
 
 def remove_of_run(session: Session, workload_id: str, run_id: str) -> None:
-    """Delete what a run was made samples of."""
+    """Delete the samples made from a run."""
     names = or_(Execution.name == run_id, Execution.name.startswith(f"{run_id}{PART}"))
     of_run = Execution.workload_id == workload_id, Execution.source == "run", names
     session.execute(delete(Execution).where(*of_run).execution_options(synchronize_session=False))
 
 
 def reports_of_run(session: Session, run_id: str) -> list[tuple[int, dict[str, Any]]]:
-    """The reports of a run with their iterations, in order."""
+    """Iterations and reports of a run, in order."""
     statement = select(Iteration).where(Iteration.run_id == run_id).order_by(Iteration.iteration)
     rows = session.scalars(statement.execution_options(yield_per=REPORTS_AT_ONCE))
     return [(row.iteration, row.report) for row in rows]
@@ -189,26 +189,26 @@ class StoredExecution(BaseModel):
     problem: str = Field(description="Why it can't be read, e.g. its kind isn't installed.")
 
 
-# Storing executions while an upload is still being read: in batches, each execution whole or not at all.
+# Executions are stored in batches while an upload is read, each entirely or not at all.
 
 
 BATCH_EXECUTIONS = 500
 BATCH_BYTES = 4 << 20
 QUOTA_SECONDS = 3600
-"""After which it is worth asking again: somebody has to delete some first."""
+"""Retry-After of a tenant that has reached its quota, in seconds; somebody has to delete executions first."""
 LISTED_REJECTIONS = 1_000
 MAXIMUM_REJECTIONS = 100_000
 
 
 class Target(NamedTuple):
-    """The workload that samples are stored for."""
+    """The workload for which samples are stored."""
 
     tenant: str
     workload_id: str
 
 
 def row(target: Target, identifier: str, sound: Sample, source: str, now: datetime) -> dict[str, Any]:
-    """An execution as a row of its table."""
+    """Column values of an execution."""
     return {
         "id": identifier,
         "tenant": target.tenant,
@@ -224,10 +224,10 @@ def row(target: Target, identifier: str, sound: Sample, source: str, now: dateti
 
 
 def check_quota(session: Session, tenant: str) -> None:
-    """Called in the transaction that has stored executions, which ends with it.
+    """Check the tenant's quota of executions at the end of the transaction that stored some.
 
     Raises:
-        TooManyRequests: the tenant has more of them than it may.
+        TooManyRequests: the quota is exceeded.
     """
     most = current_quotas().executions
     if most and count_of_tenant(session, tenant) > most:
@@ -236,11 +236,10 @@ def check_quota(session: Session, tenant: str) -> None:
 
 
 class Intake:
-    """Takes the executions of one upload, and counts what became of them.
+    """Stores the executions of one upload, and counts the results.
 
-    An execution whose rows turn up again further down was not in one block: it is refused, and what had been stored of
-    it is taken back. Which those are is seen from their identifiers: an upload's begin with a token of its own, so
-    nothing has to be remembered of accepted executions, however many there are.
+    An execution whose rows are not contiguous is rejected, and its stored rows are deleted. Ids of an upload begin with
+    a random token, so that its own executions are recognised without a list of them.
     """
 
     def __init__(self, database: Database, target: Target, form: Format, now: Callable[[], datetime] = utc_now) -> None:
@@ -256,7 +255,7 @@ class Intake:
         self.counts = UploadRead(accepted=0, duplicate=0, rejected=0, iterations=0, rejections=[])
 
     def take(self, item: Sample | Refused) -> None:
-        """One more execution; it is stored with the next batch."""
+        """Add one execution to the batch, which is stored when full; raises as ``flush``."""
         if isinstance(item, Refused):
             item = item.cut()
         self._batch.append(item)
@@ -272,12 +271,12 @@ class Intake:
             self.flush()
 
     def flush(self) -> None:
-        """Store what was taken, in one transaction.
+        """Store the batch, in one transaction.
 
         Raises:
             NotFound: the workload was deleted meanwhile.
-            Invalid: far too many executions were refused to go on.
-            TooManyRequests: the tenant would have more executions than it may; the batch is not stored.
+            Invalid: more than 100,000 executions were rejected.
+            TooManyRequests: the tenant's quota of executions is exceeded; the batch is not stored.
         """
         batch, self._batch, self._bytes = self._batch, [], 0
         if not batch:
@@ -340,7 +339,7 @@ class Intake:
 
 
 class _Outcome:
-    """What a batch comes to."""
+    """Result of a batch."""
 
     def __init__(self, known: dict[str, Known]) -> None:
         self.known = known
@@ -350,7 +349,7 @@ class _Outcome:
         self.duplicate = 0
 
     def present(self, name: str) -> Known | None:
-        """What is stored, or about to be, under a name."""
+        """The execution of this name that is stored or in the batch; None if there is none."""
         fresh = self.rows.get(name)
         if fresh is None:
             return self.known.get(name)
@@ -373,5 +372,5 @@ def _storable(name: str) -> bool:
 
 
 def rejection_errors(form: Format, rejections: list[Rejection]) -> list[FieldError]:
-    """Rejections as the errors of a problem, pointing into what was sent in a format."""
+    """Rejections as field errors, with pointers into the uploaded format."""
     return [FieldError(f"{form.place(one.line)}{one.field}", one.reason, one.value) for one in rejections]

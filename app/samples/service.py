@@ -1,4 +1,4 @@
-"""Rules of samples: uploading, listing, exporting, and taking over what a run reported."""
+"""Operations on samples: upload, list, export, delete, and conversion of runs."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ SUMMARISED_BYTES = 1 << 18
 
 
 class Upload(NamedTuple):
-    """A body as it comes in, and how it is to be read; sizes are of the unpacked body.
+    """An upload's body and its options; sizes are of the decompressed body.
 
     Attributes:
-        name: what the caller calls the one execution that is in it; None where the body names them.
-        check: called now and then while the body is read; it raises what ends the reading.
-        skip_bad: whether lines that can't be right are left out, instead of refusing the whole.
+        name: of the only execution in the body; None: the body contains names.
+        check: called regularly while reading; raises to stop.
+        skip_bad: skip invalid lines instead of rejecting the body.
     """
 
     media_type: str
@@ -63,17 +63,19 @@ class Upload(NamedTuple):
 
     @property
     def largest(self) -> int:
-        """Bytes of the largest body of its media type."""
+        """Largest body in bytes for its media type."""
         limits = {"upload": self.limit_bytes, "json": self.json_limit_bytes, "trace": self.trace_limit_bytes}
         return limits[FORMATS[self.media_type].limit]
 
 
 def upload(database: Database, tenant: str, name: str, given: Upload) -> UploadRead:
-    """Read and store executions while they come in; memory holds one batch of them, and nothing afterwards.
+    """Read and store executions as a stream, one batch in memory at a time.
 
     Raises:
-        UnsupportedMedia: samples of this kind of workload are not read from that media type.
-        Invalid: nothing in the body could be accepted; or it can't be read on, and what came before is kept.
+        UnsupportedMedia: the workload's kind doesn't read that media type.
+        Invalid: no execution was accepted, or the body became invalid; executions before that are kept.
+        NotFound: there is no such workload.
+        StewardError: another error stopped the upload; its message says how many executions are kept.
     """
     return returning(lambda: _upload(database, tenant, name, given))
 
@@ -94,7 +96,7 @@ def _upload(database: Database, tenant: str, name: str, given: Upload) -> Upload
 
 
 def _store(intake: Intake, items: Iterable[Sample | Refused]) -> None:
-    """Store what is read, also what was sound before the body could not be read on."""
+    """Store the executions read, including those before an error."""
     try:
         for item in items:
             check_deadline()
@@ -118,11 +120,7 @@ def _format(workload: Workload, codec: SampleCodec, given: Upload) -> Format:
 
 
 def _reader(form: Format, codec: SampleCodec, given: Upload) -> Reader:
-    """The reader of a body.
-
-    Raises:
-        Invalid: lines are to be left out of a format that has none to spare.
-    """
+    """The reader of a body; raises Invalid if ``skip_bad`` is set and the format doesn't support it."""
     if not given.skip_bad:
         return form.reader(codec, given.name)
     if form.skipping is None:
@@ -133,7 +131,7 @@ def _reader(form: Format, codec: SampleCodec, given: Upload) -> Reader:
 
 
 def _body(given: Upload, form: Format) -> Iterator[bytes]:
-    """The body as its format is read: unpacked, measured, and in blocks of lines or pieces."""
+    """The body as its format needs it: decompressed, limited, in blocks of lines or pieces."""
     chunks: Iterable[bytes] = limited(given.chunks, given.largest)
     zipped = given.gzip
     if not zipped:
@@ -145,7 +143,7 @@ def _body(given: Upload, form: Format) -> Iterator[bytes]:
 
 
 def _after(error: StewardError | InvalidInput | SQLAlchemyError | DeadlinePassed, counts: UploadRead) -> StewardError:
-    """An error in the middle of an upload also says what was kept."""
+    """An error within an upload, with the number of executions kept in its message."""
     ours = _as_steward_error(error)
     kept = f"{ours.detail}; the {counts.accepted} executions accepted before it are kept"
     return type(ours)(kept, errors=ours.errors, retry_after=ours.retry_after)
@@ -158,7 +156,7 @@ def _as_steward_error(error: StewardError | InvalidInput | SQLAlchemyError | Dea
 
 
 def _interruption(error: SQLAlchemyError | DeadlinePassed) -> StewardError:
-    """Why storing stopped, where part of the upload is stored already."""
+    """The error that stopped an upload after a part was stored; other errors are raised again."""
     if isinstance(error, DeadlinePassed):
         return Timeout("the upload took too long")
     if is_full(error):
@@ -179,7 +177,7 @@ def _concluded(form: Format, counts: UploadRead) -> UploadRead:
 
 
 def layout_of(workload: Workload) -> Any:
-    """The layout of a workload, as its kind has it."""
+    """A workload's layout, made from its spec."""
     return layout_of_spec(read_spec(workload.spec))
 
 
@@ -192,12 +190,13 @@ def listed(
     *,
     reports: bool = False,
 ) -> tuple[Slice[Execution], Callable[[Execution], BaseModel]]:
-    """A page of a workload's executions, oldest first, or the named one, and what reads them, be they readable or not.
+    """One page of a workload's executions, oldest first, or the named one, and the function that makes API
+    representations.
 
-    They come with their summaries; with ``reports`` also with their data, where their kind tells what is in it.
+    ``reports`` includes their data, if the kind supports that. Unreadable ones are represented as stored.
 
     Raises:
-        NotFound: there is no execution of that name.
+        NotFound: there is no such workload or execution.
     """
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
@@ -242,11 +241,11 @@ def _raw(kind: str, problem: str, execution: Execution) -> StoredExecution:
 def readable(
     database: Database, tenant: str, name: str, request: PageRequest, execution: str | None
 ) -> tuple[Slice[Execution], SampleCodec]:
-    """A page of a workload's executions, or the named one, without data, and their codec.
+    """One page of a workload's executions, or the named one, without data, and their codec.
 
     Raises:
-        MissingKind, BrokenRow: they can't be read here.
-        NotFound: there is no execution of that name.
+        MissingKind, BrokenRow: the workload's spec can't be read.
+        NotFound: there is no such workload or execution.
     """
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
@@ -256,18 +255,18 @@ def readable(
 def exported(
     database: Database, tenant: str, name: str, request: PageRequest, execution: str | None
 ) -> Slice[Execution]:
-    """The same with data, whatever the kind."""
+    """Like ``readable``, with data and without codec."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
         return repository.listed(session, workload.id, request, execution, data=True)
 
 
 def delete(database: Database, tenant: str, name: str, execution: str | None, before: datetime | None) -> None:
-    """Delete the named execution, or all that were stored before a time.
+    """Delete the named execution, or all stored before a time.
 
     Raises:
-        NotFound: there is no execution of that name.
-        Invalid: neither is given, or both are.
+        NotFound: there is no such workload or execution.
+        Invalid: neither or both are given.
         Conflict: a job that may read them has not ended.
     """
     if (execution is None) == (before is None):
@@ -288,10 +287,10 @@ def delete(database: Database, tenant: str, name: str, execution: str | None, be
 
 
 def _summarise(database: Database, codec: SampleCodec, rows: Sequence[Execution]) -> None:
-    """Give executions that were stored without a summary theirs; what is done is kept, should the time run out.
+    """Compute and store missing summaries, a part at a time.
 
     Raises:
-        DeadlinePassed: it takes too long; the next listing goes on from there.
+        DeadlinePassed: the time limit is exceeded; stored summaries are kept.
     """
     fresh: dict[str, Mapping[str, Any]] = {}
     size = 0
@@ -308,7 +307,7 @@ def _summarise(database: Database, codec: SampleCodec, rows: Sequence[Execution]
 
 
 def executions(session: Session, workload: Workload) -> list[tuple[str, Any]]:
-    """All executions of a workload, oldest first: identifier, and what its codec unpacks."""
+    """Names and decoded data of all executions of a workload, oldest first."""
     codec = codec_of(workload)
     return [(name, codec.unpacked(data)) for name, data in repository.stored(session, workload.id)]
 
@@ -316,14 +315,14 @@ def executions(session: Session, workload: Workload) -> list[tuple[str, Any]]:
 def add_run(
     session: Session, run: Run, cuts: Sequence[repository.Cut] = (), now: Callable[[], datetime] = utc_now
 ) -> list[dict[str, Any]]:
-    """Turn what a run reported into a sample of its workload, in the caller's transaction; gives its reports in order.
+    """Store a run's reports as a sample of its workload, in the caller's transaction, and return them in order.
 
-    Of a run that has ``cuts`` each part becomes a sample of its own, as if stored when it began: conditions were others
-    before. Parts replace those that were stored before. A run that leaves nothing to learn from leaves no sample, and a
-    second call changes nothing.
+    With ``cuts`` each part becomes a sample of its own, stored with the time of its cut, because conditions changed;
+    parts replace earlier samples of the run. A run without usable reports gives no sample; repeating the call changes
+    nothing.
 
     Raises:
-        TooManyRequests: the tenant would have more executions than it may.
+        TooManyRequests: the tenant's quota of executions is exceeded.
     """
     workload = session.get_one(Workload, run.workload_id)
     numbered = repository.reports_of_run(session, run.id)

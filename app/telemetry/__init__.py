@@ -1,1 +1,1 @@
-"""What the service tells of its work: log lines, ids that join them across processes, spans."""
+"""Telemetry: log lines, trace ids across processes, and spans."""

@@ -1,4 +1,4 @@
-"""Ids that join what is done for one caller, over API, queue and workers: W3C Trace Context (Recommendation, 2021)."""
+"""Logging, and trace ids that join the work for one request over API, queue and workers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TextIO
 
 from app.settings import Settings
 
-# Ids that join what is done for one caller, over API, queue and workers: W3C Trace Context (Recommendation, 2021).
+# Trace ids over API, queue and workers: W3C Trace Context (Recommendation, 2021).
 
 
 TRACE_DIGITS, SPAN_DIGITS = 32, 16
@@ -24,13 +24,13 @@ _TRACEPARENT = re.compile(r"(00|(?!ff)[0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})
 
 
 class Trace(NamedTuple):
-    """One span of work.
+    """Ids of one span.
 
     Attributes:
-        trace_id: of all that is done for one caller, 32 hexadecimal digits.
-        span_id: of this piece of it, 16 digits.
-        parent_id: of the piece that asked for it; empty where it is the first.
-        sampled: whether its caller wants it to be recorded.
+        trace_id: of all work for one request, 32 hexadecimal digits.
+        span_id: of this span, 16 digits.
+        parent_id: of the parent span; empty for the first.
+        sampled: whether the caller wants it to be recorded.
     """
 
     trace_id: str
@@ -40,12 +40,12 @@ class Trace(NamedTuple):
 
     @property
     def traceparent(self) -> str:
-        """As it is passed on."""
+        """Value of the `traceparent` header for calls made in this span."""
         return f"00-{self.trace_id}-{self.span_id}-{int(self.sampled):02x}"
 
 
 class Context(NamedTuple):
-    """For what this thread or task works: the ids that its log lines bear."""
+    """Ids in the log lines of the present thread or task: its span, and its job (empty: none)."""
 
     trace: Trace
     job: str = ""
@@ -55,19 +55,19 @@ _current: ContextVar[Context | None] = ContextVar("telemetry_context", default=N
 
 
 def current() -> Context | None:
-    """For what this thread or task works; None for itself."""
+    """Context of the present thread or task; None outside requests and jobs."""
     return _current.get()
 
 
 def current_traceparent() -> str | None:
-    """What a job that is made now is to go on from."""
+    """`traceparent` of the present span; None outside requests and jobs."""
     context = _current.get()
     return None if context is None else context.trace.traceparent
 
 
 @contextmanager
 def working(trace: Trace, job: str = "") -> Iterator[None]:
-    """Work for somebody: log lines bear the ids."""
+    """Context manager: log lines within it contain the span's and the job's ids."""
     token = _current.set(Context(trace, job))
     try:
         yield
@@ -76,10 +76,7 @@ def working(trace: Trace, job: str = "") -> Iterator[None]:
 
 
 def began(traceparent: str | None) -> Trace:
-    """A new span: of the trace that ``traceparent`` names, or of a new one where it names none.
-
-    What is malformed is as if it were not there, as the Recommendation has it.
-    """
+    """A new span, child of the one in ``traceparent``, or first of a new trace if that is malformed or missing."""
     digits = os.urandom((TRACE_DIGITS + SPAN_DIGITS) // 2).hex()
     span_id = digits[TRACE_DIGITS:]
     found = _TRACEPARENT.fullmatch(traceparent) if traceparent else None
@@ -88,28 +85,28 @@ def began(traceparent: str | None) -> Trace:
     return Trace(found[2], span_id, found[3], bool(int(found[4], 16) & 1))
 
 
-# The log: lines for people, or one JSON object a line. No text of a caller's can begin a line of its own.
+# The log: lines of text, or one JSON object per line. Callers' texts can't contain line breaks.
 
 
 FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 INDENT = "    "
 FIELDS = "fields"
-"""The attribute of a record that holds what it tells besides its message: `logger.info(…, extra={FIELDS: {…}})`."""
+"""Attribute of a log record with further fields: `logger.info(…, extra={FIELDS: {…}})`."""
 
 _CONTROL = [*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029]
 _ESCAPES = {code: ascii(chr(code))[1:-1] for code in _CONTROL}
 
 
 def escaped(text: str) -> str:
-    """The text in one line, with nothing in it that a terminal or a reader of lines acts on."""
+    """The text with control characters and line separators escaped."""
     return text if text.isascii() and text.isprintable() else text.translate(_ESCAPES)
 
 
 class TextFormatter(logging.Formatter):
-    """A line for a record; tracebacks are indented, so that nothing in them looks like a record."""
+    """One line per record; tracebacks are indented, so that they can't imitate records."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the standard library's name
-        """The line of a record without traceback and stack, its control characters escaped."""
+        """The record's line, escaped."""
         return escaped(super().formatMessage(record))
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - the standard library's name
@@ -126,10 +123,10 @@ def _indented(text: str) -> str:
 
 
 class JsonFormatter(logging.Formatter):
-    """A record as a JSON object: time, level, logger, message, ids, and what else it tells."""
+    """A record as a JSON object: time, level, logger, message, process, ids, and further fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line; ASCII alone."""
+        """The record's line, in ASCII."""
         told: dict[str, Any] = {
             "time": stamp(record.created),
             "level": record.levelname.lower(),
@@ -145,7 +142,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def stamp(seconds: float) -> str:
-    """A time, seconds since 1970, as RFC 3339 has it."""
+    """POSIX seconds as RFC 3339 in UTC, to the millisecond."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -158,7 +155,7 @@ def _ids() -> dict[str, str]:
 
 
 def configure(settings: Settings, text_format: str = FORMAT, stream: TextIO | None = None) -> None:
-    """Have this process log as the settings say, to standard error."""
+    """Configure this process's logging by the settings, to ``stream``; None: standard error."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if settings.log_format == "json" else TextFormatter(text_format))
     logging.basicConfig(level=settings.log_level.upper(), handlers=[handler])

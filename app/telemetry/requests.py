@@ -1,8 +1,8 @@
-"""One line for each request that was answered, with its decision: gathered, and written together by a thread.
+"""Request log: one line per answered request with its decision, collected and written by a thread.
 
-The standard library's logging costs a tenth of what a report does. Here the event loop only keeps what it has at hand;
-lines are made and written several times a second, in pieces that a pipe takes whole (POSIX: `PIPE_BUF`), so that the
-lines of several processes don't mix. Where nobody reads them, lines are lost and counted, and no request waits.
+The standard library's logging would cost a tenth of a report's time. The event loop only stores values; lines are
+formatted and written five times a second, in pieces that a pipe writes atomically (POSIX: `PIPE_BUF`), so that lines of
+several processes don't mix. If the reader is too slow, lines are dropped and counted.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ LOGGER = "steward.requests"
 DIGITS = TRACE_DIGITS + SPAN_DIGITS
 
 Answered: TypeAlias = tuple[float, float, str, str, int, str, str, bytes, "Trace | bytes", bytes]
-"""What is at hand when a request was answered, a plain tuple, as one is made each time: when (seconds since 1970),
-after how many seconds, method, route, status, tenant, caller, what its caller calls it, its span (or the header to
-begin one from, as it came), and the JSON of the decision that it was answered with (empty: none)."""
+"""Values of an answered request, a plain tuple for speed: end (POSIX seconds), duration in seconds, method, route,
+status, tenant, caller, request id, span (or `traceparent` header), and the decision's JSON (empty: none).
+"""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -38,7 +38,7 @@ class _Reason(msgspec.Struct, omit_defaults=True, gc=False):
 
 
 class _Decision(msgspec.Struct, omit_defaults=True, gc=False):
-    """What a line tells of a decision of any kind."""
+    """Members of a decision that are logged."""
 
     run: Any = None
     workload: Any = None
@@ -53,11 +53,11 @@ _decision = msgspec.json.Decoder(_Decision).decode
 
 
 class RequestLog:
-    """The lines of one process; lives on one event loop.
+    """Request log of one process; bound to one event loop.
 
     Args:
-        json: whether lines are JSON objects, or for people.
-        stream: where they go; None for standard error.
+        json: whether lines are JSON objects or text.
+        stream: None: standard error.
     """
 
     def __init__(self, *, json: bool, stream: BinaryIO | None = None) -> None:
@@ -69,7 +69,7 @@ class RequestLog:
         self._lost = 0
 
     def add(self, answered: Answered) -> None:
-        """Tell of one request, soon."""
+        """Log one request; written within 0.2 s, dropped and counted if 20,000 lines wait."""
         if len(self._waiting) >= MOST_LINES:
             self._lost += 1
             return
@@ -90,7 +90,7 @@ class RequestLog:
         return taken
 
     async def close(self) -> None:
-        """Stop the timer, and write all lines that wait."""
+        """Write all waiting lines and stop the timer."""
         if self._timer is not None:
             self._timer.cancel()
         if self._writing is not None:
@@ -112,7 +112,7 @@ def _standard_error() -> BinaryIO:
 
 
 def pieces(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Lines, as many together as a pipe takes whole."""
+    """Lines joined into pieces of at most 4,096 bytes; longer lines are pieces of their own."""
     gathered, size = list[bytes](), 0
     for line in lines:
         if gathered and size + len(line) + 1 > PIECE_BYTES:
@@ -125,7 +125,7 @@ def pieces(lines: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _lines(answered: Sequence[Answered], lost: int) -> Iterator[bytes]:
-    """A line each, as JSON; the last one tells how many were lost after it."""
+    """One JSON line per request; the last one contains the number of dropped lines."""
     digits = os.urandom(len(answered) * DIGITS // 2).hex()  # all new ids at once
     for number, one in enumerate(answered):
         line = _line(one, digits[number * DIGITS : (number + 1) * DIGITS])
@@ -160,7 +160,7 @@ def _until_seconds(second: int) -> bytes:
 
 @lru_cache(maxsize=MOST_CALLERS)
 def _begin(method: str, route: str, status: int, tenant: str, caller: str) -> bytes:
-    """What many lines have in common."""
+    """The part that many lines share, cached."""
     message = escaped(f"{method} {route} {status}")
     line = {"level": "info", "logger": LOGGER, "message": message, "method": escaped(method), "route": route}
     return b"," + _encode({**line, "status": status, "tenant": tenant, "caller": escaped(caller)})[1:-1]

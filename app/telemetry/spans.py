@@ -1,8 +1,7 @@
-"""Spans by OpenTelemetry, with the ids that the log has. Needs the extra `otel`; imported where `traces` is set alone.
+"""OpenTelemetry spans with the ids of the log. Needs the extra `otel`; imported only if `traces` is set.
 
-They are made when the work is done: nothing is held open, and nothing is measured twice. Where they go, how many of
-them and under which name is said to OpenTelemetry itself: `OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_TRACES_SAMPLER`,
-`OTEL_SERVICE_NAME`, …
+Spans are made when their work is done. OpenTelemetry's own variables configure the export:
+`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_TRACES_SAMPLER`, `OTEL_SERVICE_NAME`, …
 """
 
 from __future__ import annotations
@@ -28,22 +27,22 @@ __all__ = ["SpanKind", "Spans", "of_this_process"]
 
 
 class _Given(IdGenerator):
-    """Gives the ids that were given to it."""
+    """Id generator that returns the ids of ``trace``."""
 
     def __init__(self) -> None:
         self.trace = Trace("0" * 32, "0" * 16)
 
     def generate_trace_id(self) -> int:
-        """Trace id of the span that begins, as ``trace`` has it."""
+        """Trace id of ``trace`` as a number."""
         return int(self.trace.trace_id, 16)
 
     def generate_span_id(self) -> int:
-        """Id of the span that begins, as ``trace`` has it."""
+        """Span id of ``trace`` as a number."""
         return int(self.trace.span_id, 16)
 
 
 class Spans:
-    """Makes spans of work that is done; from one thread."""
+    """Exports spans of completed work; for one thread."""
 
     def __init__(self, processor: SpanProcessor | None = None) -> None:
         self._ids = _Given()
@@ -63,7 +62,7 @@ class Spans:
         kind: SpanKind = SpanKind.SERVER,
         failed: bool = False,
     ) -> None:
-        """One span, which ended at ``ended`` (seconds since 1970) and took ``seconds``."""
+        """Export one span that ended at ``ended`` (POSIX seconds) after ``seconds``, with attributes ``told``."""
         self._ids.trace = trace
         begin = round((ended - seconds) * NANOSECONDS)
         span = self._tracer.start_span(name, _parent(trace), kind, told, start_time=begin)
@@ -72,11 +71,11 @@ class Spans:
         span.end(round(ended * NANOSECONDS))
 
     def flush(self) -> None:
-        """Send what waits, with little patience."""
+        """Export waiting spans, for at most 2 s."""
         self._provider.force_flush(FLUSH_MILLISECONDS)
 
     def close(self) -> None:
-        """Send what waits, and end."""
+        """Export waiting spans and shut down."""
         self._provider.shutdown()
 
 
@@ -90,5 +89,5 @@ def _parent(trace: Trace) -> Context:
 
 @lru_cache(maxsize=1)
 def of_this_process(_pid: int) -> Spans:
-    """Those of a process that was forked: what exports is a thread, which no fork takes along."""
+    """Spans of a process, made once per process id, because a fork doesn't copy the exporting thread."""
     return Spans()

@@ -1,1 +1,1 @@
-"""Workloads: what is allocated for."""
+"""Workloads: what resources are allocated for."""

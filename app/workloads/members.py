@@ -1,4 +1,4 @@
-"""SQL that reads and writes workloads, and checks those that a spec names as its members."""
+"""SQL queries on workloads, and checks of workloads that are members of others."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from app.kinds.contract.engine import Member
 from app.kinds.contract.inputs import BrokenRow, IncompatibleModel
 from app.kinds.registry import KINDS, MissingKind, layout_of, read_spec, with_members
 
-# SQL about workloads.
+# SQL queries on workloads.
 
 
 def find(session: Session, tenant: str, name_or_id: str, *, lock: bool = False) -> Workload | None:
-    """A workload by name, or by id where no name matches; ``lock`` holds its row until the transaction ends."""
+    """A tenant's workload by name, else by id; None if there is none; ``lock`` its row until the transaction ends."""
     statement = select(Workload).where(
         Workload.tenant == tenant, or_(Workload.name == name_or_id, Workload.id == name_or_id)
     )
@@ -32,31 +32,31 @@ def find(session: Session, tenant: str, name_or_id: str, *, lock: bool = False) 
 
 
 def of_kinds(session: Session, tenant: str, kinds: Sequence[str]) -> Sequence[Workload]:
-    """A tenant's workloads of some kinds, by name."""
+    """A tenant's workloads of these kinds, ordered by name."""
     statement = select(Workload).where(Workload.tenant == tenant, Workload.kind.in_(kinds)).order_by(Workload.name)
     return session.scalars(statement).all()
 
 
 def keep(session: Session, workload_id: str) -> bool:
-    """Whether a workload is there; nobody deletes it until the transaction ends, others may refer to it as well."""
+    """Prevent the deletion of a workload until the transaction ends; False if it doesn't exist."""
     statement = select(Workload.id).where(Workload.id == workload_id).with_for_update(read=True, key_share=True)
     return session.scalar(statement) is not None
 
 
 def listed(session: Session, tenant: str, request: PageRequest) -> Slice[Workload]:
-    """A tenant's workloads by name."""
+    """One page of a tenant's workloads, ordered by name."""
     statement = select(Workload).where(Workload.tenant == tenant)
     return paginate(session, statement, [Workload.name], request, weigh=lambda row: json_size(row.spec))
 
 
 def remove(session: Session, workload_id: str) -> None:
-    """Delete a workload; foreign keys take what hangs on it along."""
+    """Delete a workload; foreign keys delete everything in it."""
     touch(session, workload_id)
     session.execute(delete(Workload).where(Workload.id == workload_id))
 
 
 def bump(session: Session, *workload_ids: str) -> None:
-    """Tell caches that the decisions of workloads may have changed."""
+    """Increment workloads' revisions, so that caches reload them."""
     for workload_id in workload_ids:
         touch(session, workload_id)
     session.execute(update(Workload).where(Workload.id.in_(workload_ids)).values(revision=Workload.revision + 1))
@@ -70,19 +70,19 @@ def _updated(_mapper: Any, _connection: Any, workload: Workload) -> None:
 
 
 def revisions(session: Session, workload_ids: Sequence[str]) -> dict[str, int]:
-    """Present revision of each of these workloads that still exists."""
+    """Revisions of these workloads by id; deleted ones are left out."""
     statement = select(Workload.id, Workload.revision).where(Workload.id.in_(workload_ids))
     return {row.id: row.revision for row in session.execute(statement)}
 
 
-# Workloads that are jobs of others: they must be there, are told of their changes, and can't be deleted meanwhile.
+# Members of other workloads must exist, can't be deleted, and change with the workloads that name them.
 
 
 def require(session: Session, tenant: str, spec: Any) -> None:
-    """Make sure that the members of a spec are there; they stay until the transaction ends.
+    """Check that a spec's members exist, and keep them until the transaction ends.
 
     Raises:
-        Invalid: one is not, or is of a kind that can't be one.
+        Invalid: a member doesn't exist, or its kind can't be a member.
     """
     names = KINDS[spec.kind].members(spec)
     problems = [_problem(session, tenant, name) for name in names]
@@ -101,13 +101,13 @@ def _problem(session: Session, tenant: str, name: str) -> str:
 
 
 def naming(session: Session, workload: Workload) -> list[Workload]:
-    """The workloads that have a workload as a member."""
+    """Workloads that have this one as a member."""
     others = of_kinds(session, workload.tenant, with_members())
     return [one for one in others if workload.name in _members(one)]
 
 
 def _members(workload: Workload) -> Sequence[str]:
-    """None of a workload that can't be read here: nothing is decided for it either."""
+    """Names of a workload's members; empty if its spec can't be read."""
     try:
         return KINDS[workload.kind].members(read_spec(workload.spec))
     except (BrokenRow, MissingKind):
@@ -115,10 +115,10 @@ def _members(workload: Workload) -> Sequence[str]:
 
 
 def refuse_deletion(session: Session, workload: Workload) -> None:
-    """A workload that others have as a member stays.
+    """Check that no workload has this one as a member.
 
     Raises:
-        Conflict: it names them.
+        Conflict: with the names of those that do.
     """
     others = ", ".join(one.name for one in naming(session, workload))
     if others:
@@ -126,7 +126,7 @@ def refuse_deletion(session: Session, workload: Workload) -> None:
 
 
 def read(session: Session, tenant: str, spec: Any) -> dict[str, Member]:
-    """What the members of a spec tell of themselves, by name; without those that can't be read here."""
+    """Descriptions of a spec's members by name; unreadable members are left out."""
     found = {name: _read(session, tenant, name) for name in KINDS[spec.kind].members(spec)}
     return {name: member for name, member in found.items() if member is not None}
 

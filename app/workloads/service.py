@@ -1,4 +1,4 @@
-"""Rules of workloads: registration, changes, deletion and members."""
+"""Operations on workloads: register, read, list, change, delete; their API schemas."""
 
 from __future__ import annotations
 
@@ -51,18 +51,18 @@ class WorkloadListed(WorkloadRead):
     )
 
 
-# Rules of workloads: registering, changing, deleting.
+# Operations on workloads.
 
 
 CREATED, PRESENT = 201, 200
 
 
 def register(database: Database, tenant: str, spec: Any, record: Record = no_record) -> WorkloadRead:
-    """Register a spec; ``record`` is told whether it is new. The same spec again changes nothing.
+    """Register a spec; repeating it changes nothing. ``record`` stores status 201, or 200 if it was registered before.
 
     Raises:
-        Conflict: another spec is registered under that name, or it is another workload's id.
-        Invalid: a workload that it names as a member is not there, or can't be one.
+        Conflict: another spec has that name, or it is another workload's id.
+        Invalid: a member doesn't exist, or can't be a member.
     """
     try:
         with database.session() as session:
@@ -105,7 +105,7 @@ def _same(present: Workload, spec: Any) -> WorkloadRead:
 
 
 def require(session: Session, tenant: str, name_or_id: str, *, lock: bool = False) -> Workload:
-    """The workload of that name or id.
+    """A tenant's workload by name or id; ``lock`` its row until the transaction ends.
 
     Raises:
         NotFound: there is none.
@@ -117,16 +117,16 @@ def require(session: Session, tenant: str, name_or_id: str, *, lock: bool = Fals
 
 
 def read(workload: Workload) -> WorkloadRead:
-    """A workload as answered.
+    """API representation of a workload.
 
     Raises:
-        MissingKind, BrokenRow: its spec can't be read here.
+        MissingKind, BrokenRow: its spec can't be read.
     """
     return WorkloadRead(spec=read_spec(workload.spec), **_beside_spec(workload))
 
 
 def read_listed(workload: Workload) -> WorkloadListed:
-    """A workload in a list, whether or not its spec can be read here."""
+    """API representation of a workload in a list; an unreadable spec is returned as stored, with the problem."""
     spec, problem = read_or_raw(read_spec, workload.spec)
     return WorkloadListed(spec=spec, problem=problem, **_beside_spec(workload))
 
@@ -145,24 +145,25 @@ def _beside_spec(workload: Workload) -> dict[str, Any]:
 
 
 def get(database: Database, tenant: str, name: str) -> WorkloadRead:
-    """One workload by name or id; raises NotFound if there is none."""
+    """A tenant's workload by name or id; raises NotFound if there is none."""
     with database.reading() as session:
         return read(require(session, tenant, name))
 
 
 def listed(database: Database, tenant: str, request: PageRequest) -> Slice[Workload]:
-    """A page of workloads, by name."""
+    """One page of a tenant's workloads, ordered by name."""
     with database.reading() as session:
         return members.listed(session, tenant, request)
 
 
 def change(database: Database, tenant: str, name: str, patch: Mapping[str, Any]) -> WorkloadRead:
-    """Apply what may change while a workload is served; decisions follow at once.
+    """Apply a patch of the fields that may change; decisions follow at once.
 
     Raises:
-        ValidationError: it is no patch of the workload's kind.
-        InvalidInput: it names what the workload's spec hasn't.
-        Invalid: see ``register``.
+        ValidationError: it doesn't match the kind's schema of patches.
+        InvalidInput: it names something that the spec doesn't have.
+        Invalid: a member doesn't exist, or can't be a member.
+        NotFound: there is no such workload.
     """
     with database.session() as session:
         workload = require(session, tenant, name, lock=True)
@@ -180,7 +181,7 @@ def change(database: Database, tenant: str, name: str, patch: Mapping[str, Any])
 
 
 def changed(session: Session, workload: Workload) -> None:
-    """Tell caches that decisions of a workload, and of those that have it as a member, may have changed."""
+    """Increment the revision of a workload and of those that have it as a member, so that caches reload them."""
     workload.revision += 1
     others = [one.id for one in members.naming(session, workload)]
     if others:
@@ -191,8 +192,8 @@ def delete(database: Database, tenant: str, name: str, *, force: bool = False) -
     """Delete a workload with its samples, exogenous series, models, agents, jobs and runs.
 
     Raises:
-        Conflict: another workload has it as a member, or a run of it goes on or a job has not ended and it is
-            not done by ``force``.
+        Conflict: another workload has it as a member or, without ``force``, a run is running or a job open.
+        NotFound: there is no such workload.
     """
     with database.session() as session:
         workload = require(session, tenant, name, lock=True)

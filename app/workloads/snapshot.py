@@ -1,10 +1,10 @@
-"""What a decision needs of a workload, compiled once and cached in the process.
+"""Cache of workloads ready for decisions.
 
-Other processes change workloads: a worker publishes a model, another API process promotes an agent. Each such change
-raises the workload's ``revision``, which this cache looks up at most every ``poll_seconds``; nothing else is read again
-until the number has moved. Changes of this process's own are seen at once. ``get`` may read the database, ``current``
-always does, ``peek`` never does, and ``poll`` looks up all cached workloads with one query, so that a background task
-can keep ``peek`` answering.
+Other processes change workloads: a worker publishes a model, another API process promotes an agent. Each change
+increments the workload's ``revision``, which the cache checks at most every ``poll_seconds``; it reloads the workload
+only if the number has changed. Changes by this process are seen at once. ``get`` may read the database, ``current``
+always does, ``peek`` never does, and ``poll`` checks all cached workloads with one query, so that a background task can
+keep ``peek`` successful.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from app.policies.base import IncompatibleArtifact
 from app.workloads import members, service
 
 LEAST_BYTES, FACTOR = 64 << 10, 4
-"""Memory of a workload that is ready to decide: at least, and per byte that was read for it."""
+"""Memory of a cached workload in bytes: at least, and per stored byte of its data."""
 
 logger = logging.getLogger(__name__)
 Key = tuple[str, str]
@@ -48,22 +48,22 @@ class _Entry:
     snapshot: Snapshot
     checked: float
     last_used: int
-    """Number of the last use; the smallest is the least recently used."""
+    """Sequence number of the last use; the smallest is evicted first."""
     keys: tuple[Key, Key]
-    """Tenant and name, tenant and id."""
+    """(tenant, name) and (tenant, id)."""
     changed: bool = False
-    """By this process, so that it must not be used before it was looked up again."""
+    """Changed by this process: must be checked before its next use."""
 
     @property
     def size(self) -> int:
-        """Bytes that it takes, about."""
+        """Approximate memory in bytes."""
         return LEAST_BYTES + FACTOR * self.snapshot.stored_bytes
 
 
 class WorkloadCache:
-    """Snapshots of the workloads that were used last, by name or id; safe to share between threads.
+    """Snapshots of the most recently used workloads, by name or id; thread-safe.
 
-    They take about ``size_bytes`` at most, but for one, which is always there.
+    Together they take about ``size_bytes`` at most; one is always kept.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class WorkloadCache:
         database.watchers.append(self._forget)
 
     def peek(self, workload: str, tenant: str = DEFAULT_TENANT) -> Snapshot | None:
-        """The cached snapshot when it is fresh; never reads the database."""
+        """The cached snapshot if it is fresh, else None; never reads the database."""
         entry = self._entries.get(self._ids.get((tenant, workload), ""))
         if entry is None or entry.changed or self._clock() - entry.checked >= self._poll_seconds:
             return None
@@ -93,10 +93,10 @@ class WorkloadCache:
         return entry.snapshot
 
     def get(self, workload: str, tenant: str = DEFAULT_TENANT) -> Snapshot:
-        """The snapshot of a workload, read or refreshed when due; a refresh under way elsewhere isn't waited for.
+        """The snapshot of a workload, loaded or checked if due; a check by another thread isn't waited for.
 
         Raises:
-            NotFound: no such workload.
+            NotFound: there is no such workload.
         """
         snapshot = self.peek(workload, tenant)
         if snapshot is not None:
@@ -108,16 +108,16 @@ class WorkloadCache:
             return self._current(workload, tenant)
 
     def current(self, workload: str, tenant: str = DEFAULT_TENANT) -> Snapshot:
-        """The snapshot of a workload as the database has it now: its revision is always looked up.
+        """The snapshot of a workload as of now; always checks the database.
 
         Raises:
-            NotFound: no such workload.
+            NotFound: there is no such workload.
         """
         with self._lock:
             return self._current(workload, tenant)
 
     def poll(self) -> None:
-        """Look up the revisions of all cached workloads with one query; reload what changed, drop what is gone."""
+        """Check all cached workloads with one query, reload changed ones, and drop deleted ones."""
         with self._lock:
             cached = dict(self._entries)
             with self._database.reading() as session:
@@ -132,7 +132,7 @@ class WorkloadCache:
                     self._renew(identifier, entry)
 
     def _renew(self, identifier: str, entry: _Entry) -> None:
-        """Load a changed workload; one that can't be loaded goes on as it was, and is no other's trouble."""
+        """Reload a changed workload; if that fails, keep the old snapshot and log the error; database errors pass."""
         try:
             self._reload(identifier)
         except SQLAlchemyError:
@@ -142,7 +142,7 @@ class WorkloadCache:
             entry.checked, entry.changed = self._clock(), False
 
     def _forget(self, workload_ids: set[str]) -> None:
-        """Have workloads that this process has changed looked up again; whoever changed them waits for no loading."""
+        """Mark workloads that this process has changed, to be checked before their next use."""
         self._changes += 1  # first: what is loaded meanwhile may be of before
         for identifier in workload_ids:
             entry = self._entries.get(identifier)
@@ -163,7 +163,7 @@ class WorkloadCache:
         return entry.snapshot
 
     def _make_room(self) -> None:
-        """Drop those that were used longest ago, a tenth more than is needed, so that this is seldom done."""
+        """Evict the least recently used workloads down to 90 % of the limit."""
         total = sum(entry.size for entry in self._entries.values())
         if total <= self._size_bytes:
             return
@@ -199,7 +199,11 @@ class WorkloadCache:
 
 
 def load(database: Database, workload: Workload) -> Snapshot:
-    """Compile a workload row: its layout, model table and champions' policies."""
+    """Load a workload's snapshot: its layout, model, champions' policies, shadow, forecasts and members.
+
+    A model or policy that can't be used is logged and left out, with the problem. Raises BrokenRow or MissingKind if
+    the spec can't be read.
+    """
     spec = read_spec(workload.spec)
     with database.reading() as session:
         stored = {role: agents.artifact(session, workload.id, one.version) for role, one in workload.champions.items()}
@@ -237,7 +241,7 @@ def load(database: Database, workload: Workload) -> Snapshot:
 
 
 def _shadow(stored: Artifact, layout: Any, workload: Workload) -> Shadow:
-    """An agent that is tried out beside the one that answers."""
+    """An agent that an adaptation runs as a shadow."""
     return Shadow(*_policy(stored, layout, workload, ""))
 
 
@@ -251,7 +255,9 @@ def _model(kind: str, stored: Table, workload: Workload) -> tuple[Any, str]:
 
 
 def _policy(stored: Artifact, layout: Any, workload: Workload, problem: str) -> RolePolicy:
-    """What is stored of a champion, made ready; ``problem``: of the model, without which none can be used."""
+    """A champion's policy, loaded and checked; None with the problem if it, or the model
+    (``problem``), can't be used.
+    """
     if problem:
         return RolePolicy(stored.version, None, problem)
     try:

@@ -1,4 +1,6 @@
-"""``steward demo inference``: train networks, measure them, learn from that, and serve a burst of requests live."""
+"""``steward demo inference``: trains networks, measures them, fits and trains on that, and serves a
+burst of requests.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +34,13 @@ Profile = dict[tuple[str, int], list[float]]
 
 @dataclass(frozen=True)
 class Options:
-    """What may be said on the command line.
+    """Options of the command.
 
     Attributes:
-        output: folder of what is kept.
-        seconds: for how long requests come.
-        compare: whether the others play too.
-        budget: environment steps of each seed of the training.
+        output: folder for results.
+        seconds: duration of the arrivals.
+        compare: whether other players play too.
+        budget: environment steps per seed of the training.
     """
 
     output: Path = Path("demo-output")
@@ -48,13 +50,13 @@ class Options:
 
 
 def run(options: Options, console: Console | None = None) -> int:
-    """Do the whole demo; the exit status."""
+    """Run the whole demo; returns the exit status."""
     show = Show(console)
     return ended(ServingDemo(options, show).run, show)
 
 
 def capacity(profile: Profile) -> dict[str, float]:
-    """Requests a second that a server reads with each network, in its best batch size."""
+    """Requests per second of a server by network, at its best batch size."""
     found: dict[str, float] = {}
     for (name, batch), seconds in profile.items():
         found[name] = max(found.get(name, 0.0), batch / mean(seconds))
@@ -62,12 +64,12 @@ def capacity(profile: Profile) -> dict[str, float]:
 
 
 def logged(usual: float) -> list[Request]:
-    """The requests of five minutes that are learnt from."""
+    """The requests of five minutes, used as a training log; ``usual`` requests per second outside the burst."""
     return schedule(usual, BURST_FACTOR * usual, seed=1, seconds=300.0)
 
 
 def batch_sizes(profile: Profile) -> dict[str, int]:
-    """What a careful person sets: the largest batch that the most impatient user gets in time for full quality."""
+    """Largest batch size by network whose mean seconds keep full quality for the most impatient user; at least 1."""
     patience = min(quality["full_until"] for quality in QUALITY.values())
     found = dict.fromkeys((name for name, _ in profile), 1)
     for (name, batch), seconds in profile.items():
@@ -77,14 +79,14 @@ def batch_sizes(profile: Profile) -> dict[str, int]:
 
 
 class ServingDemo:
-    """The demo, step by step."""
+    """The steps of the demo."""
 
     def __init__(self, options: Options, show: Show) -> None:
         self.options, self.show = options, show
         self.started = time.monotonic()
 
     def run(self) -> None:
-        """From training the networks to the picture."""
+        """All steps, from training the networks to the picture."""
         with ExitStack() as stack:
             self.show.step("Start the service, and two servers that have three networks to choose from")
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="steward-demo-"))
@@ -97,7 +99,7 @@ class ServingDemo:
             self.conclude(self.play(pool, steward, accuracy, profile, usual))
 
     def train(self, pool: Pool) -> dict[str, float]:
-        """Load the servers' processes and train the networks."""
+        """Start the servers and train the networks; accuracy (share) by network."""
         pool.load()
         accuracy = {}
         with self.show.bar("train") as progress:
@@ -108,7 +110,7 @@ class ServingDemo:
         return accuracy
 
     def profile(self, pool: Pool) -> Profile:
-        """Measure every network in every batch size on both servers under their limits."""
+        """Measure every network at every batch size on both servers under CPU limits; seconds by network and size."""
         self.show.step(f"Profile: batches of each network on a server, {PERCENT} % of a core each")
         digits = pool.calibrate()
         self.show.say(f"a request is a page of {digits:,} digits on this machine; CPU limited by: {pool.limit}")
@@ -123,7 +125,7 @@ class ServingDemo:
         return measured
 
     def learn(self, steward: Steward, accuracy: Mapping[str, float], profile: Profile, usual: float) -> None:
-        """Register, upload what was measured and a log of requests, fit a model, train an agent."""
+        """Register the workload, upload measurements and a log of requests, fit a model, train an agent."""
         self.show.step("Learn: from the measured batches, and a log of the requests of five minutes")
         steward.register(registered(accuracy))
         rows = [f"{name},{size},cpu,{each:.6f}" for (name, size), seconds in profile.items() for each in seconds]
@@ -139,7 +141,9 @@ class ServingDemo:
     def play(
         self, pool: Pool, steward: Steward, accuracy: Mapping[str, float], profile: Profile, usual: float
     ) -> list[Played]:
-        """The same load under Steward, under InfAdapter's rule, and with the best network for all of it."""
+        """Serve the same load under Steward and, to compare, under InfAdapter's rule and with the best
+        single network.
+        """
         seconds = self.options.seconds
         load = schedule(usual, BURST_FACTOR * usual, seed=0, seconds=seconds)
         burst = f"{BURST_FACTOR * usual:.0f}/s from second {BURST[0] * seconds:g} to {BURST[1] * seconds:g}"
@@ -157,7 +161,7 @@ class ServingDemo:
         return played
 
     def best_alone(self, accuracy: Mapping[str, float], profile: Profile, usual: float) -> str:
-        """The network that is best throughout: on the log that was learnt from, for a real run of each takes long."""
+        """The network with the best mean quality on the log when it is used alone, by simulation."""
         worthless, sizes = {name: quality["zero_at"] for name, quality in QUALITY.items()}, batch_sizes(profile)
         log = logged(usual)
         found = {name: rehearsed(Static(name, worthless, sizes), log, accuracy, profile) for name in accuracy}
@@ -172,7 +176,7 @@ class ServingDemo:
             return run.play(lambda now: progress.update(min(now / self.options.seconds, 1.0)))
 
     def conclude(self, played: Sequence[Played]) -> None:
-        """Print the summary, and draw the picture."""
+        """Print the summary, and save picture and figures."""
         from app.demo.serving import plot
 
         self.show.step("Summary: every figure is measured in this demo")
@@ -187,7 +191,7 @@ class ServingDemo:
 
 
 def figures(played: Sequence[Played]) -> list[list[str]]:
-    """The summary's lines: a label, and one figure per run."""
+    """Rows of the summary: a label, and one figure per run."""
     by_user = [[f"… of {user}", *(f"{one.of(user).quality:.3f}" for one in played)] for user in USERS]
     return [
         ["response quality", *(f"{one.quality:.3f}" for one in played)],
@@ -199,7 +203,7 @@ def figures(played: Sequence[Played]) -> list[list[str]]:
 
 
 def verdict(played: Sequence[Played]) -> list[str]:
-    """How Steward's run, the first, compares; whether another was as good is said."""
+    """Sentences that compare Steward's run, the first, with the best other one."""
     steward, others = played[0], played[1:]
     if not others:
         return []

@@ -1,4 +1,4 @@
-"""The workload of the demo, ``workload.json``; its variants are added once it is known how often they are right."""
+"""The demo's workload, ``workload.json``; its variants are added once their accuracies are measured."""
 
 import json
 from collections.abc import Mapping
@@ -15,5 +15,5 @@ QUALITY: Mapping[str, Json] = {user["name"]: user["quality"] for user in SPEC["u
 
 
 def registered(accuracy: Mapping[str, float]) -> Json:
-    """The workload with its variants, by name and accuracy."""
+    """The workload's spec with variants; ``accuracy``: share of correct digits by name."""
     return SPEC | {"variants": [{"name": name, "accuracy": round(share, 4)} for name, share in accuracy.items()]}

@@ -1,1 +1,1 @@
-"""Four trainings that share a CPU: ``steward demo cluster``."""
+"""``steward demo cluster``: four trainings that share a CPU."""

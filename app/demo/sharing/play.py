@@ -1,4 +1,4 @@
-"""One run of the jobs under a player, in real time."""
+"""One run in real time: jobs arrive, and trainings run with the slices that a player decides."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ IDLE_SECONDS = 1.0  # at least that often time is told to the player
 
 
 class Played(NamedTuple):
-    """A run.
+    """A completed run; times are in seconds since its start.
 
     Attributes:
         name: of its player.
-        completion: seconds from a job's arrival to its end.
-        given: slices by job, from each moment on at which that changed.
-        learnt: accuracy of a job at a moment.
+        completion: seconds from each job's arrival to its end.
+        given: slices by job, as (time, slices) at each change.
+        learnt: accuracies, as (time, job, share of correct digits).
     """
 
     name: str
@@ -31,16 +31,16 @@ class Played(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """When the last job ended."""
+        """End of the last job, in seconds since the start."""
         return max(job.at + seconds for job, seconds in self.completion.items())
 
     def mean(self, queue: str | None = None) -> float:
-        """Mean completion time, of all jobs or of a queue's."""
+        """Mean completion time in seconds, of a queue's jobs; None: of all."""
         return mean(seconds for job, seconds in self.completion.items() if queue in (None, job.queue))
 
 
 class Run:
-    """The client's side of a run: who is there, how far each job is, and what it has."""
+    """Client of a run: runs the trainings and records their progress and slices."""
 
     def __init__(self, trainings: Trainings, player: Player, jobs: Sequence[Job]) -> None:
         self.trainings, self.player, self.jobs = trainings, player, jobs
@@ -54,7 +54,7 @@ class Run:
         self.learnt: list[tuple[float, Job, float]] = []
 
     def play(self, on_moment: Callable[[float], None]) -> Played:
-        """Let the jobs come and train to their ends; ``on_moment`` is told the share of iterations that are done."""
+        """Run all jobs to their ends; ``on_moment`` is called with the share of completed iterations."""
         for number, job in enumerate(self.jobs):
             self.trainings.begin(number, job.size, seed=number)
             self.trainings.give(number, 0)
@@ -70,7 +70,7 @@ class Run:
         return Played(self.player.name, self.completion, self.given, self.learnt)
 
     def events(self, now: float, finished: Sequence[Iteration]) -> Events:
-        """What has happened since the last time."""
+        """Events since the last call: arrived jobs, completed iterations, ended jobs."""
         first = self.came
         while self.came < len(self.jobs) and self.jobs[self.came].at <= now:
             self.came += 1
@@ -80,7 +80,7 @@ class Run:
         return Events(now, self.jobs[first : self.came], progressed, ended)
 
     def progressed(self, one: Iteration, now: float) -> Progress:
-        """An iteration is done; its seconds count where nothing changed on the way."""
+        """Record a completed iteration; its seconds are None if its slices changed meanwhile."""
         number, job = one.training, self.jobs[one.training]
         self.done[number] += 1
         self.under_way.remove(number)
@@ -90,7 +90,7 @@ class Run:
         return Progress(job, self.done[number], one.accuracy, self.slices[number], one.seconds if steady else None)
 
     def carry_out(self, choice: Choice, now: float) -> None:
-        """Give each training what was decided, and have those that have something go on."""
+        """Set each training's slices as chosen, and start the next iteration of those with any."""
         before = dict(self.slices)
         for number, job in enumerate(self.jobs[: self.came]):
             if job in self.completion:
@@ -107,9 +107,9 @@ class Run:
             self.given.append((now, {self.jobs[number].name: slices for number, slices in self.slices.items()}))
 
     def next_arrival(self) -> float:
-        """When the next job comes, seconds since the start."""
+        """Arrival of the next job in seconds since the start; infinity after the last."""
         return self.jobs[self.came].at if self.came < len(self.jobs) else float("inf")
 
     def wake(self, choice: Choice, now: float) -> float:
-        """When the player is told the time at the latest."""
+        """Latest time of the player's next call, in seconds since the start."""
         return min(now + IDLE_SECONDS, choice.wake_at if choice.wake_at is not None else float("inf"))

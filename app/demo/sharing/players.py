@@ -1,4 +1,4 @@
-"""Who decides how much of the CPU each training has: equal shares, first come first served, or Steward."""
+"""Players, which decide each training's share of the CPU: equal shares, first come first served, or Steward."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from app.demo.sharing.workload import SLICES, Job
 
 
 class Progress(NamedTuple):
-    """A job's iteration that is done: how many it has done, the accuracy, the slices it had; its seconds, if it had
-    them all the time.
+    """A job's completed iteration: its number, accuracy (share), slices, and seconds (None: the slices changed
+    meanwhile).
     """
 
     job: Job
@@ -25,7 +25,7 @@ class Progress(NamedTuple):
 
 
 class Events(NamedTuple):
-    """What has happened by ``at``: jobs that came, iterations that were done, and jobs that ended."""
+    """Events up to ``at`` (seconds): arrived jobs, completed iterations, ended jobs."""
 
     at: float
     arrived: Sequence[Job]
@@ -34,24 +34,24 @@ class Events(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """Slices by job; jobs that aren't named have none; and when to ask again at the latest."""
+    """Slices by job's name, 0 for others, and the latest time of the next call (seconds; None: no limit)."""
 
     slices: Mapping[str, int]
     wake_at: float | None = None
 
 
 class Player(Protocol):
-    """Who decides for a run."""
+    """Decides the slices of a run's jobs."""
 
     name: str
 
     def react(self, events: Events) -> Choice:
-        """Who has what, now that this has happened."""
+        """The choice after these events."""
         ...
 
 
 class Ruled(Player):
-    """A rule on who is there, in order of arrival: slices by job."""
+    """Decides by a rule: from present jobs, in order of arrival, to slices by job's name."""
 
     def __init__(self, name: str, rule: Callable[[Sequence[Job]], Mapping[str, int]]) -> None:
         self.name, self.rule = name, rule
@@ -64,22 +64,22 @@ class Ruled(Player):
 
 
 def equal_share(jobs: Sequence[Job]) -> Mapping[str, int]:
-    """As many for each; those who came first have what is left over."""
+    """Equal slices by job's name; the first jobs get the remainder."""
     each, over = divmod(SLICES, max(1, len(jobs)))
     return {job.name: each + (place < over) for place, job in enumerate(jobs)}
 
 
 def first_come(jobs: Sequence[Job]) -> Mapping[str, int]:
-    """What was asked for, first come, first served; who doesn't fit waits, and all behind."""
+    """Requested slices by job's name, first come, first served; jobs after the first that doesn't fit get none."""
     needed = itertools.accumulate(job.asked for job in jobs)
     return {job.name: job.asked for job, slices in zip(jobs, needed, strict=True) if slices <= SLICES}
 
 
 class Managed:
-    """Steward: every event is reported, and what its decision changes is changed.
+    """Reports every event to Steward and follows its decisions.
 
     Args:
-        batches: of an iteration, by size.
+        batches: samples of an iteration, by size of the network.
     """
 
     name = "Steward"
@@ -92,7 +92,7 @@ class Managed:
         self.policy = self.reason = ""
 
     def react(self, events: Events) -> Choice:
-        """Report, and read the decision."""
+        """Report the events and return the decision."""
         report = {
             "at": events.at,
             "submitted": [self.submitted(job) for job in events.arrived],
@@ -110,7 +110,7 @@ class Managed:
         return Choice(self.slices, decision["wake_at"])
 
     def submitted(self, job: Job) -> Json:
-        """A job as it is reported when it comes."""
+        """A job as a member of a report."""
         asked = {"gpus": job.asked, "maximum": SLICES, "iterations": job.iterations}
         what = {"application": job.size, "batch": self.batches[job.size], "queue": job.queue}
         return {"job": job.name, "at": job.at, **asked, **what}
@@ -121,6 +121,6 @@ class Managed:
 
 
 def progressed(one: Progress) -> Json:
-    """An iteration as it is reported."""
+    """A completed iteration as a member of a report."""
     told = {"job": one.job.name, "iteration": one.iteration, "metric": one.accuracy}
     return told if one.seconds is None else {**told, "seconds": one.seconds, "gpus": one.slices}

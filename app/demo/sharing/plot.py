@@ -1,4 +1,4 @@
-"""The demo's picture: PNG and HTML from one definition, made without a network."""
+"""The demo's picture as PNG and HTML, made without a network."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from app.demo.sharing.workload import JOBS, SLICES
 
 
 def save(played: Sequence[Played], folder: Path) -> list[Path]:
-    """Write ``cluster.png`` and ``cluster.html`` (all it needs inside it); the first run is Steward's."""
+    """Write ``cluster.png`` and the self-contained ``cluster.html``; both paths. The first run is Steward's."""
     return drawing.save(list(figures(played)), folder / "cluster.png")
 
 
 def figures(played: Sequence[Played]) -> Iterator[Figure]:
-    """Who had what in each run, what Steward's jobs learnt meanwhile, and how long each job took."""
+    """Charts of slices by job in each run, of accuracies in Steward's, and of completion times."""
     last = max(one.seconds for one in played)
     for one in played:
         moments = [(at, {job.name: float(slices.get(job.name, 0)) for job in JOBS}) for at, slices in one.given]

@@ -1,4 +1,4 @@
-"""``steward demo cluster``: measure two networks' trainings, learn from that, and let four jobs share a CPU live."""
+"""``steward demo cluster``: measures two networks' trainings, fits a model, and runs four jobs on a shared CPU."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ Profile = dict[tuple[str, int], list[float]]
 
 @dataclass(frozen=True)
 class Options:
-    """What may be said on the command line."""
+    """Options of the command: folder for results, and whether other players play too."""
 
     output: Path = Path("demo-output")
     compare: bool = True
 
 
 def run(options: Options, console: Console | None = None) -> int:
-    """Do the whole demo; the exit status."""
+    """Run the whole demo; returns the exit status."""
     show = Show(console)
     return ended(SharingDemo(options, show).run, show)
 
 
 class SharingDemo:
-    """The demo, step by step."""
+    """The steps of the demo."""
 
     def __init__(self, options: Options, show: Show) -> None:
         self.options, self.show = options, show
         self.started = time.monotonic()
 
     def run(self) -> None:
-        """From the profile to the picture."""
+        """All steps, from the profile to the picture."""
         with ExitStack() as stack:
             self.show.step(f"Start the service, and {len(JOBS)} trainings of two sizes")
             several = stack.enter_context(trainings())
@@ -57,7 +57,7 @@ class SharingDemo:
             self.conclude(self.play(several, steward))
 
     def profile(self, several: Trainings) -> Profile:
-        """Measure both sizes on a few slices of the CPU."""
+        """Measure both networks on several numbers of slices; seconds by network and slices."""
         self.show.step(f"Profile: an iteration of each size on slices of {PERCENT} % of a core")
         several.load()
         several.calibrate()
@@ -75,7 +75,7 @@ class SharingDemo:
         return measured
 
     def learn(self, steward: Steward, several: Trainings, profile: Profile) -> None:
-        """Register, upload what was measured, fit a model."""
+        """Register the workload, upload the measurements, and fit a model."""
         self.show.step("Learn: how much faster each size gets by another slice")
         steward.register(SPEC)
         rows = [
@@ -88,7 +88,7 @@ class SharingDemo:
         self.show.say(f"domain model: {steward.model(NAME, fitted['result']['model'])['family']}")
 
     def play(self, several: Trainings, steward: Steward) -> list[Played]:
-        """The same jobs under Steward, in equal shares, and first come, first served."""
+        """Run the same jobs under Steward and, to compare, with equal shares and first come, first served."""
         self.show.step(f"Train: {len(JOBS)} jobs share {SLICES} slices")
         self.show.table(
             ["job", "network", "queue", "iterations", "comes at"],
@@ -110,7 +110,7 @@ class SharingDemo:
             return Run(several, player, JOBS).play(progress.update)
 
     def conclude(self, played: Sequence[Played]) -> None:
-        """Print the summary, and draw the picture."""
+        """Print the summary, and save picture and figures."""
         from app.demo.sharing import plot
 
         self.show.step("Summary: every figure is measured in this demo")
@@ -125,7 +125,7 @@ class SharingDemo:
 
 
 def figures(played: Sequence[Played]) -> list[list[str]]:
-    """The summary's lines: a label, and one figure per run."""
+    """Rows of the summary: a label, and one figure in seconds per run."""
     jobs = [
         [f"{job.name} ({job.size}, {job.queue})", *(f"{one.completion[job]:.1f}" for one in played)] for job in JOBS
     ]
@@ -138,7 +138,7 @@ def figures(played: Sequence[Played]) -> list[list[str]]:
 
 
 def verdict(played: Sequence[Played]) -> list[str]:
-    """How Steward's run, the first, compares; whether another was as good is said."""
+    """Sentences that compare Steward's mean completion times, the first run's, with the others'."""
     steward, others = played[0], played[1:]
     lines = []
     for queue, whose in ((None, "jobs"), ("urgent", "urgent jobs")):
@@ -152,7 +152,7 @@ def verdict(played: Sequence[Played]) -> list[str]:
 
 
 def recorded(one: Played) -> Mapping[str, object]:
-    """A run as its figures are written."""
+    """A run as a JSON object for the file of figures."""
     return {
         "run": one.name,
         "completion": {job.name: seconds for job, seconds in one.completion.items()},

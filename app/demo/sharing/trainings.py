@@ -1,4 +1,4 @@
-"""The demo's trainings: a process each, under a CPU limit of its own, which goes on while the client does."""
+"""The demo's trainings: a process each, with a CPU limit, which run asynchronously."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PROFILED_ITERATIONS = 3
 
 
 class Iteration(NamedTuple):
-    """An iteration that is done: whose it is, by number, its seconds, and the accuracy after it."""
+    """A completed iteration: number of its training, seconds, and accuracy (share) after it."""
 
     training: int
     seconds: float
@@ -24,7 +24,7 @@ class Iteration(NamedTuple):
 
 
 class Trainings:
-    """Trainings by number; each does one iteration at a time."""
+    """Trainings by number; each runs one iteration at a time. Methods raise ChildError if a process has ended."""
 
     def __init__(self, children: Sequence[Child], limits: Sequence[CpuLimit]) -> None:
         self.children, self.limits = children, limits
@@ -33,13 +33,13 @@ class Trainings:
         self._listener = Listener(children)
 
     def load(self) -> None:
-        """Wait until the processes have loaded what they need, and put them under their limits."""
+        """Wait until all processes have started, and add them to their limits."""
         for child, limit in zip(self.children, self.limits, strict=True):
             child.read()
             limit.add(child.process.pid)
 
     def calibrate(self) -> None:
-        """Choose the batches of an iteration such that it takes each size the CPU that it is meant to."""
+        """Choose the batches of an iteration by network so that it takes the network's CPU seconds."""
         for name, size in SIZES.items():
             self.batches[name] = CALIBRATION_BATCHES
             self.begin(0, name, seed=0)
@@ -48,7 +48,7 @@ class Trainings:
             self.batches[name] = max(1, round(CALIBRATION_BATCHES * size.seconds / used))
 
     def profile(self, size: str) -> Iterator[tuple[int, float]]:
-        """Slices, and seconds of an iteration on them, several times each."""
+        """Measure iterations of a network on several numbers of slices; yields slices and seconds."""
         self.begin(0, size, seed=0)
         self.children[0].call()
         for slices in PROFILED_SLICES:
@@ -57,31 +57,33 @@ class Trainings:
                 yield slices, self.children[0].call()["seconds"]
 
     def begin(self, training: int, size: str, seed: int) -> None:
-        """Begin a training from nothing, and wait until it could start."""
+        """Start a new training of a network with a seed, and wait until it is ready."""
         self.limits[training].set(100)
         how = {"batches": self.batches[size], "fetch_seconds": FETCH_SECONDS, "seed": seed, "width": SIZES[size].width}
         self.children[training].call(start=how)
 
     def give(self, training: int, slices: int) -> None:
-        """Let a training have this much of the CPU; without any it stops where it is."""
+        """Limit a training to this number of slices; 0 stops it."""
         self.limits[training].set(slices * PERCENT)
 
     def start(self, training: int) -> None:
-        """Have a training do an iteration; ``wait`` tells when it is done."""
+        """Start an iteration; ``wait`` returns its result."""
         self.children[training].send()
 
     def wait(self, until: float) -> list[Iteration]:
-        """Iterations that are done, as soon as there is one; none when ``until``, of ``time.monotonic``, has come."""
+        """Completed iterations as soon as there is one; empty if there is none before ``until``
+        (``time.monotonic``).
+        """
         return [Iteration(number, said["seconds"], said["accuracy"]) for number, said in self._listener.wait(until)]
 
     def close(self) -> None:
-        """Close the socket, and listen no more."""
+        """Stop listening to the trainings."""
         self._listener.close()
 
 
 @contextmanager
 def trainings() -> Iterator[Trainings]:
-    """The processes, started but not waited for; ended, and the limits lifted, whatever happens."""
+    """Context manager: start the training processes with CPU limits; end both at its exit."""
     with ExitStack() as stack:
         limits = [stack.enter_context(limited()) for _ in JOBS]
         children = [stack.enter_context(Child("app.demo.training")) for _ in JOBS]

@@ -1,4 +1,4 @@
-"""The workload of the demo, ``workload.json``, and the jobs that come; times are seconds since a run's start."""
+"""The demo's workload, ``workload.json``, and its jobs."""
 
 import json
 from pathlib import Path
@@ -14,14 +14,14 @@ FETCH_SECONDS = 0.1  # of each iteration go by until its data are there, whateve
 
 
 class Size(NamedTuple):
-    """A network: how wide it is, and the CPU seconds of an iteration for which its batches are chosen."""
+    """A network: its width in units, and the CPU seconds of an iteration for which batches are chosen."""
 
     width: int
     seconds: float
 
 
 class Job(NamedTuple):
-    """A training that comes: its size, the queue that it waits in, the slices its owner asks for, how long it is."""
+    """A training: its network, queue, requested slices, iterations, and arrival in seconds since the start."""
 
     name: str
     size: str
