@@ -50,7 +50,7 @@ class Channel(virtual.Channel):
                 message: dict[str, Any] = loads(file.read_text())
                 virtual.Message(message, channel=self)
             except OSError:
-                continue  # somebody else was faster
+                continue  # another worker was faster
             except (ValueError, TypeError, KeyError, AttributeError):
                 self._put_aside(file)
                 continue
@@ -97,7 +97,11 @@ class Transport(virtual.Transport):
         self.state = self.global_state
 
     def drain_events(self, connection: Any, timeout: float | None = None, **_: Any) -> None:
-        """Wait for a message; raises TimeoutError if none comes within 0.2 s or ``timeout`` seconds."""
+        """Wait for a message.
+
+        Raises:
+            TimeoutError: none comes within 0.2 s or ``timeout`` seconds.
+        """
         super().drain_events(connection, timeout=min(timeout or LONGEST_WAIT_SECONDS, LONGEST_WAIT_SECONDS))
 
     def driver_version(self) -> str:

@@ -28,7 +28,11 @@ class StartupError(Exception):
 
 
 def load_settings(**options: Any) -> Settings:
-    """Settings from the environment and the command line (None: not given); raises StartupError if one is invalid."""
+    """Settings from the environment and the command line (None: not given).
+
+    Raises:
+        StartupError: one is invalid.
+    """
     from pydantic import ValidationError
 
     from app.settings import Settings
@@ -76,7 +80,11 @@ def check(settings: Settings, *, creates: bool) -> None:
 
 
 def check_traces(settings: Settings) -> None:
-    """Check that OpenTelemetry is installed if traces are enabled; raises StartupError if it isn't."""
+    """Check that OpenTelemetry is installed if traces are enabled.
+
+    Raises:
+        StartupError: it is not installed.
+    """
     if settings.traces and not has_opentelemetry():
         raise StartupError(
             "STEWARD_TRACES=true: what exports spans is not installed; pip install 'steward[otel]', or leave it out"
@@ -87,12 +95,16 @@ def has_opentelemetry() -> bool:
     """Whether the extra `otel` is installed."""
     try:
         return find_spec("opentelemetry.sdk") is not None and find_spec(EXPORTER) is not None
-    except ModuleNotFoundError:  # not even what is around it
+    except ModuleNotFoundError:  # its parent package is missing
         return False
 
 
 def check_kinds() -> None:
-    """Check that all installed kinds can be loaded; raises StartupError if one can't, or there is none."""
+    """Check that all installed kinds can be loaded.
+
+    Raises:
+        StartupError: one can't, or there is none.
+    """
     try:
         import app.kinds.registry  # noqa: F401 - it looks for them
     except RuntimeError as error:
@@ -100,7 +112,11 @@ def check_kinds() -> None:
 
 
 def check_folder(folder: Path) -> None:
-    """Create the data folder if missing, and check that it is writable; raises StartupError if it isn't."""
+    """Create the data folder if missing, and check that it is writable.
+
+    Raises:
+        StartupError: it can't be created or written.
+    """
     probe = folder / f".writable-{uuid4().hex}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -118,7 +134,11 @@ def _reason(error: OSError) -> str:
 
 
 def check_database(settings: Settings, *, creates: bool) -> None:
-    """Check the database's URL and connection; raises StartupError if either fails."""
+    """Check the database's URL and connection.
+
+    Raises:
+        StartupError: either fails.
+    """
     from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
     from app.database.engine import Database, normalised_url
@@ -155,7 +175,11 @@ def _database_remedy(backend: str) -> str:
 
 
 def check_broker_url(settings: Settings) -> None:
-    """Check the syntax and transport of the broker's URL; raises StartupError if it is invalid."""
+    """Check the syntax and transport of the broker's URL.
+
+    Raises:
+        StartupError: it is invalid.
+    """
     from kombu.exceptions import KombuError
     from kombu.transport import resolve_transport
     from kombu.utils.url import parse_url

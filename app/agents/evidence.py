@@ -191,9 +191,7 @@ def shadow(session: Session, workload: Workload, version: int) -> ShadowRead:
 
 
 class _Counted(NamedTuple):
-    """Counts of a shadow's decisions in one run; ``gain``: sum of their expected gains in return, if
-    ``known`` for any.
-    """
+    """Counts of a shadow's decisions in one run; ``gain``: their expected gains in return, if ``known`` for any."""
 
     decisions: int
     failures: int
@@ -203,7 +201,7 @@ class _Counted(NamedTuple):
 
 
 def _counted(run: Iterator[Iteration]) -> _Counted:
-    """Count the shadow's decisions of one run, reading its iterations one by one."""
+    """Count the shadow's decisions of one run, reading its iterations one by one; raises DeadlinePassed."""
     check_deadline()
     decisions, failures, agreed, known, gain = 0, 0, 0, False, 0.0
     for step in (row.decision.get("shadow") for row in run):
@@ -239,8 +237,8 @@ def interval(values: Sequence[float]) -> GainInterval:
 
 
 def standard_errors(freedom: int) -> float:
-    """Two-sided 95 % quantile of Student's t, beyond 9 degrees of freedom by the expansion of Fisher and Cornish
-    (1960).
+    """Two-sided 95 % quantile of Student's t for ``freedom`` degrees; above 9 by Fisher and Cornish's
+    expansion (1960).
     """
     if freedom <= len(FEW):
         return FEW[freedom - 1]

@@ -1,4 +1,4 @@
-"""What crosses the API about agents."""
+"""API schemas of agents."""
 
 from __future__ import annotations
 

@@ -144,7 +144,11 @@ def require_start(session: Session, workload: Workload, version: int) -> Agent:
 
 
 def read(session: Session, workload: Workload, found: Sequence[Agent], *, whole: bool = False) -> list[AgentRead]:
-    """API representation of agents; ``whole`` includes the pictures of their reports, which are large."""
+    """API representation of agents; ``whole`` includes the pictures of their reports, which are large.
+
+    Raises:
+        BrokenRow: an agent's row is invalid.
+    """
     served = repository.served(session, workload.id, [agent.version for agent in found])
     present = Present(session, workload, found)
     return [_read(agent, present, served.get(agent.version), whole=whole) for agent in found]
@@ -176,16 +180,14 @@ def _read(agent: Agent, present: Present, served: Served | None, *, whole: bool)
 
 
 def get(database: Database, tenant: str, name: str, version: int) -> AgentRead:
-    """One version of a workload's agent, with its whole report; raises NotFound if there is no such workload or
-    version.
-    """
+    """One version of a workload's agent, with its report; raises NotFound if there is no such workload or version."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
         return read(session, workload, [require(session, workload, version)], whole=True)[0]
 
 
 def listed(database: Database, tenant: str, name: str, request: PageRequest) -> Slice[AgentRead]:
-    """One page of a workload's agents, newest first, without pictures; raises NotFound if there is no such workload."""
+    """One page of a workload's agents, newest first, without pictures; raises NotFound without such a workload."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
         found = repository.listed(session, workload.id, request)
@@ -291,9 +293,7 @@ def rollback(database: Database, tenant: str, name: str, version: int, request: 
 
 
 def promotions(database: Database, tenant: str, name: str, request: PageRequest) -> Slice[Promotion]:
-    """One page of the workload's promotions and rollbacks, newest first; raises NotFound if there is
-    no such workload.
-    """
+    """One page of a workload's promotions and rollbacks, newest first; raises NotFound without such a workload."""
     with database.reading() as session:
         return repository.promotions(session, workloads.require(session, tenant, name).id, request)
 

@@ -18,7 +18,7 @@ from app.http.caller import current_caller
 from app.http.pagination import MAXIMUM_LIMIT, PageRequest, Slice
 from app.kinds.columns import csv_writer
 
-# What crosses the API about the audit.
+# API schemas of the audit log.
 
 
 class AuditRead(BaseModel):

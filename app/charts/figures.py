@@ -80,7 +80,7 @@ def span(field: str, title: str | None = "iteration", **more: Any) -> Json:
     return quantity(field, title, zero=False, scale={"nice": False, **more.pop("scale", {})}, axis=axis, **more)
 
 
-# How a metric responds to a resource: what was measured, and what a model makes of it.
+# Response of a metric to a resource: measurements and a model's predictions.
 
 
 class Fitted(NamedTuple):
@@ -159,7 +159,7 @@ def doubt(title: str, resource: str, points: Sequence[Sample], best: float | Non
     return Figure(title, told, spec, [resource, "spread"], [list(one) for one in points])
 
 
-# How charts look: roles of marks, and their colours on light and dark ground.
+# Styles: roles of marks, and their colours on light and dark backgrounds.
 
 
 LIGHT_COLOURS = ("#0b7285", "#e8590c", "#6741d9", "#2b8a3e", "#d6336c", "#997404", "#1c7ed6", "#495057", "#9c36b5")
@@ -220,7 +220,7 @@ def roles(*, dark: bool) -> dict[str, dict[str, Any]]:
     }
 
 
-# Situations as a plane, with what is done in each as its colour.
+# Heat map of a policy's changes by iteration and present amount.
 
 
 class Cell(NamedTuple):
@@ -256,7 +256,7 @@ def steps_map(title: str, resource: str, cells: Sequence[Cell], told: str) -> Fi
     return Figure(title, told, spec, ["iteration", resource, "change"], [list(cell) for cell in cells if cell.change])
 
 
-# Things side by side by one number: errors of models, returns of policies.
+# Rankings by one number: errors of models, returns of policies.
 
 
 ROW = 24
@@ -309,7 +309,7 @@ def _told(value: float, number: str) -> str:
     return text.number(value)
 
 
-# How a training gets on: training returns over its steps, beside what others reach in the same terms.
+# Learning curves: training returns over environment steps, with references in the same unit.
 
 
 WIDE = 20

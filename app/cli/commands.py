@@ -65,7 +65,7 @@ class Commands(TyperGroup):
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Context manager: print expected errors in one line and exit with their status; other exceptions pass."""
+    """Context manager: print expected errors in one line and exit with their status (typer.Exit); others pass."""
     try:
         yield
     except NoArgsIsHelpError:

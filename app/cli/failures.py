@@ -74,7 +74,7 @@ def _detail(problem: Json) -> str:
         which = LISTS[absent["noun"]].replace("WORKLOAD", absent["of"] or "WORKLOAD")
         return f"{told.partition(';')[0]}; `steward {which}` tells which there are"
     remedy = REMEDIES.get(status or 0)
-    if status == UNAUTHORISED:  # what callers of the API are told is no remedy here
+    if status == UNAUTHORISED:  # the remedy for API callers does not apply to commands
         told = told.partition("; ")[0]
     return "; ".join(filter(None, (told, remedy)))
 

@@ -67,7 +67,7 @@ def launch(context: typer.Context) -> None:
     """
     from steward_client.launcher.arguments import parser
 
-    if context.args and context.args[0] in context.help_option_names:  # told at once: what launches takes a second
+    if context.args and context.args[0] in context.help_option_names:  # before a slow import
         parser("steward run").print_help()
         return
     from steward_client.launcher.main import main

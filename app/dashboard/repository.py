@@ -190,9 +190,7 @@ def drifted(session: Session, tenant: str, since: datetime) -> list[Drifted]:
 
 
 def failed(session: Session, tenant: str, since: datetime, limit: int) -> tuple[list[tuple[Job, str]], int]:
-    """The newest failed jobs without a later success of their type, with their workloads' names; and
-    the number of all.
-    """
+    """The newest failed jobs without a later success of their type, with workloads' names; and their total number."""
     later = aliased(Job)
     mended = (later.workload_id == Job.workload_id, later.type == Job.type, later.created_at > Job.created_at)
     done = exists().where(*mended, later.state == "succeeded")

@@ -68,7 +68,11 @@ def check(file: Path) -> Contents:
 
 
 def is_filled(url: URL) -> bool:
-    """Whether a database has any table; raises BackupError if it does not respond."""
+    """Whether a database has any table.
+
+    Raises:
+        BackupError: it does not respond.
+    """
     engine = create_engine(url)
     try:
         return bool(inspect(engine).get_table_names())
@@ -82,7 +86,11 @@ LOOKS, LOOK_SECONDS = 20, 0.1
 
 
 def users(url: URL) -> int:
-    """Number of other connections to a database; raises BackupError if it does not respond."""
+    """Number of other connections to a database.
+
+    Raises:
+        BackupError: it does not respond.
+    """
     engine = create_engine(url)
     try:
         with engine.connect() as connection:

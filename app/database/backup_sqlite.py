@@ -164,7 +164,7 @@ def _reading(file: Path) -> sqlite3.Connection:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy in one step: one reading transaction, which blocks no writer in WAL mode, and one writing transaction."""
+    """Copy a database in one step, without blocking writers in WAL mode; raises BackupError if that fails."""
     try:
         with closing(_reading(source)) as reading, closing(sqlite3.connect(target, timeout=60.0)) as writing:
             reading.backup(writing, pages=-1)

@@ -176,7 +176,11 @@ def _configure_sqlite(engine: Engine, busy_seconds: float) -> None:
 
 
 def check_deadline() -> None:
-    """Check the current request's time limit; raises DeadlinePassed if it is exceeded."""
+    """Check the current request's time limit.
+
+    Raises:
+        DeadlinePassed: the limit is exceeded.
+    """
     deadline = commit_deadline.get()
     if deadline is not None and time.monotonic() > deadline:
         raise DeadlinePassed("the request took too long; nothing was written")

@@ -68,12 +68,16 @@ def unpacked_size(pack: bytes) -> int:
     """Bytes of a report with its decision, without the run's id; 0 if unknown."""
     try:
         return max(0, zstandard.frame_content_size(pack[1:]))
-    except zstandard.ZstdError:  # whoever unpacks it says what is wrong
+    except zstandard.ZstdError:  # unpacking raises the error
         return 0
 
 
 def unpacked(run: str, pack: bytes) -> tuple[bytes, bytes]:
-    """Decompress a report and its decision, both JSON; raises BrokenPack if that fails."""
+    """Decompress a report and its decision, both JSON.
+
+    Raises:
+        BrokenPack: the bytes have an unknown version, or can't be decompressed.
+    """
     if pack[:1] != bytes([VERSION]):
         raise BrokenPack(f"a report of run {run} is packed by version {pack[:1]!r}, which is not known here")
     try:

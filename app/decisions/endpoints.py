@@ -32,7 +32,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     polling = asyncio.create_task(state.compiled_workloads.poll(state.settings.policy_poll_seconds / 2))
     yield
     polling.cancel()
-    with contextlib.suppress(asyncio.CancelledError):  # it is us who ended it
+    with contextlib.suppress(asyncio.CancelledError):  # cancelled above
         await polling
 
 

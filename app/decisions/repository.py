@@ -19,9 +19,7 @@ class Taken(NamedTuple):
 
 
 def of_run(session: Session, tenant: str, run: str, iteration: int | None) -> Taken | None:
-    """The decision after iteration ``iteration``; None: after the last report, or the first decision. None if no such
-    run.
-    """
+    """The decision after iteration ``iteration``, None: the newest of the run; None if there is no such run."""
     number = Run.next_iteration - 1 if iteration is None else iteration
     query = (
         select(Run.next_iteration, Run.decision, Iteration, Run.kept_from)

@@ -117,7 +117,7 @@ class CompiledWorkloads:
                 await loop.run_in_executor(self._threads, self._snapshots.poll)
             except SQLAlchemyError as error:
                 logger.warning("can't look for changed workloads: %s", error)
-            except Exception:  # a defect must not end the looking: what is cached goes on answering
+            except Exception:  # an error must not end the polling: cached workloads stay in use
                 logger.exception("looking for changed workloads failed")
 
 

@@ -11,9 +11,7 @@ from app.demo.trainer import Trainer
 
 @dataclass(frozen=True)
 class Advice:
-    """CPU in percent of a core for the next iteration, with reason; predicted seconds and 90 %
-    interval, None: unknown.
-    """
+    """CPU in percent of a core for the next iteration, with reason; predicted seconds with 90 % interval or None."""
 
     percent: float
     reason: str

@@ -101,7 +101,9 @@ class Profile:
         self.phases = {phase: _wait_and_work(found) for phase, found in by_phase.items()}
 
     def seconds(self, percent: float, iterations: int, disturbed: range = range(0)) -> float:
-        """Predicted wall-clock seconds of a run at an allocation in percent of a core."""
+        """Predicted seconds of a run at an allocation in percent of a core; raises KeyError for phases without
+        measurements.
+        """
         found = [self.phases[phase_of(number), number in disturbed] for number in range(iterations)]
         return sum(wait + work / (percent / 100) for wait, work in found)
 
@@ -126,14 +128,14 @@ def deadline_seconds(profile: Profile, iterations: int) -> float:
 
 
 def careful_static(profile: Profile, iterations: int, deadline: float) -> int:
-    """Smallest allocation (percent) whose undisturbed predicted duration leaves a tenth of slack, as a careful engineer
-    chooses.
+    """Smallest allocation (percent) whose undisturbed prediction leaves a tenth of slack, as an engineer would choose;
+    else 90.
     """
     return _smallest(lambda percent: SAFETY * profile.seconds(percent, iterations) <= deadline)
 
 
 def best_static(profile: Profile, iterations: int, deadline: float) -> int:
-    """Smallest allocation (percent) that meets the deadline by the profile with the neighbour."""
+    """Smallest allocation (percent) that meets the deadline by the profile with the neighbour; else the largest, 90."""
     disturbed = disturbed_iterations(iterations)
     return _smallest(lambda percent: profile.seconds(percent, iterations, disturbed) <= deadline)
 

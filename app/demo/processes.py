@@ -85,7 +85,7 @@ class Listener:
         return [(number, answer) for number, answer in answers if answer is not None]
 
     def _message(self, number: int, descriptor: int) -> dict[str, Any] | None:
-        """A child's message once its line is complete; None before."""
+        """A child's message once its line is complete, None before; raises ChildError if the child has ended."""
         piece = os.read(descriptor, 65_536)
         if not piece:
             raise ChildError(f"{self._children[number].module} {number} has ended")

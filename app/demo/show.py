@@ -127,7 +127,9 @@ class Show:
 
 
 def outcome(run: Run) -> Sequence[str]:
-    """A run's row of the summary, as texts."""
+    """A run's row of the summary: label, seconds, seconds by which the deadline was met or missed,
+    CPU-seconds, cost.
+    """
     by = abs(run.deadline - run.seconds)
     met = f"[green]met by {by:.1f} s[/]" if run.met else f"[red]MISSED by {by:.1f} s[/]"
     return run.label, f"{run.seconds:.1f} s", met, f"{run.reserved:.2f}", money(run.cost)

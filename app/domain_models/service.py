@@ -28,7 +28,7 @@ from app.retention import held
 from app.samples import intake
 from app.workloads import service as workloads
 
-# What crosses the API about domain models.
+# API schemas of domain models.
 
 
 Seed = Annotated[int, Field(ge=0, le=2**31 - 1, description="The same seed and samples give the same result.")]
@@ -102,7 +102,7 @@ def require(session: Session, workload: Workload, version: int) -> DomainModel:
 
 
 def read(model: DomainModel, workload: str) -> ModelRead:
-    """API representation of a model; ``workload`` is its workload's name."""
+    """API representation of a model; ``workload`` is its workload's name; raises BrokenRow if the row is invalid."""
     with stored(f"model {model.version} of {workload!r}"):
         return ModelRead(
             workload=workload,

@@ -45,18 +45,18 @@ class Stream(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """A drift that was noticed.
+    """A detected drift.
 
     Attributes:
-        stream: what has drifted.
-        direction: of it.
-        factor: what was measured since it began over what the model expects.
-        iteration: of the report.
-        since: the iteration at which it began, about.
+        stream: name of the drifted quantity.
+        direction: of the drift.
+        factor: ratio of measured to expected values since the drift began.
+        iteration: of the report that detected it.
+        since: estimated iteration at which it began.
         at: time of the report, RFC 3339.
-        statistic: of the test, which has reached ``threshold``.
-        model: version of the domain model that was left.
-        text: the same for people.
+        statistic: value of the test statistic, at least ``threshold``.
+        model: version of the domain model whose predictions were left; None: none.
+        text: description for people.
     """
 
     stream: str

@@ -24,7 +24,12 @@ logger = logging.getLogger(__name__)
 
 
 def read(database: Database, tenant: str, name: str) -> DriftRead:
-    """A workload's drift settings and its last 20 adaptations; raises NotFound if there is no such workload."""
+    """A workload's drift settings and its last 20 adaptations.
+
+    Raises:
+        NotFound: there is no such workload.
+        BrokenRow: a stored row is invalid.
+    """
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
         found = repository.newest(session, workload.id, LISTED)

@@ -27,7 +27,7 @@ from app.kinds.contract.engine import Chain, DriftNotice
 from app.samples import service as samples
 from app.workloads import members
 
-# What crosses the API about drifts.
+# API schemas of drift.
 
 
 State = Literal["fitting", "training", "shadow", "watched", "kept", "rolled_back", "rejected", "superseded", "failed"]
@@ -154,7 +154,7 @@ class Noticed(NamedTuple):
 def begin(session: Session, workload: Workload, now: datetime) -> Adaptation | None:
     """Start an adaptation if the workload's settings ask for it and there is a new drift; else None.
 
-    The workload's row must be locked.
+    The workload's row must be locked by the caller's transaction.
     """
     response = DriftResponse.model_validate(workload.drift or {})
     if response.respond == "off" or repository.trained_on_line(session, workload.id):

@@ -1,4 +1,4 @@
-"""What crosses the API about evaluations."""
+"""API schemas of evaluations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHAMPION, NEWEST = "champion", "newest"
 
 
 def _agent(value: Any) -> Any:
-    """Validator with one error message instead of one per type of the union."""
+    """Validator: an agent's version, `champion` or `newest`; raises ValueError with one message for all types."""
     version = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= LARGEST_VERSION
     if not (version or value in (CHAMPION, NEWEST)):
         raise ValueError("must be an agent's version (1 or more), 'champion' or 'newest'")

@@ -73,7 +73,7 @@ def queue(session: Session, workload: Workload, request: EvaluationRequest) -> J
 
 
 def _versions(session: Session, workload: Workload, requested: Sequence[int | str]) -> list[int]:
-    """Versions of the requested agents, without duplicates, in order."""
+    """Versions of the requested agents, without duplicates, in order; raises Conflict or Invalid as ``queue``."""
     newest = agents.latest_version(session, workload.id)
     if newest is None:
         raise Conflict(
@@ -154,13 +154,17 @@ def _verdict(stored: Verdict) -> Verdict:
 
 
 def read(evaluation: Evaluation, workload: str) -> EvaluationRead:
-    """API representation of an evaluation without figures; `workload` is its workload's name."""
+    """API representation of an evaluation without figures, of this workload; raises BrokenRow if the row is invalid."""
     with stored(f"evaluation {evaluation.id}"):
         return EvaluationRead(**_fields(evaluation, workload))
 
 
 def get(database: Database, tenant: str, evaluation_id: str) -> EvaluationReport:
-    """A tenant's evaluation with all its figures; raises NotFound if there is none."""
+    """A tenant's evaluation with all its figures.
+
+    Raises:
+        NotFound: there is none.
+    """
     with database.reading() as session:
         found = repository.find(session, tenant, evaluation_id, whole=True)
         if found is None:
@@ -171,7 +175,11 @@ def get(database: Database, tenant: str, evaluation_id: str) -> EvaluationReport
 
 
 def page(database: Database, tenant: str, evaluation_id: str) -> bytes:
-    """An evaluation's report as a self-contained HTML document; raises NotFound if there is none."""
+    """An evaluation's report as a self-contained HTML document.
+
+    Raises:
+        NotFound: there is none.
+    """
     with database.reading() as session:
         found = repository.page(session, tenant, evaluation_id)
     if found is None:
@@ -180,7 +188,11 @@ def page(database: Database, tenant: str, evaluation_id: str) -> bytes:
 
 
 def delete(database: Database, tenant: str, evaluation_id: str) -> None:
-    """Delete a tenant's evaluation; raises NotFound if there is none."""
+    """Delete a tenant's evaluation.
+
+    Raises:
+        NotFound: there is none.
+    """
     with database.session() as session:
         found = repository.find(session, tenant, evaluation_id)
         if found is None:

@@ -20,7 +20,7 @@ from app.kinds.contract.inputs import stored
 from app.kinds.fields import Finite
 from app.workloads import service as workloads
 
-# What crosses the API about exogenous series.
+# API schemas of exogenous series.
 
 
 MOST_ROWS_AT_ONCE = 2_000
@@ -168,7 +168,7 @@ def read(found: Series, workload: str) -> SeriesRead:
 
 
 def read_row(row: ExogenousRow) -> ExogenousRead:
-    """API representation of a row."""
+    """API representation of a row; raises BrokenRow if the row is invalid."""
     with stored(f"a row of series {row.series!r}"):
         return ExogenousRead(time=row.time, issued_at=row.issued_at, mean=row.mean, low=row.low, high=row.high)
 

@@ -68,7 +68,7 @@ class Gateway:
                 template = None if route is None else route.path
                 caller = self.guard.recognised(scope, template) or await self.guard.admit(scope, template)
                 exchange.caller = scope["caller"] = caller
-                limits.check_headers(scope, exchange.limits)  # what is refused until here is refused unread
+                limits.check_headers(scope, exchange.limits)  # up to here requests are rejected unread
                 if route is None:
                     await self._hand_on(exchange)
                     return
@@ -78,7 +78,7 @@ class Gateway:
         except Exception as failure:  # noqa: BLE001 - answered, or raised on
             await exchange.refuse(failure)
         finally:
-            if exchange.work is not None and not exchange.work.done():  # answered for it meanwhile: threads end late
+            if exchange.work is not None and not exchange.work.done():  # answered already: threads end late
                 await asyncio.wait([exchange.work])
             self._count(exchange)
 
@@ -115,7 +115,7 @@ class Gateway:
     def _count(self, exchange: Exchange) -> None:
         route = exchange.route
         method = exchange.scope["method"]
-        if route == UNKNOWN or method not in COUNTED:  # labels are kept for ever: callers make up none
+        if route == UNKNOWN or method not in COUNTED:  # labels are kept for ever: callers must not invent any
             method = "any"
         seconds = time.monotonic() - exchange.started
         self.meter.count(method, route, exchange.status or 500, seconds)

@@ -146,7 +146,7 @@ class ReadinessChecks:
         found = self._found.get(name)
         if found is None or (found.done() and time.monotonic() > self._until[name]):
             found = self._found[name] = asyncio.create_task(self._look(name))
-        return await asyncio.shield(found)  # others wait for it, whoever of them gives up
+        return await asyncio.shield(found)  # other requests wait for it even if this one is cancelled
 
     async def _look(self, name: Check) -> str:
         try:

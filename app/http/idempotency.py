@@ -101,9 +101,7 @@ class Record(Protocol):
     def __call__(
         self, session: Session, body: Any, *, status: int | None = None, headers: Mapping[str, str] | None = None
     ) -> None:
-        """Store the response; does nothing without a key; raises Conflict if a repeated request has
-        taken over the key.
-        """
+        """Store the response, if there is a key; raises Conflict if a repeated request has taken over the key."""
         ...
 
 
@@ -198,7 +196,7 @@ class Once:
         self.kept = True
 
     def _claim(self) -> IdempotencyKey | None:
-        """Claim the key, or return the row with its stored response."""
+        """Claim the key, or return the row with its stored response; raises Conflict and Invalid as ``run``."""
         key = self._named()
         with self.database.session() as session:
             now = database_time(session)

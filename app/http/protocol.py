@@ -51,7 +51,7 @@ class BoundedHead(HttpToolsProtocol):
             raise ValueError("the head is too long")  # ends the parser's work: uvicorn calls `send_400_response`
         self._size = 0
         super().on_headers_complete()
-        self.headers = []  # what follows are trailers, which come when it is settled who asks for what
+        self.headers = []  # trailers follow, after routing and authentication
         self._cycles = [cycle for cycle in self._cycles if not cycle.response_complete] + [self.cycle]
 
     def on_body(self, body: bytes) -> None:
@@ -68,7 +68,7 @@ class BoundedHead(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._timer.cancel()
-        for cycle in self._cycles:  # uvicorn tells the last of several requests alone
+        for cycle in self._cycles:  # uvicorn notifies only the last of several requests
             cycle.disconnected = True
             cycle.message_event.set()
         super().connection_lost(exc)

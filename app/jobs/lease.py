@@ -39,7 +39,7 @@ def instead(session: Session, job_id: str) -> str | None:
     tenant, state, priority = announced
     waiting = set(session.scalars(select(Job.tenant).where(Job.state == "queued").group_by(Job.tenant)))
     if waiting == {tenant}:
-        # what is announced and does not wait may have been taken in place of one that mattered less
+        # an announced job that isn't queued may have been leased in place of one of lower priority
         return _first(session, tenant, Job.priority > priority if state == "queued" else Job.priority < priority)
     if state != "queued":  # taken already, in place of another one
         waiting.discard(tenant)

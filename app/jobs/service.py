@@ -25,7 +25,7 @@ from app.retention import held
 from app.telemetry.logs import current_traceparent
 from app.workloads import members
 
-# What crosses the API about jobs.
+# API schemas of jobs.
 
 
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
@@ -122,7 +122,7 @@ def _event(state: str, progress: float, **more: Any) -> dict[str, Any]:
 
 
 def read(job: Job, workload: str) -> JobRead:
-    """API representation of a job; `workload` is its workload's name."""
+    """API representation of a job; `workload` is its workload's name; raises BrokenRow if the row is invalid."""
     with stored(f"job {job.id}"):
         return JobRead(
             id=job.id,

@@ -85,8 +85,7 @@ def open_trials(
     checkpoint: bytes,
     clock: Clock = database_time,
 ) -> bool:
-    """Open trials up to a share of their budget (``until``), for which their training waits; False: it should be
-    cancelled.
+    """Open trials up to a share of their budget, for which their training waits; False if it should be cancelled.
 
     Raises:
         LeaseLost: the training's lease is not held any more.

@@ -206,7 +206,10 @@ LONGEST = 8192
 
 
 def with_cookie(scope: Scope, headers: OriginHeaders) -> OriginHeaders:
-    """The headers with the cookie's key as ``Authorization``, if there is a cookie and no such header."""
+    """The headers with the sign-in cookie's key as ``Authorization``, if there is no such header.
+
+    A write needs an Origin or Sec-Fetch-Site header too; otherwise the cookie is ignored.
+    """
     if AUTHORIZATION in headers:
         return headers
     key = _key(scope)

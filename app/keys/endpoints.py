@@ -31,7 +31,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     yield
     for task in tasks:
         task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):  # it is us who ended it
+        with contextlib.suppress(asyncio.CancelledError):  # cancelled above
             await task
     if counts is not None:
         await counts.close()

@@ -97,7 +97,7 @@ class KeyGuard:
             return ANYBODY
         if self._keys.is_older(OLDEST_SECONDS):
             await self._keys.look()
-        admitted = self._keys.admitted  # before the entries are looked at: what is revoked meanwhile goes with it
+        admitted = self._keys.admitted  # read before the entries: a revocation meanwhile replaces it
         found = await self._who(scope, headers)
         caller = found.caller if isinstance(found, Entry) else found
         if self._rates is not None:
@@ -123,7 +123,7 @@ class KeyGuard:
 
     async def _who(self, scope: Scope, headers: OriginHeaders) -> Entry | Caller:
         """The caller, by its key or otherwise; anyone if no keys are required."""
-        if not (self._required or self._keys.any):  # whoever reaches it is let in
+        if not (self._required or self._keys.any):  # no credential is required
             check_host(headers, self._own_hosts)
             return self._anybody
         if self._hosts:
@@ -207,7 +207,10 @@ def _credential(scope: Scope, headers: OriginHeaders) -> str:
     text = rest.strip()
     if len(header) > LONGEST_CREDENTIAL:
         _refuse(scope, f"Authorization has more than {LONGEST_CREDENTIAL:,} characters", known=True)
-    if scheme.lower() == "basic" and scope["method"] in ("GET", "HEAD"):  # which browsers send along, whoever asks
+    if scheme.lower() == "basic" and scope["method"] in (
+        "GET",
+        "HEAD",
+    ):  # which browsers also send cross-site
         text = _password(text)
     elif scheme.lower() != "bearer":
         text = ""

@@ -140,7 +140,7 @@ class Provider:
                 self._fetched, self._verified = begun, OrderedDict()
             except UNUSABLE as error:
                 logger.warning("the keys of %s can't be had: %s", self._settings.oidc_issuer, error)
-            finally:  # all who have waited meanwhile go by what has come of it, however long it took
+            finally:  # waiting requests use this result, however long it took
                 self._tried = time.monotonic()
         if not self._keys:
             raise Unavailable("the identity provider's keys can't be had")

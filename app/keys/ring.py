@@ -53,7 +53,11 @@ class Rates:
         self._fresh: Counter[str] = Counter()
 
     def take(self, caller: Caller) -> None:
-        """Count one request of a caller; raises TooManyRequests if it exceeds a rate."""
+        """Count one request of a caller.
+
+        Raises:
+            TooManyRequests: it exceeds a rate.
+        """
         whose = {"key": caller.key or caller.name, "tenant": caller.tenant}
         counted = [(f"{what}:{name}", what) for what, name in whose.items() if self._rates[what] > 0]
         for name, what in counted:
@@ -178,7 +182,7 @@ class Fingerprint(NamedTuple):
     revoked: int
 
 
-# Made once, as it is asked twice a second; two counts of rows, for which SQLite reads no row where an index will do.
+# Built once, as it runs twice a second; two counts, which SQLite answers from indexes without reading rows.
 _COUNT = select(func.count()).select_from(Key)
 _FINGERPRINT = select(_COUNT.scalar_subquery(), _COUNT.where(Key.revoked_at.is_not(None)).scalar_subquery())
 
@@ -316,7 +320,7 @@ class KeyRing:
     def refresh(self) -> None:
         """Refresh the cache; blocks. Raises SQLAlchemyError as ``look``."""
         with self._lock:
-            begun = self._clock()  # before the reading: what is committed during it may be missed
+            begun = self._clock()  # before reading: commits during it may be missed
             try:
                 self._read()
             except SQLAlchemyError as error:
@@ -348,6 +352,6 @@ class KeyRing:
                 await self.look()
             except SQLAlchemyError as error:
                 logger.warning("can't look through the keys: %s", error)
-            except Exception:  # a defect must not end the looking
+            except Exception:  # an error must not end the polling
                 logger.exception("looking through the keys failed")
             await asyncio.sleep(seconds)

@@ -80,7 +80,7 @@ def matches(secret: str, kept: str | None) -> bool:
     return hmac.compare_digest(digest(secret), kept or NOBODY) and kept is not None
 
 
-# What crosses the API about keys.
+# API schemas of keys.
 
 
 ScopeName = Literal["read", "report", "train", "admin"]

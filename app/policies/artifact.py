@@ -170,7 +170,11 @@ def by_role(data: bytes) -> dict[str, bytes]:
 
 
 def kind_of(data: bytes) -> str:
-    """Name of the kind of an artifact; raises IncompatibleArtifact if the bytes are no artifact."""
+    """Name of the kind of an artifact.
+
+    Raises:
+        IncompatibleArtifact: the bytes are no artifact.
+    """
     return str(parts(data).header.get("kind", ""))
 
 
@@ -202,7 +206,11 @@ def _single(found: Parts, families: Families) -> Artifact:
 
 
 def parts(data: bytes) -> Parts:
-    """Split an artifact into header and arrays; raises IncompatibleArtifact if the bytes are no artifact."""
+    """Split an artifact into header and arrays.
+
+    Raises:
+        IncompatibleArtifact: the bytes are no artifact.
+    """
     try:
         metadata, arrays = read_tensors(data)
     except ValueError as error:

@@ -169,8 +169,10 @@ class ScorerPolicy:
 
     @classmethod
     def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:
-        """The policy of a config and arrays; raises IncompatibleArtifact if an array is missing or of
-        the wrong shape.
+        """The policy of a config and arrays.
+
+        Raises:
+            IncompatibleArtifact: an array is missing or misshapen.
         """
         parts = [f"each.{i}" for i in range(len(config["layers"]))] + [
             f"joint.{i}" for i in range(len(config["joint"]))
@@ -251,9 +253,7 @@ def gradient(parameters: Parameters, examples: Examples) -> dict[str, Array]:
 
 
 def adapted(parameters: Parameters, rates: Parameters, examples: Examples, steps: int = 1) -> Parameters:
-    """Parameters of each row, [R, …], after ``steps`` of gradient descent; ``rates``: learning rate of
-    each parameter.
-    """
+    """Parameters of each row, [R, …], after ``steps`` of gradient descent with a learning rate per parameter."""
     for _ in range(steps):
         slope = gradient(parameters, examples)
         parameters = {name: parameters[name] - rates[name] * slope[name] for name in NAMES}

@@ -1,4 +1,4 @@
-"""What crosses the API about retention."""
+"""API schemas of retention."""
 
 from __future__ import annotations
 

@@ -44,7 +44,12 @@ def concerned(database: Database, settings: Settings) -> list[tuple[Workload, Re
 
 
 def read(database: Database, settings: Settings, tenant: str, name: str) -> RetentionRead:
-    """API representation of a workload's retention; raises NotFound if there is no such workload."""
+    """API representation of a workload's retention.
+
+    Raises:
+        NotFound: there is no such workload.
+        BrokenRow: the stored retention is invalid.
+    """
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
     with stored(f"retention of {workload.name!r}"):

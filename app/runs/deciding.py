@@ -337,7 +337,7 @@ def entry(item: Item) -> Entry:
 
 
 def _entries(ready: Sequence[Item]) -> tuple[list[Entry], dict[str, Exception | None]]:
-    """The rows to write, and the exceptions of reports that can't be serialised, by run."""
+    """The rows to write, and the exceptions of reports that can't be serialised, by run id."""
     entries: list[Entry] = []
     faults: dict[str, Exception | None] = {}
     for item in ready:

@@ -175,9 +175,7 @@ class Reporter:
         return from_stored(found, None if version is None else self._shadows.get(found.workload_id, version))
 
     async def _repeated(self, live: Live, iteration: int, digest: str) -> bytes:
-        """The decision of an earlier iteration; raises Conflict if the report was another, NotFound if
-        the run is gone.
-        """
+        """The decision of an earlier iteration; raises Conflict if the report differs, NotFound if the run is gone."""
         if iteration == live.following - 1:
             if not await self._in_thread(self._is_there, live):  # nothing else proves it
                 self._runs.drop(live.id)
@@ -243,7 +241,7 @@ class Reporter:
         taken: dict[str, Item] = {}
         left: list[Item] = []
         for item in self._pending:
-            if item.future.done():  # whoever pending has given up
+            if item.future.done():  # the request was cancelled
                 continue
             if item.pending.iteration != item.live.following or not item.live.running:
                 item.future.set_result(Verdict.CHANGED)

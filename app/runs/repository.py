@@ -136,7 +136,7 @@ def _append_each(executed: Callable[..., Any], entries: Sequence[Entry], now: da
     """The same row by row in SQLite; ``executed`` runs a statement for many rows; raises OutrunError as ``append``
     does.
     """
-    moves: dict[tuple[str, str], list[tuple[Any, ...]]] = {}  # by what is set beside the state: mostly nothing
+    moves: dict[tuple[str, str], list[tuple[Any, ...]]] = {}  # by the other columns that are set, mostly none
     for e in entries:
         drift = () if e.drift is None else (str(e.drift[0], "utf-8"), e.drift[1])
         outcome = () if e.outcome is None else e.outcome

@@ -34,7 +34,7 @@ from app.runs.repository import Filter, Loaded
 from app.samples import service as samples
 from app.workloads import members
 
-# What crosses the API about runs.
+# API schemas of runs.
 
 
 RunState = Literal["running", "finished", "failed", "cancelled"]
@@ -117,7 +117,7 @@ class IterationRead(BaseModel):
     )
 
 
-# Runs: starting, reading and ending them. Taking their reports is ``app.runs.reporter``.
+# Operations on runs; reports are handled by ``app.runs.reporter``.
 
 
 Clock = Callable[[], datetime]
@@ -225,6 +225,7 @@ def get(database: Database, tenant: str, run: str, rule: Staleness) -> RunRead:
 
     Raises:
         NotFound: there is no such run.
+        BrokenRow, MissingKind: its decision can't be parsed here.
     """
     with database.reading() as session:
         return _read(load(session, tenant, run, rule))

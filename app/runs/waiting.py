@@ -15,8 +15,8 @@ from app.http.batching import LARGEST_BATCH
 
 # Work that would block the event loop runs in threads, a limited number per tenant.
 #
-# A thread hands the interpreter back within a fraction of a millisecond, so that the loop goes on answering others
-# meanwhile; and there is always a thread for another tenant.
+# A thread releases the interpreter within a fraction of a millisecond, so that the loop goes on answering
+# other requests; and there is always a thread for another tenant.
 
 
 T = TypeVar("T")

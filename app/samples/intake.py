@@ -132,7 +132,7 @@ def reports_of_run(session: Session, run_id: str) -> list[tuple[int, dict[str, A
     return [(row.iteration, row.report) for row in rows]
 
 
-# What crosses the API about samples.
+# API schemas of samples.
 
 
 class Rejection(BaseModel):

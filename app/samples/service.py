@@ -120,7 +120,11 @@ def _format(workload: Workload, codec: SampleCodec, given: Upload) -> Format:
 
 
 def _reader(form: Format, codec: SampleCodec, given: Upload) -> Reader:
-    """The reader of a body; raises Invalid if ``skip_bad`` is set and the format doesn't support it."""
+    """The reader of a body.
+
+    Raises:
+        Invalid: ``skip_bad`` is set and the format doesn't support it.
+    """
     if not given.skip_bad:
         return form.reader(codec, given.name)
     if form.skipping is None:

@@ -79,7 +79,7 @@ class RequestLog:
 
     def _flush(self) -> None:
         loop = asyncio.get_running_loop()
-        if self._writing is not None and not self._writing.done():  # whoever reads is slow
+        if self._writing is not None and not self._writing.done():  # the reader is slow
             self._timer = loop.call_later(FLUSH_SECONDS, self._flush)
             return
         self._writing = loop.run_in_executor(None, self._write, *self._take())
@@ -103,7 +103,7 @@ class RequestLog:
             for piece in pieces(map(self._shown, _lines(answered, lost))):
                 stream.write(piece)
                 stream.flush()
-        except OSError:  # whoever read is gone, or the disk is full: no request may fail for it
+        except OSError:  # the reader is gone, or the disk is full: no request may fail
             self._lost += lost + len(answered)
 
 
@@ -169,7 +169,7 @@ def _begin(method: str, route: str, status: int, tenant: str, caller: str) -> by
 def _told(decision: bytes) -> bytes:
     try:
         told = _encode(_decision(decision))[1:-1]
-    except msgspec.MsgspecError:  # a kind whose decision is no object: its line tells of the request alone
+    except msgspec.MsgspecError:  # a kind whose decision is no object: only the request is logged
         return b""
     return b"," + told if told else b""
 

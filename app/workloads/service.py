@@ -22,7 +22,7 @@ from app.kinds.registry import KINDS, AnySpec, read_or_raw, read_spec
 from app.retention import held
 from app.workloads import members
 
-# What crosses the API about workloads.
+# API schemas of workloads.
 
 
 class WorkloadRead(BaseModel):
@@ -74,7 +74,7 @@ def register(database: Database, tenant: str, spec: Any, record: Record = no_rec
 
 def _register(session: Session, tenant: str, spec: Any, record: Record) -> WorkloadRead:
     present = members.find(session, tenant, spec.name)
-    if present is not None and present.name != spec.name:  # whoever names that one by its id would get this one
+    if present is not None and present.name != spec.name:  # requests for that one by id would get this one
         message = "must not be another workload's id"
         raise Conflict(f"name {spec.name!r} {message}", errors=[FieldError("/name", message, spec.name)])
     if present is not None:

@@ -143,7 +143,7 @@ class WorkloadCache:
 
     def _forget(self, workload_ids: set[str]) -> None:
         """Mark workloads that this process has changed, to be checked before their next use."""
-        self._changes += 1  # first: what is loaded meanwhile may be of before
+        self._changes += 1  # first: a concurrent load may have read the old state
         for identifier in workload_ids:
             entry = self._entries.get(identifier)
             if entry is not None:
@@ -255,9 +255,7 @@ def _model(kind: str, stored: Table, workload: Workload) -> tuple[Any, str]:
 
 
 def _policy(stored: Artifact, layout: Any, workload: Workload, problem: str) -> RolePolicy:
-    """A champion's policy, loaded and checked; None with the problem if it, or the model
-    (``problem``), can't be used.
-    """
+    """A champion's policy, loaded and checked; None and the problem if it or the model is unusable."""
     if problem:
         return RolePolicy(stored.version, None, problem)
     try:

@@ -65,7 +65,11 @@ def again(url: str, evaluation: str, *, as_json: bool) -> None:
 
 
 def _evaluated(service: Service, options: Options, notes: Console) -> Json:
-    """The finished evaluation; Ctrl-C cancels its job."""
+    """Request an evaluation and return it when finished; Ctrl-C cancels its job and is raised again.
+
+    Raises:
+        RefusedError, UnreachableError: a request or the job fails.
+    """
     job = service.call("POST", "/evaluations", json=options.request)
     try:
         ended = train.follow(notes, "evaluate", service.follow(job["id"]), words)

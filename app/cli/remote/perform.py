@@ -361,7 +361,7 @@ def _rendered(output: Console, parts: Iterator[Any]) -> Iterator[str]:
 
 
 def _result(service: Service, operation: Operation, job: Json, values: Json, notes: Console) -> Json:
-    """The job at its end, or its result; Ctrl-C cancels a job that this command started."""
+    """The job at its end, or its result; Ctrl-C cancels the job that this command started, and is raised again."""
     if not values.get("wait", True):
         return job
     try:

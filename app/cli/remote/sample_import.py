@@ -268,7 +268,7 @@ def _moment(made: Json) -> datetime:
 
 
 def _registered(service: Service, spec: Any, path: str) -> str:
-    """Register a workload unless it exists; a message."""
+    """Register a workload unless it exists and return a message; raises RefusedError if that fails."""
     try:
         known = service.call("GET", path)
     except RefusedError as error:

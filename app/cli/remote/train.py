@@ -138,7 +138,11 @@ def drawn(agent: ServiceJson, file: Path | None, notes: Console) -> bool:
 
 
 def _ended(service: Service, options: Options, notes: Console) -> ServiceJson:
-    """Result of the training's job; Ctrl-C cancels it."""
+    """Request a training and return its job's result; Ctrl-C cancels the job and is raised again.
+
+    Raises:
+        RefusedError, UnreachableError: a request or the job fails.
+    """
     request = {name: value for name, value in options.request.items() if value is not None}
     job = service.call("POST", _agents(options), json=request)
     try:

@@ -108,7 +108,11 @@ def holder(folder: Path) -> str | None:
 
 
 def migrate(settings: Settings) -> None:
-    """Migrate the database to this version, in a child process; raises StartupError if that fails."""
+    """Migrate the database to this version, in a child process.
+
+    Raises:
+        StartupError: the migration fails.
+    """
     linux = sys.platform == "linux"
     start: type[BaseProcess] = multiprocessing.context.ForkProcess if linux else multiprocessing.context.SpawnProcess
     context = multiprocessing.get_context()
@@ -193,7 +197,11 @@ def _size(file: Path) -> int:
 
 
 def backup(data: Path | None, file: Path, *, force: bool, as_json: bool) -> None:
-    """Write a backup of the database to a file and print a summary; raises StartupError if that fails."""
+    """Write a backup of the database to a file and print a summary.
+
+    Raises:
+        StartupError: it fails; with reason and remedy.
+    """
     settings = startup.load_settings(data_dir=data)
     startup.check_database(settings, creates=False)
     url = normalised_url(settings.database_url)
@@ -219,7 +227,11 @@ def _counted(found: Contents) -> str:
 
 
 def restore(data: Path | None, file: Path, *, force: bool, as_json: bool) -> None:
-    """Restore a backup into the database, migrate it, and print a summary; raises StartupError if that fails."""
+    """Restore a backup into the database, migrate it, and print a summary.
+
+    Raises:
+        StartupError: it fails; with reason and remedy.
+    """
     settings = startup.load_settings(data_dir=data)
     startup.check_folder(settings.data_dir)
     serving = holder(settings.data_dir)

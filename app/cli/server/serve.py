@@ -76,7 +76,7 @@ def has_keys(settings: Settings) -> bool:
     try:
         with database.reading() as session:
             return ring.fingerprint(session).made > 0
-    except SQLAlchemyError:  # no table yet; whatever else is wrong is told when it is needed
+    except SQLAlchemyError:  # no table yet; other problems are reported when the database is used
         return False
     finally:
         database.dispose()
@@ -102,7 +102,7 @@ def bind(settings: Settings) -> list[socket.socket]:
 
 
 def _bound(family: socket.AddressFamily, host: str, port: int) -> socket.socket | None:
-    """A bound socket; None if this host doesn't have the address, for example without IPv6."""
+    """A bound socket, None if this host lacks the address; raises StartupError if the port is in use."""
     try:
         listener = socket.socket(family, socket.SOCK_STREAM)
     except OSError:
@@ -253,7 +253,11 @@ class Server(uvicorn.Server):
 
 
 def run(settings: Settings, sockets: list[socket.socket]) -> None:
-    """Serve until SIGTERM or Ctrl-C; blocks; raises StartupError if the sockets can't listen."""
+    """Serve until SIGTERM or Ctrl-C; blocks.
+
+    Raises:
+        StartupError: the sockets can't listen.
+    """
     worker = WorkerChild(settings)
     database = Database(settings.database_url, settings)
     try:

@@ -12,7 +12,7 @@ from app.demo.serving.load import Request
 from app.demo.serving.players import Choice, Events, Player, Start
 from app.demo.serving.pool import Answered, Pool
 
-IDLE_SECONDS = 0.25  # at least that often time is told to the player
+IDLE_SECONDS = 0.25  # longest time between two calls of the player
 
 
 class Response(NamedTuple):

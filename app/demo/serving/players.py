@@ -85,7 +85,7 @@ class Queued(Player):
         """Update the player's state with the events; by default nothing."""
 
     def variant(self, server: int) -> str:
-        """Name of the network for a server's next batch."""
+        """Name of the network for a server's next batch; subclasses must override it (NotImplementedError)."""
         raise NotImplementedError
 
 

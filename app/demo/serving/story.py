@@ -1,6 +1,4 @@
-"""``steward demo inference``: trains networks, measures them, fits and trains on that, and serves a
-burst of requests.
-"""
+"""``steward demo inference``: trains and measures networks, fits and trains on that, and serves a burst of requests."""
 
 from __future__ import annotations
 
@@ -141,9 +139,7 @@ class ServingDemo:
     def play(
         self, pool: Pool, steward: Steward, accuracy: Mapping[str, float], profile: Profile, usual: float
     ) -> list[Played]:
-        """Serve the same load under Steward and, to compare, under InfAdapter's rule and with the best
-        single network.
-        """
+        """Serve the same load under Steward and, to compare, by InfAdapter's rule and with the best single network."""
         seconds = self.options.seconds
         load = schedule(usual, BURST_FACTOR * usual, seed=0, seconds=seconds)
         burst = f"{BURST_FACTOR * usual:.0f}/s from second {BURST[0] * seconds:g} to {BURST[1] * seconds:g}"

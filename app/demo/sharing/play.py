@@ -11,7 +11,7 @@ from app.demo.sharing.players import Choice, Events, Player, Progress
 from app.demo.sharing.trainings import Iteration, Trainings
 from app.demo.sharing.workload import Job
 
-IDLE_SECONDS = 1.0  # at least that often time is told to the player
+IDLE_SECONDS = 1.0  # longest time between two calls of the player
 
 
 class Played(NamedTuple):
@@ -35,7 +35,7 @@ class Played(NamedTuple):
         return max(job.at + seconds for job, seconds in self.completion.items())
 
     def mean(self, queue: str | None = None) -> float:
-        """Mean completion time in seconds, of a queue's jobs; None: of all."""
+        """Mean completion time in seconds, of a queue's jobs (None: of all); raises StatisticsError without any."""
         return mean(seconds for job, seconds in self.completion.items() if queue in (None, job.queue))
 
 

@@ -71,9 +71,7 @@ class Trainings:
         self.children[training].send()
 
     def wait(self, until: float) -> list[Iteration]:
-        """Completed iterations as soon as there is one; empty if there is none before ``until``
-        (``time.monotonic``).
-        """
+        """Completed iterations as soon as there is one; empty if there is none by ``until`` (``time.monotonic``)."""
         return [Iteration(number, said["seconds"], said["accuracy"]) for number, said in self._listener.wait(until)]
 
     def close(self) -> None:
