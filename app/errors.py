@@ -94,7 +94,7 @@ class Conflict(StewardError):
 
 
 class TooLarge(StewardError):
-    """The body exceeds the limit."""
+    """The request's body exceeds its size limit."""
 
     status, type, title = 413, "/problems/too-large", "Body too large"
 

@@ -218,7 +218,7 @@ class Expected(NamedTuple):
 
 
 class Point(NamedTuple):
-    """A value at an iteration."""
+    """The value of a quantity at an iteration."""
 
     iteration: int
     value: float

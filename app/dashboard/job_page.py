@@ -36,7 +36,7 @@ class EventLine(NamedTuple):
 
 
 class JobPage(NamedTuple):
-    """Content of a job's page."""
+    """Content of a job's page; ``open``: whether the job has not ended; events newest first."""
 
     job: JobRead
     request: Mapping[str, Any]

@@ -57,7 +57,7 @@ class AgentLine(NamedTuple):
 
 
 class WorkloadPage(NamedTuple):
-    """Content of a workload's page."""
+    """Content of a workload's page; ``described`` is None, and ``problems`` says why, if its spec can't be read."""
 
     workload: WorkloadListed
     described: Description | None

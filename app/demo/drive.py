@@ -57,11 +57,11 @@ class Static:
         self.advice = Advice(percent, "never changes")
 
     def first(self) -> Advice:
-        """The constant allocation."""
+        """The constant allocation, for the first iteration."""
         return self.advice
 
     def next(self, measured: Measured) -> Advice:  # noqa: ARG002 - it does not look
-        """The constant allocation."""
+        """The constant allocation, whatever was measured."""
         return self.advice
 
 

@@ -97,7 +97,7 @@ class Listener:
         return message
 
     def close(self) -> None:
-        """Close the selector."""
+        """Stop listening and close the selector."""
         self._selector.close()
 
 

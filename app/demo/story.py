@@ -70,7 +70,7 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 class Demo:
-    """The steps of the demo."""
+    """The steps of the demo, which print their results."""
 
     def __init__(self, options: Options, show: Show) -> None:
         self.options, self.show = options, show

@@ -206,5 +206,5 @@ class _Counted(Collector):
         self._metric = metric
 
     def collect(self) -> Iterable[Metric]:
-        """The given metric."""
+        """The one metric given at construction."""
         return [self._metric]

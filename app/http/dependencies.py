@@ -72,31 +72,31 @@ def problems(*statuses: int, **reasons: str) -> dict[int | str, dict[str, Any]]:
 
 
 def get_database(request: Request) -> Database:
-    """The application's database."""
+    """Dependency: the application's database."""
     database: Database = request.app.state.database
     return database
 
 
 def get_settings(request: Request) -> Settings:
-    """The application's settings."""
+    """Dependency: the application's settings."""
     settings: Settings = request.app.state.settings
     return settings
 
 
 async def get_staleness(request: Request) -> Staleness:
-    """The application's rule for stale runs."""
+    """Dependency: the application's rule for stale runs."""
     rule: Staleness = request.app.state.staleness
     return rule
 
 
 async def get_caller(request: Request) -> Caller:
-    """The authenticated caller. Async without waiting, so that FastAPI uses no thread for it."""
+    """Dependency: the authenticated caller. Async without waiting, so that FastAPI uses no thread for it."""
     caller: Caller = request.scope["caller"]
     return caller
 
 
 async def get_tenant(request: Request) -> str:
-    """The authenticated caller's tenant."""
+    """Dependency: the authenticated caller's tenant."""
     return (await get_caller(request)).tenant
 
 

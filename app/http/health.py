@@ -86,7 +86,7 @@ class ServiceCollector(Collector):
         ]
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
-        """The metrics' values now; if the database fails, only its state and the disk's."""
+        """The metrics with their present values; if the database fails, only its state and the disk's."""
         counted, waiting, judged, ended, workers, up, free, size = self.describe()
         try:
             with self.database.reading() as session:
@@ -251,7 +251,7 @@ class RequestMeter(Collector):
         found.buckets[bisect_left(BUCKETS, seconds)] += 1
 
     def collect(self) -> Iterable[Metric]:
-        """The metrics' values now."""
+        """Prometheus counter of requests and histogram of their seconds."""
         requests = CounterMetricFamily("steward_requests", "Requests answered.", labels=LABELS)
         for (method, route, status), number in list(self._counts.items()):
             requests.add_metric((method, route, str(status)), number)
@@ -275,7 +275,7 @@ class LogMeter(logging.Handler, Collector):
         self._counts[record.levelname.lower()] += 1
 
     def collect(self) -> Iterable[Metric]:
-        """The metrics' values now."""
+        """Prometheus counter of warnings and errors by level."""
         family = CounterMetricFamily("steward_log_records", "Warnings and errors logged.", labels=["level"])
         for level, number in self._counts.items():
             family.add_metric([level], number)

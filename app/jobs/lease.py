@@ -89,7 +89,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Lease(Claim):
-    """A worker's lease on a job, with the job's data."""
+    """A worker's lease on a job, with the job's data; ``progress``: 0 to 1; ``checkpoint`` None: from scratch."""
 
     workload_id: str
     request: dict[str, Any]

@@ -25,7 +25,7 @@ def relu(x: Array) -> Array:
 
 
 def tanh(x: Array) -> Array:
-    """Hyperbolic tangent, elementwise."""
+    """Hyperbolic tangent of each element, by the array's own library."""
     return namespace_of(x).tanh(x)
 
 

@@ -24,7 +24,7 @@ Reasons = Mapping[int, Sequence[str]]
 
 
 class OpenJob(NamedTuple):
-    """A job that has not ended."""
+    """A queued, running or waiting job, with its request."""
 
     id: str
     type: str

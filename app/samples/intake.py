@@ -339,7 +339,7 @@ class Intake:
 
 
 class _Outcome:
-    """Result of a batch."""
+    """Rows, deletions, rejections and duplicates of one batch of an upload."""
 
     def __init__(self, known: dict[str, Known]) -> None:
         self.known = known

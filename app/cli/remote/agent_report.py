@@ -16,7 +16,7 @@ from app.cli.remote.train import drawn, show
 
 @dataclass(frozen=True)
 class Options:
-    """Options of the command."""
+    """Options of ``steward agent show``; ``plot``: file for a drawing, None: none."""
 
     url: str
     workload: str

@@ -24,7 +24,9 @@ CELL, SHORTEST = len("-0.1234 ✓"), 12
 
 @dataclass(frozen=True)
 class Options:
-    """Options of the command."""
+    """Options of ``steward evaluate``; ``out``: file for the HTML report, ``require``: lowest accepted class, None:
+    any.
+    """
 
     url: str
     request: dict[str, Any]

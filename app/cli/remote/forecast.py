@@ -21,7 +21,7 @@ from app.cli.remote.service import Json, Service
 
 @dataclass(frozen=True)
 class Options:
-    """Options of the command."""
+    """Options of ``steward forecast``; ``model``: its version, None: the newest; ``plot``: file, None: no drawing."""
 
     url: str
     workload: str

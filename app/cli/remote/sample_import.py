@@ -122,7 +122,7 @@ VAIN = ("failed", "cancelled")
 
 @dataclass(frozen=True)
 class Options:
-    """Options of the command."""
+    """Options of ``steward import``; ``check``: only read the files, without any request."""
 
     files: Sequence[Path]
     spec: Path

@@ -92,7 +92,7 @@ def remaining(event: Json) -> str:
 
 @dataclass(frozen=True)
 class Options:
-    """Options of the command; members of the request that are None are not sent."""
+    """Options of ``steward train``; members of the request that are None are not sent."""
 
     url: str
     workload: str

@@ -346,7 +346,7 @@ AUDIT_COLUMNS = (
 
 
 def show(entries: Sequence[AuditRead], most: int) -> None:
-    """Print audit entries as a table; ``most``: the limit, whose reaching is noted."""
+    """Print audit entries as a table, and a note if there are ``most`` entries, the limit."""
     console = Console()
     console.print(table(AUDIT_COLUMNS, [entry.model_dump(mode="json") for entry in entries]) if entries else "none")
     if len(entries) == most:

@@ -327,7 +327,7 @@ LARGE_BLOCK = 1 << 20
 
 
 def say(line: str) -> None:
-    """Print a line about the start."""
+    """Print a line about the progress of the start to standard output."""
     print(line, flush=True)
 
 

@@ -48,7 +48,7 @@ class Player(Protocol):
     name: str
 
     def react(self, events: Events) -> Choice:
-        """The choice after these events."""
+        """Decide what to start, drop and when to be called again, after these events."""
         ...
 
 
@@ -97,7 +97,7 @@ class Static(Queued):
         self.name, self.chosen = f"{variant} only", variant
 
     def variant(self, server: int) -> str:  # noqa: ARG002 - all alike
-        """The constant network."""
+        """Name of the constant network."""
         return self.chosen
 
 

@@ -77,7 +77,7 @@ def batch_sizes(profile: Profile) -> dict[str, int]:
 
 
 class ServingDemo:
-    """The steps of the demo."""
+    """The steps of the inference demo, which print their results."""
 
     def __init__(self, options: Options, show: Show) -> None:
         self.options, self.show = options, show

@@ -46,7 +46,7 @@ class Player(Protocol):
     name: str
 
     def react(self, events: Events) -> Choice:
-        """The choice after these events."""
+        """Decide the slices of all jobs, and when to be called again, after these events."""
         ...
 
 

@@ -40,7 +40,7 @@ def run(options: Options, console: Console | None = None) -> int:
 
 
 class SharingDemo:
-    """The steps of the demo."""
+    """The steps of the cluster demo, which print their results."""
 
     def __init__(self, options: Options, show: Show) -> None:
         self.options, self.show = options, show
