@@ -1,4 +1,4 @@
-"""Families of domain models: with a form, and without one."""
+"""Regression families of domain models: parametric, composed, and non-parametric."""
 
 from __future__ import annotations
 
@@ -45,14 +45,16 @@ Weighting = Literal["relative", "absolute"]
 
 
 def ernest_terms(machines: Floats, share: Floats | float = 1.0) -> Floats:
-    """[1, s/m, m, ln m] for machines m [n] (greater than 0) and data share s [n] → [n, 4]."""
+    """Ernest's design matrix [1, s/m, m, ln m], [n, 4], for machine counts m [n] (above
+    0) and data shares s (scalar or [n]).
+    """
     return np.column_stack([np.ones_like(machines), share / machines, machines, np.log(machines)])
 
 
 def ernest_parameters(terms: Floats, seconds: Floats, weighting: Weighting = "absolute") -> Floats:
-    """Non-negative least squares θ [T] of ``seconds`` [n] on ``terms`` [n, T].
+    """Non-negative least squares coefficients θ [T] of ``seconds`` [n] on ``terms`` [n, T].
 
-    ``absolute`` minimises the squared error, as published; ``relative`` the squared relative error, which serves the
+    ``absolute`` minimises the squared error, as published; ``relative`` the squared relative error, which suits the
     mean absolute percentage error and small durations.
     """
     weights = 1 / seconds if weighting == "relative" else np.ones_like(seconds)
@@ -62,10 +64,10 @@ def ernest_parameters(terms: Floats, seconds: Floats, weighting: Weighting = "ab
 
 
 class Ernest(Predictor):
-    """Ernest over any number of resources: 1, and per resource s/m, m and ln m; s is the first positive feature.
+    """Ernest over any number of resources: 1, and for each resource s/m, m and ln m; s is the first positive feature.
 
-    A metric that behaves like a throughput (whose reciprocal fits clearly better) is modelled by its reciprocal.
-    ``serial`` adds a term in s: a part of the work on the data that more machines don't speed up.
+    A metric that behaves like a throughput (its reciprocal fits clearly better) is modelled by its reciprocal.
+    ``serial`` adds a term proportional to s: work on the data that more machines do not speed up.
     """
 
     def __init__(self, inputs: Inputs, weighting: Weighting = "relative", *, serial: bool = False) -> None:
@@ -121,7 +123,7 @@ class Ernest(Predictor):
 
 
 class Mean(Predictor):
-    """Geometric mean over the distinct inputs; the yardstick of every other family."""
+    """Constant model: the geometric mean over the distinct inputs; the reference for every other family."""
 
     name = "mean"
 
@@ -149,9 +151,9 @@ class Mean(Predictor):
 
 
 class LogLinear(Predictor):
-    """Ridge regression of log y on the encoded inputs; with degree 2 also on their products.
+    """Ridge regression of ln y on the encoded inputs; with degree 2 also on their pairwise products.
 
-    Robust: iteratively reweighted (Huber 1964), so that single disturbed executions don't bend it.
+    Iteratively reweighted (Huber 1964), so that single disturbed executions have bounded influence.
     """
 
     def __init__(self, inputs: Inputs, degree: int = 1, ridge: float = 1e-3) -> None:
@@ -183,7 +185,7 @@ class LogLinear(Predictor):
 
 
 def parameters(width: int, degree: int) -> int:
-    """Number of coefficients of a model with ``width`` inputs."""
+    """Number of coefficients of a ``LogLinear`` model with ``width`` inputs and polynomial ``degree`` 1 or 2."""
     return 1 + width + (width * (width + 1) // 2 if degree > 1 else 0)
 
 
@@ -209,9 +211,10 @@ Make = Callable[[Inputs], Estimator]
 
 
 class Guided(Estimator):
-    """A flexible family within the bounds of what was seen; beyond them its value at the bound, moved as Ernest moves.
+    """A flexible family inside the fitted range of each input; outside it, the value
+    at the boundary scaled as by Ernest.
 
-    log f(x) = log f(clip(x)) + log g(x) − log g(clip(x)), g being Ernest with a serial part, fitted to the same rows.
+    ln f(x) = ln f(clip(x)) + ln g(x) − ln g(clip(x)), where g is Ernest with a serial term, fitted to the same rows.
     """
 
     def __init__(self, inputs: Inputs, flexible: Estimator) -> None:
@@ -226,7 +229,9 @@ class Guided(Estimator):
         return self
 
     def predict(self, X: Floats) -> Prediction:
-        """The interval widens with how far the guide had to move the prediction."""
+        """Predict median and 90 % interval for ``X`` [m, R + F]; the interval widens
+        with the size of Ernest's correction.
+        """
         inside = np.clip(X, self.low_, self.high_)
         within = self.flexible.predict(inside)
         moved = self._moved(X, inside)
@@ -248,7 +253,7 @@ class Guided(Estimator):
 
 
 class Blend(Estimator):
-    """Geometric mean of several families: their independent errors cancel."""
+    """Geometric mean of several families' medians, with the mean of their log standard deviations."""
 
     def __init__(self, inputs: Inputs, members: Sequence[Estimator]) -> None:
         self.inputs, self.members = inputs, tuple(members)
@@ -288,11 +293,13 @@ CHUNK = 4_096
 
 
 class GaussianProcess(Estimator):
-    """Automatic relevance determination over the encoded inputs.
+    """Gaussian process on ln y over the encoded inputs, with one length scale per input
+    (automatic relevance determination).
 
-    ``smooth`` is one Matérn 5/2 kernel; ``two_scale`` adds a short-range Matérn 3/2 to a long-range squared
-    exponential, for a smooth trend with local structure. ``trend`` gives the parametric family whose residuals are
-    modelled: beyond what was seen the prediction then returns to that family, not to a constant.
+    ``smooth`` is one Matérn 5/2 kernel; ``two_scale`` adds a short-range Matérn 3/2 to a long-range
+    squared exponential. ``trend`` makes a parametric family whose residuals are modelled: outside the
+    fitted range the prediction returns to that family rather than to a constant. A given ``kernel``
+    replaces the search for hyper-parameters.
     """
 
     def __init__(
@@ -366,7 +373,7 @@ class GaussianProcess(Estimator):
 
 
 def _search(objective: Callable[..., Any], start: Floats, bounds: Floats) -> tuple[Floats, float]:
-    """Maximise the marginal likelihood over the log hyper-parameters, in a bounded number of steps."""
+    """Minimise ``objective`` with L-BFGS-B in at most ``SEARCH_STEPS`` steps: arguments found, and their value."""
     found = minimize(objective, start, method="L-BFGS-B", jac=True, bounds=bounds, options={"maxiter": SEARCH_STEPS})
     return found.x, float(found.fun)
 
@@ -387,7 +394,9 @@ CLEAR = 0.9  # rank correlation from which on a monotone constraint is justified
 
 
 class GradientBoosting(Predictor):
-    """Histogram gradient boosting (Friedman 2001; Ke et al. 2017)."""
+    """Histogram gradient boosting on ln y (Friedman 2001; Ke et al. 2017), monotone
+    in inputs of clear rank correlation.
+    """
 
     name = "gradient_boosting"
 
@@ -423,7 +432,7 @@ class GradientBoosting(Predictor):
 
 
 def _direction(column: Floats, logs: Floats) -> int:
-    """−1, 0 or 1: the sign of a clear rank correlation (Spearman), else no constraint."""
+    """Monotonicity constraint of a column: sign (−1 or 1) of a Spearman correlation of at least ``CLEAR``, else 0."""
     if np.ptp(column) == 0 or np.ptp(logs) == 0:
         return 0
     correlation = float(np.corrcoef(rankdata(column), rankdata(logs))[0, 1])

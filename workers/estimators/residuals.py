@@ -1,4 +1,4 @@
-"""Residuals: stages, intervals, spreads, and what stays unexplained."""
+"""Residuals of domain models: prediction intervals, run effects, drift, and unexplained measurements."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ ENOUGH_EXECUTIONS = 20  # from which on the outer twentieth of the executions ex
 
 
 class Offsets(NamedTuple):
-    """Bounds of the log residual at ``level``, and the share of held-out rows within bounds made without them."""
+    """Bounds of the natural-log residual for an interval of probability ``level``, and
+    its cross-validated coverage (share).
+    """
 
     low: float
     high: float
@@ -29,7 +31,9 @@ class Offsets(NamedTuple):
 
 
 def weighted_quantile(values: Floats, weights: Floats, probability: float) -> float:
-    """The smallest of ``values`` [n] below or at which ``probability`` of the ``weights`` [n] lies."""
+    """Smallest of ``values`` [n] at which the cumulated ``weights`` [n] reach the
+    share ``probability`` of their sum.
+    """
     order = np.argsort(values)
     cumulated = np.cumsum(weights[order])
     place = int(np.searchsorted(cumulated, probability * cumulated[-1] * (1 - 1e-12)))
@@ -37,16 +41,15 @@ def weighted_quantile(values: Floats, weights: Floats, probability: float) -> fl
 
 
 def execution_weights(groups: Integers) -> Floats:
-    """A weight per row [n], so that every execution weighs 1."""
+    """Weight of each row [n], such that the weights of every execution sum to 1."""
     _, inverse, counts = np.unique(groups, return_inverse=True, return_counts=True)
     return 1.0 / counts[inverse]
 
 
 def bounds(residuals: Floats, groups: Integers, level: float = LEVEL) -> tuple[float, float]:
-    """Low and high offset of the log residual of a row of a new execution.
+    """Lower and upper offset of the natural-log residual of a row of a new execution, for probability ``level``.
 
-    With many executions the conformal quantiles; with fewer than twenty they don't exist, and Student's t over the
-    spread of the executions is used.
+    From 20 executions on conformal quantiles; with fewer, Student's t with the spread of the executions.
     """
     executions = len(np.unique(groups))
     weights = execution_weights(groups)
@@ -62,7 +65,9 @@ def bounds(residuals: Floats, groups: Integers, level: float = LEVEL) -> tuple[f
 
 
 def calibrate(residuals: Floats, groups: Integers, folds: Integers, level: float = LEVEL) -> Offsets:
-    """Bounds from all held-out ``residuals`` [n], and their coverage: each fold judged by bounds from the others."""
+    """Bounds from all held-out log ``residuals`` [n], and their coverage: each fold is
+    tested with the other folds' bounds.
+    """
     inside = np.zeros(len(residuals))
     for fold in np.unique(folds):
         judged = folds == fold
@@ -89,8 +94,13 @@ RESAMPLES = 200
 
 
 class Spreads(NamedTuple):
-    """Of one metric: standard deviation of the drift per iteration; the effect of each execution [G]; the residual of
-    each row without it [n]; bounds of that residual, with their coverage.
+    """Components of one metric's natural-log residuals.
+
+    Attributes:
+        drift_sd: standard deviation of the random-walk drift per iteration; 0 if not significant.
+        effects: effect of each execution, [G]; NaN for one without rows.
+        within: residual of each row without its execution's effect, [n].
+        bounds: bounds of ``within``, and their coverage.
     """
 
     drift_sd: float
@@ -100,7 +110,7 @@ class Spreads(NamedTuple):
 
 
 def decompose(held_out: Floats, groups: Integers, iterations: Integers, folds: Integers, seed: int) -> Spreads:
-    """Split log residuals of models without the execution, ``held_out`` [n]."""
+    """Split held-out natural-log residuals ``held_out`` [n] into run effects, drift and noise."""
     effects = grouped_median(held_out, groups, int(groups.max()) + 1)
     within = held_out - effects[groups]
     drift_variance = _drift_variance(within, groups, iterations, np.random.default_rng(seed))
@@ -109,18 +119,20 @@ def decompose(held_out: Floats, groups: Integers, iterations: Integers, folds: I
 
 
 def leave_one_out(within: Floats, groups: Integers) -> Floats:
-    """Residuals [n] against an effect estimated from the other rows of the execution, to first order."""
+    """Rescale residuals [n] to first order as if each run effect had been estimated without the row itself."""
     counts = np.bincount(groups)[groups]
     return np.asarray(within * counts / np.maximum(counts - 1, 1), np.float64)
 
 
 def run_bounds(spreads: Spreads, groups: Integers, level: float) -> tuple[float, float]:
-    """Bounds of a row's residual at ``level`` once the run effect is known."""
+    """Lower and upper offset of a row's natural-log residual at probability ``level``,
+    given that its run effect is known.
+    """
     return bounds(leave_one_out(spreads.within, groups), groups, level)
 
 
 def _sequences(within: Floats, groups: Integers, iterations: Integers) -> list[Floats]:
-    """Residuals of each execution in order of iteration, clipped to what can be noise."""
+    """Residuals of each execution in order of iteration, clipped to ± ``TAIL`` robust standard deviations."""
     limit = TAIL * max(1.4826 * float(np.median(np.abs(within))), 1e-9)
     clipped = np.clip(within, -limit, limit)
     order = np.lexsort((iterations, groups))
@@ -128,7 +140,7 @@ def _sequences(within: Floats, groups: Integers, iterations: Integers) -> list[F
 
 
 def _variogram(sequences: list[Floats], lags: int) -> tuple[Floats, Floats]:
-    """Sum of squared differences and their number, [sequences, lags]."""
+    """Sums of squared differences and their counts by lag 1 … ``lags``, [number of sequences, lags] each."""
     sums, counts = np.zeros((len(sequences), lags)), np.zeros((len(sequences), lags))
     for i, values in enumerate(sequences):
         for k in range(1, min(lags, len(values) - 1) + 1):
@@ -138,7 +150,9 @@ def _variogram(sequences: list[Floats], lags: int) -> tuple[Floats, Floats]:
 
 
 def _slope(sums: Floats, counts: Floats) -> float:
-    """Slope over the lag of E (e[t+k] − e[t])² = 2·noise² + k·drift²."""
+    """Slope over lag k of E (e[t+k] − e[t])² = 2·noise² + k·drift²: the drift
+    variance per iteration; 0 below 3 lags.
+    """
     total = counts.sum(axis=0)
     lags = np.flatnonzero(total > 0) + 1.0
     if len(lags) < 3:
@@ -150,7 +164,9 @@ def _slope(sums: Floats, counts: Floats) -> float:
 
 
 def _drift_variance(within: Floats, groups: Integers, iterations: Integers, rng: np.random.Generator) -> float:
-    """Variance per iteration of a random walk of the run effect; 0 unless significant over executions (97.5 %)."""
+    """Variance per iteration of the run effect's random walk; 0 unless significant
+    (97.5 %, bootstrap over executions).
+    """
     sequences = _sequences(within, groups, iterations)
     sums, counts = _variogram(sequences, MOST_LAGS)
     draws = rng.integers(0, len(sequences), (RESAMPLES, len(sequences)))
@@ -159,7 +175,7 @@ def _drift_variance(within: Floats, groups: Integers, iterations: Integers, rng:
 
 
 def mean_by_execution(values: Floats, groups: Integers) -> float:
-    """Mean of ``values`` [n] in which every execution weighs the same."""
+    """Mean of ``values`` [n] in which every execution has the same total weight."""
     return float(np.average(values, weights=execution_weights(groups)))
 
 
@@ -173,7 +189,14 @@ MOST = 100
 
 
 class Measured(NamedTuple):
-    """Rows of one metric: names of the executions [G], execution [n], iteration [n], log metric [n], and units."""
+    """Rows of one metric.
+
+    Attributes:
+        metric, unit: name, and unit as appended to a number in messages.
+        names: of the executions, [G].
+        groups, iterations: execution index and iteration of each row, [n].
+        logs: natural logarithm of the metric, [n].
+    """
 
     metric: str
     unit: str
@@ -184,9 +207,11 @@ class Measured(NamedTuple):
 
 
 def unexplained(rows: Measured, spreads: Spreads) -> list[dict[str, Any]]:
-    """At most ``MOST`` entries, the largest first: what (kind), where, by which factor, and the same in words.
+    """Describe executions, stages and iterations that the model does not explain: at
+    most ``MOST`` entries, largest first.
 
-    A factor is measured over expected; for an iteration what its own run's pace explains is taken out before.
+    Each entry names its kind, metric and place, the factor measured / expected, and a text. For an iteration, the pace
+    of its own execution is part of the expectation; for a stage, the factor is the 95 % over the 5 % quantile.
     """
     stages, scale = _stages(rows, spreads.within)
     entries = _executions(rows, spreads) + stages + _iterations(rows, spreads.within, scale)
@@ -208,7 +233,7 @@ def _execution(rows: Measured, group: int, factor: float) -> dict[str, Any]:
 
 
 def _stages(rows: Measured, within: Floats) -> tuple[list[dict[str, Any]], Floats]:
-    """Stages that vary far more than the others, and the scale of the noise at each row [n]."""
+    """Entries for iterations that vary far more than others, and the noise scale (natural log) at each row [n]."""
     size = int(rows.iterations.max()) + 1
     by_stage = 1.4826 * grouped_median(np.abs(within), rows.iterations, size)
     counts = np.bincount(rows.iterations, minlength=size)

@@ -1,4 +1,4 @@
-"""Pages of reports: document, markup, pictures and words."""
+"""The HTML page of an evaluation's report."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Json = dict[str, Any]
 
 
 class Scheduled(NamedTuple):
-    """The heading over schedules, and which tasks they are of."""
+    """Heading and explanatory sentence of a section of schedules."""
 
     heading: str
     told: str
 
 
 def drawn(found: Json | None) -> list[tuple[str, str, Any]]:
-    """Heading, caption and chart of all that there is."""
+    """Charts of a report's pictures: heading, caption and Vega-Lite chart each; empty without pictures."""
     given = found or {}
     if given.get("schedules"):
         return plot.drawn(given["schedules"], given["points"])
@@ -34,12 +34,12 @@ def drawn(found: Json | None) -> list[tuple[str, str, Any]]:
 
 
 def figures(found: Json | None) -> list[Markup]:
-    """The charts, drawn one after the other."""
+    """Rendered HTML figures of a report's pictures, in order."""
     return [figure(chart, caption) for _, caption, chart in drawn(found)]
 
 
 def sections(found: Json | None, scheduled: Scheduled, shown: Sequence[Markup]) -> list[Markup]:
-    """A section around ``figures``; none where there are none."""
+    """Section around the rendered figures ``shown``; [] without figures."""
     given: Json = found or {}
     if not shown:
         return []
@@ -97,7 +97,7 @@ FIXED = Scheduled("The fixed episode", "One sequence of tasks, L0, as each of th
 
 
 def page(report: Json) -> str:
-    """The whole document, from the evaluation's JSON."""
+    """Build the HTML document of an evaluation from its JSON document (takes seconds)."""
     palette, candidates = Palette(report["policies"]), report["candidates"]
     names = listed(candidate["name"] for candidate in candidates)
     title = f"Evaluation of {names} on {report['workload']}"
@@ -188,7 +188,7 @@ def _profiles(report: Json, palette: Palette) -> list[Markup]:
 
 
 def _fewer(found: Json, level: Json, palette: Palette) -> Json:
-    """The profiles of all that are no heuristics, and of the best that are: more lines can't be told apart."""
+    """Restrict a profile to the ``MOST_LINES`` heuristics of the highest return, and all other policies."""
     names = [name for name in found["policies"] if palette.roles.get(name) == "heuristic"]
     if len(names) <= MOST_LINES:
         return found
