@@ -1,4 +1,4 @@
-"""Why a job failed, as a problem document (RFC 9457)."""
+"""Failures of jobs as problem documents (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ EXPECTED: dict[type[Exception], tuple[str, str]] = {
 
 
 def problem_of(error: Exception, job_id: str) -> dict[str, Any]:
-    """The problem document of what ended a job."""
+    """Problem document of the exception that ended a job: status 422 for expected
+    ones, 500 with traceback for others.
+    """
     if isinstance(error, StewardError):
         return problem(error, f"/jobs/{job_id}")
     for family, (uri, title) in EXPECTED.items():
