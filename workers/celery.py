@@ -94,9 +94,7 @@ class Consumption(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has 
     watch: Any = None
 
     def start(self, consumer: Any) -> None:
-        """Record the start of consumption (−inf for the worker's first connection),
-        and start the check for lost slots.
-        """
+        """Record the start of consumption (−inf for the first connection), and start the check for lost slots."""
         Consumption.since = time.monotonic() if Consumption.began else -math.inf
         Consumption.began = True
         if consumer.hub is not None:  # over files nothing is acknowledged that could fail so

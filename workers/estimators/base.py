@@ -19,9 +19,7 @@ LARGEST_LOG = 60.0  # predictions stay within e^±60, whatever is extrapolated
 
 
 class EstimationError(ValueError):
-    """No domain model can be estimated. The message gives the reason; ``pointer`` is the
-    JSON pointer of the field at fault.
-    """
+    """No domain model can be estimated; ``pointer`` is the JSON pointer of the field at fault, or empty."""
 
     def __init__(self, detail: str, pointer: str = "") -> None:
         self.pointer = pointer
@@ -132,9 +130,7 @@ class Predictor(Estimator, Protocol):
 
 
 def from_logs(mean: Floats, sd: Floats | float) -> Prediction:
-    """Log-normal prediction [n] from mean [n] and standard deviation (scalar or
-    [n]) of the metric's natural logarithm.
-    """
+    """Log-normal prediction [n] from mean [n] and standard deviation (scalar or [n]) of the metric's natural log."""
     centre = np.clip(mean, -LARGEST_LOG, LARGEST_LOG)
     half = NORMAL_90 * np.clip(sd, 0.0, 10.0)
     return Prediction(np.exp(centre), np.exp(centre - half), np.exp(centre + half))
@@ -170,9 +166,7 @@ class Encoder:
         return self
 
     def __call__(self, X: Floats) -> Floats:
-        """Encode ``X`` [n, D] as [n, number of columns that varied in ``fit``]; values
-        near 0 are clipped before the logarithm.
-        """
+        """Encode ``X`` [n, D] as [n, number of columns that varied in ``fit``]; the log's argument is kept positive."""
         encoded: Floats = ((self._logged(X) - self.centre_) / self.scale_)[:, self.kept_]
         return encoded
 
@@ -185,9 +179,7 @@ class Encoder:
 
 
 class Cells(NamedTuple):
-    """One entry per distinct input: inputs [c, D], median natural log of the
-    metric [c], and number of executions [c].
-    """
+    """One entry per distinct input: inputs [c, D], median natural log of the metric [c], number of executions [c]."""
 
     X: Floats
     logs: Floats
@@ -195,9 +187,7 @@ class Cells(NamedTuple):
 
 
 def grouped_median(values: Floats, index: Integers, size: int) -> Floats:
-    """Median of ``values`` [n] for each ``index`` [n] in 0 … ``size`` − 1,
-    [size]; NaN where an index does not occur.
-    """
+    """Median of ``values`` [n] for each ``index`` [n] in 0 … ``size`` − 1, [size]; NaN for an index without values."""
     order = np.lexsort((values, index))
     sorted_values = values[order]
     counts = np.bincount(index, minlength=size)
@@ -210,9 +200,7 @@ def grouped_median(values: Floats, index: Integers, size: int) -> Floats:
 
 
 def distinct(*columns: Floats | Integers) -> tuple[Integers, Integers]:
-    """Find the distinct rows of ``columns`` ([n] or [n, d] each): first row of each [c],
-    and each row's index among them [n].
-    """
+    """Distinct rows of ``columns`` ([n] or [n, d] each): first row of each [c], and each row's index among them [n]."""
     stacked = np.column_stack([np.asarray(c, np.float64) for c in columns])
     _, first, inverse = np.unique(stacked, axis=0, return_index=True, return_inverse=True)
     return first.astype(np.intp), inverse.reshape(-1).astype(np.intp)
@@ -233,9 +221,7 @@ def collapse(X: Floats, logs: Floats, groups: Integers) -> Cells:
 
 
 def replicate_variance(X: Floats, logs: Floats, groups: Integers) -> float:
-    """Robust variance of the natural-log metric between executions at equal input
-    (MAD); 0 where no input was repeated.
-    """
+    """Robust variance (MAD) of the natural-log metric between executions at equal input; 0 without replicates."""
     first, run_cell = distinct(X, groups)
     per_run = grouped_median(logs, run_cell, len(first))
     rows, cell = distinct(X[first])
@@ -280,9 +266,7 @@ class Rows(NamedTuple):
 
 
 class Stages(NamedTuple):
-    """Iteration effects: level and elasticity of each of I bins, [I] each, and the
-    remaining rows for a family to fit.
-    """
+    """Iteration effects: level and elasticity of each of I bins, [I] each, and the remaining rows for a family."""
 
     level: Floats
     elasticity: Floats

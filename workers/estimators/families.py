@@ -45,9 +45,7 @@ Weighting = Literal["relative", "absolute"]
 
 
 def ernest_terms(machines: Floats, share: Floats | float = 1.0) -> Floats:
-    """Ernest's design matrix [1, s/m, m, ln m], [n, 4], for machine counts m [n] (above
-    0) and data shares s (scalar or [n]).
-    """
+    """Ernest's design matrix [1, s/m, m, ln m], [n, 4], for m > 0 machines [n] and data shares s (scalar or [n])."""
     return np.column_stack([np.ones_like(machines), share / machines, machines, np.log(machines)])
 
 
@@ -229,9 +227,7 @@ class Guided(Estimator):
         return self
 
     def predict(self, X: Floats) -> Prediction:
-        """Predict median and 90 % interval for ``X`` [m, R + F]; the interval widens
-        with the size of Ernest's correction.
-        """
+        """Predict median and 90 % interval for ``X`` [m, R + F]; the interval widens with Ernest's correction."""
         inside = np.clip(X, self.low_, self.high_)
         within = self.flexible.predict(inside)
         moved = self._moved(X, inside)
@@ -394,9 +390,7 @@ CLEAR = 0.9  # rank correlation from which on a monotone constraint is justified
 
 
 class GradientBoosting(Predictor):
-    """Histogram gradient boosting on ln y (Friedman 2001; Ke et al. 2017), monotone
-    in inputs of clear rank correlation.
-    """
+    """Histogram gradient boosting on ln y (Friedman 2001; Ke et al. 2017), monotone in clearly correlated inputs."""
 
     name = "gradient_boosting"
 

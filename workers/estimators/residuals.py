@@ -20,9 +20,7 @@ ENOUGH_EXECUTIONS = 20  # from which on the outer twentieth of the executions ex
 
 
 class Offsets(NamedTuple):
-    """Bounds of the natural-log residual for an interval of probability ``level``, and
-    its cross-validated coverage (share).
-    """
+    """Bounds of the natural-log residual at probability ``level``, and their cross-validated coverage (0 to 1)."""
 
     low: float
     high: float
@@ -31,9 +29,7 @@ class Offsets(NamedTuple):
 
 
 def weighted_quantile(values: Floats, weights: Floats, probability: float) -> float:
-    """Smallest of ``values`` [n] at which the cumulated ``weights`` [n] reach the
-    share ``probability`` of their sum.
-    """
+    """Smallest of ``values`` [n] at which the cumulated ``weights`` [n] reach a share ``probability`` of the sum."""
     order = np.argsort(values)
     cumulated = np.cumsum(weights[order])
     place = int(np.searchsorted(cumulated, probability * cumulated[-1] * (1 - 1e-12)))
@@ -65,9 +61,7 @@ def bounds(residuals: Floats, groups: Integers, level: float = LEVEL) -> tuple[f
 
 
 def calibrate(residuals: Floats, groups: Integers, folds: Integers, level: float = LEVEL) -> Offsets:
-    """Bounds from all held-out log ``residuals`` [n], and their coverage: each fold is
-    tested with the other folds' bounds.
-    """
+    """Bounds from held-out log ``residuals`` [n], and their coverage, for each fold by the other folds' bounds."""
     inside = np.zeros(len(residuals))
     for fold in np.unique(folds):
         judged = folds == fold
@@ -125,9 +119,7 @@ def leave_one_out(within: Floats, groups: Integers) -> Floats:
 
 
 def run_bounds(spreads: Spreads, groups: Integers, level: float) -> tuple[float, float]:
-    """Lower and upper offset of a row's natural-log residual at probability ``level``,
-    given that its run effect is known.
-    """
+    """Lower and upper offset of a row's natural-log residual at probability ``level``, given its run effect."""
     return bounds(leave_one_out(spreads.within, groups), groups, level)
 
 
@@ -150,9 +142,7 @@ def _variogram(sequences: list[Floats], lags: int) -> tuple[Floats, Floats]:
 
 
 def _slope(sums: Floats, counts: Floats) -> float:
-    """Slope over lag k of E (e[t+k] − e[t])² = 2·noise² + k·drift²: the drift
-    variance per iteration; 0 below 3 lags.
-    """
+    """Drift variance per iteration: slope over lag k of E (e[t+k] − e[t])² = 2·noise² + k·drift²; 0 below 3 lags."""
     total = counts.sum(axis=0)
     lags = np.flatnonzero(total > 0) + 1.0
     if len(lags) < 3:
@@ -164,9 +154,7 @@ def _slope(sums: Floats, counts: Floats) -> float:
 
 
 def _drift_variance(within: Floats, groups: Integers, iterations: Integers, rng: np.random.Generator) -> float:
-    """Variance per iteration of the run effect's random walk; 0 unless significant
-    (97.5 %, bootstrap over executions).
-    """
+    """Variance per iteration of the run effect's random walk; 0 unless significant (97.5 %, execution bootstrap)."""
     sequences = _sequences(within, groups, iterations)
     sums, counts = _variogram(sequences, MOST_LAGS)
     draws = rng.integers(0, len(sequences), (RESAMPLES, len(sequences)))

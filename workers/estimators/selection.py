@@ -72,15 +72,11 @@ class Candidate:
     reason: str = ""
 
     def residuals(self, logs: Floats) -> Floats:
-        """Held-out natural-log residuals [n]: ``logs`` [n] minus predictions;
-        NaN if the candidate could not be fitted.
-        """
+        """Held-out natural-log residuals [n], ``logs`` [n] minus predictions; NaN if the candidate was not fitted."""
         return np.full(len(logs), np.nan) if self.held_out is None else logs - self.held_out
 
     def report(self, chosen: str) -> dict[str, Any]:
-        """Entry of the model's report: family, whether it is the ``chosen`` one, and its
-        errors or the reason for having none.
-        """
+        """Entry of the model's report: family, whether it is the ``chosen`` one, and errors or the failure's reason."""
         found: dict[str, Any] = {"family": self.family, "chosen": self.family == chosen}
         if self.held_out is None:
             return found | {"mape": None, "reason": self.reason}
@@ -130,9 +126,7 @@ class Selection:
         return self.stages.compose(np.log(self.estimator.median(X)), bins)
 
     def predict(self, X: Floats, bins: Integers | None = None) -> Prediction:
-        """Median and calibrated 90 % interval, in the metric's unit, of a new execution at
-        ``X`` [n, D]; bin 0 if ``bins`` is None.
-        """
+        """Median and calibrated 90 % interval of a new execution at ``X`` [n, D], in the metric's unit; None: bin 0."""
         centre = self.log_mean(X, np.zeros(len(X), np.intp) if bins is None else bins)
         return Prediction(np.exp(centre), np.exp(centre + self.offsets.low), np.exp(centre + self.offsets.high))
 
@@ -199,9 +193,7 @@ def select(
 
 
 class _Split(NamedTuple):
-    """Rows with their folds [n], and for each form the iteration effects without each
-    fold in turn, then those of all rows.
-    """
+    """Rows with folds [n], and for each form the iteration effects without each fold in turn, then of all rows."""
 
     rows: Rows
     folds: Integers
@@ -261,9 +253,7 @@ class _Choice:
         return _simplest({name: error for name, error in self.errors.items() if name in able}, self.complexity)
 
     def members(self, family: str, able: Collection[str]) -> list[str]:
-        """Names of the families to fit: ``family`` itself, or the ``BLENDED`` best
-        ones in ``able`` if it is the blend.
-        """
+        """Families to fit: ``family`` itself, or for the blend the ``BLENDED`` best ones in ``able``."""
         return [name for name in _ranked(self.candidates) if name in able][:BLENDED] if family == BLEND else [family]
 
 
@@ -405,9 +395,7 @@ def _judged(name: str, held_out: Floats, logs: Floats) -> Candidate:
 
 
 def _simplest(errors: Mapping[Name, Floats], complexity: Mapping[Name, int]) -> Name:
-    """Name of the choice: the best among the least complex ones that are not clearly
-    worse than the best (``errors`` [n]).
-    """
+    """Name of the best among the least complex choices that are not clearly worse than the best (``errors`` [n])."""
     mean = {name: float(error.mean()) for name, error in errors.items()}
     best = errors[min(mean, key=lambda name: mean[name])]
     near = [name for name, error in errors.items() if not _clearly_worse(error, best)]

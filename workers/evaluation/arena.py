@@ -41,9 +41,7 @@ class Player(Protocol):
 
 @dataclass(frozen=True)
 class Bare(Player):
-    """A policy without a guard; its ``watch(world)`` and ``begin(seed)`` are called
-    before the first step, if it has them.
-    """
+    """A policy without a guard; calls its ``watch(world)`` and ``begin(seed)``, if any, before the first step."""
 
     policy: Policy
 

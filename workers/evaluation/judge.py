@@ -113,9 +113,7 @@ class Judgement:
 
     @property
     def champion_advantage(self) -> dict[str, float] | None:
-        """Mean paired difference of the champion's return to that of the baseline in use without it, with its
-        confidence interval; None without a champion.
-        """
+        """Mean paired difference of return between champion and baseline in use without it; None without a champion."""
         if self.champion is None:
             return None
         return self._interval(self.champion - self.baselines[self.answering or self.best])
@@ -138,16 +136,12 @@ class Judgement:
 
     @property
     def promoted(self) -> bool:
-        """Whether the agent becomes champion: at least as good as the best
-        baseline, and better than the policy in use.
-        """
+        """Whether the agent becomes champion: as good as the best baseline, and better than the policy in use."""
         return self.as_good and self.better
 
     @property
     def reason(self) -> str:
-        """Reason for the verdict in words: outcomes in users' units, then
-        returns, their difference and its interval.
-        """
+        """Reason for the verdict in words: outcomes in users' units, then returns, difference and its interval."""
         if not self.as_good:
             doubt = (
                 f"not promoted: not at least as good as the best heuristic, {self.best}, with {self._sure} confidence"
@@ -190,9 +184,7 @@ class Judgement:
         return confidence(self.confidence)
 
     def rows(self, *rivals: str) -> list[dict[str, Any]]:
-        """Mean and interval of each outcome by policy (``agent`` and the given rivals), with its
-        name and unit; [] without outcomes.
-        """
+        """Name, unit and intervals of each outcome by policy (``agent`` and the given rivals); [] without outcomes."""
         if self.counted is None:
             return []
         counted = {name: self._of(self.counted.baselines, self.counted.champion, name) for name in rivals}
@@ -258,9 +250,7 @@ def beaten(optimum: Floats, others: Mapping[str, Floats], clusters: Clusters | N
 
 
 def gap(agent: Floats, optimum: Floats) -> float:
-    """Gap of an agent's mean return to the optimum's, as a share of the latter's
-    magnitude; positive if the agent is behind.
-    """
+    """Gap of an agent's mean return to the optimum's, as a share of the latter's magnitude; positive if behind."""
     best = float(optimum.mean())
     return (best - float(agent.mean())) / max(abs(best), 1e-12)
 

@@ -57,9 +57,7 @@ class Disturbed:
         self.same, self.random = False, np.random.Generator(np.random.SFC64(seed))
 
     def scale(self, factors: Mapping[str, NDArray[np.floating]]) -> None:
-        """Multiply parameters, by name, by ``factors`` [V] in the next episodes;
-        replaces earlier factors of the same name.
-        """
+        """Multiply parameters, by name, by ``factors`` [V] in the next episodes; replaces factors of the same name."""
         self.factors = {**self.factors, **factors}
 
     def compose(self, models: NDArray[np.integer]) -> None:
@@ -240,9 +238,7 @@ class Axis(NamedTuple):
 
 
 class HeatMapAxes(NamedTuple):
-    """Axes of a policy's heat map: two quantities of the situation (``x``, ``y``), and the
-    name of the mean drawn (``value``).
-    """
+    """Axes of a policy's heat map: two quantities of the situation (``x``, ``y``), and the name of the ``value``."""
 
     x: Axis
     y: Axis
@@ -316,9 +312,7 @@ class Problem(Protocol):
         ...
 
     def drawn(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
-        """Values of the axes ``x``, ``y`` and ``value`` for B situations and
-        actions, [B] each; NaN values are not drawn.
-        """
+        """Values of the axes ``x``, ``y`` and ``value`` for B situations and actions, [B] each; NaN is not drawn."""
         ...
 
     def encoder(self, contender: bytes | Policy) -> Encoder | None:

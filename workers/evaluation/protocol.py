@@ -229,18 +229,14 @@ NOT_REQUESTED = "not asked for"
 
 
 class Chosen(NamedTuple):
-    """Names of the held-out executions (or other units, as ``of`` says), and how
-    many of them no candidate learned from.
-    """
+    """Names of the held-out executions (or other units ``of``), and how many of them no candidate learned from."""
 
     names: tuple[str, ...]
     unseen: int
     of: str = "executions"
 
     def report(self, reason: str | None, note: str | None) -> dict[str, Any]:
-        """Entry of the evaluation's report; ``reason``: why L3 is unavailable
-        nevertheless, ``note``: a remark, or None.
-        """
+        """Entry of the evaluation's report; ``reason``: why L3 is unavailable, or None; ``note``: a remark, or None."""
         names = list(self.names[:MOST_NAMES])
         count = {"of": self.of, self.of: len(self.names)}
         return {**count, "unseen": self.unseen, "names": names, "reason": reason, "note": note}

@@ -225,9 +225,7 @@ class Equivalence:
         return self.share * abs(self.reference)
 
     def as_good(self, difference: Mapping[str, float]) -> bool:
-        """Whether an interval of differences (``mean``, ``low``, ``high``) shows a policy to
-        be at least as good: low ≥ −margin.
-        """
+        """Whether an interval of differences (``mean``, ``low``, ``high``) shows a policy as good: low ≥ −margin."""
         return difference["low"] >= -self._rounded
 
     def better(self, difference: Mapping[str, float]) -> bool:
@@ -325,9 +323,7 @@ class Records:
 
 
 class Level(IntEnum):
-    """Level of randomness; each includes those before it. ``TRAIN`` (the training
-    distribution) is not part of the ladder.
-    """
+    """Level of randomness; each includes those before it. ``TRAIN``, the training distribution, precedes the ladder."""
 
     TRAIN = -1
     FIXED = 0

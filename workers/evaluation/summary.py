@@ -162,9 +162,7 @@ class LevelScores:
         return self.interval(name, self.ahead(name))
 
     def improvement(self, name: str) -> Interval:
-        """Probability of a higher return than the best heuristic's in an episode
-        (ties count half), with its interval.
-        """
+        """Probability of a higher return than the best heuristic's in an episode (ties count half), with interval."""
         return self.share(name, wins(self.scores[name], self.scores[self.best]))
 
     @cached_property
@@ -174,9 +172,7 @@ class LevelScores:
         return span if span > 1e-12 else None
 
     def normalised(self, name: str) -> Floats | None:
-        """Returns scaled to 0 at the random policy's mean and 1 at the best
-        heuristic's, [S, E]; None without a scale.
-        """
+        """Returns scaled to 0 at the random policy's mean and 1 at the best heuristic's, [S, E]; None without scale."""
         return None if self.scale is None else (self.scores[name] - self.mean(RANDOM)) / self.scale
 
     def counted(self, name: str, outcomes: Sequence[Outcome]) -> dict[str, dict[str, float]]:
@@ -278,9 +274,7 @@ class Summary:
         }
 
     def _pictures(self) -> dict[str, Any] | None:
-        """Plots of the fixed episode as played by candidates, best heuristic and
-        optimum; None if nothing was played.
-        """
+        """Plots of the fixed episode as played by candidates, best heuristic and optimum; None if none was played."""
         if not self.level_scores:
             return None
         shown: dict[str, bytes | Policy] = {one.name: one.contenders[0] for one in self.candidates if not one.outdated}

@@ -113,9 +113,7 @@ class World(Simulator, Protocol):
         ...
 
     def scale(self, factors: Mapping[str, Floats]) -> None:
-        """Multiply parameters, by name, by ``factors`` [V] in the next episodes;
-        calls for different names accumulate.
-        """
+        """Multiply parameters, by name, by ``factors`` [V] in the next episodes; other names keep their factors."""
         ...
 
     def compose(self, models: NDArray[np.integer]) -> None:
@@ -327,9 +325,7 @@ LARGEST = 10.0  # in units of the scale
 
 
 class Noise(Wrapper):
-    """Multiplies every measurement by exp(``scale`` · t), t from Student's t with 3
-    degrees of freedom, clipped at ± 10.
-    """
+    """Multiplies every measurement by exp(``scale`` · t), t from Student's t (3 degrees of freedom) clipped at ± 10."""
 
     level: ClassVar[Level] = Level.ENVIRONMENT
     name: ClassVar[str] = "noise"

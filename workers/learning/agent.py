@@ -81,9 +81,7 @@ class Agent:
         return self.learner.values(self.learned, observation, mask)
 
     def collect(self, experience: Experience) -> Host | None:
-        """Add one slab [B] of transitions, which followed from `act`; return the
-        buffer entry completed by it, or None.
-        """
+        """Add one slab [B] of transitions that followed `act`; return the buffer entry completed by it, or None."""
         batch, before = len(experience.reward), self._carry
         if self._acted is not None and (before is None or len(before) != batch):
             before = np.zeros((batch, self._acted.shape[1]), np.float32)

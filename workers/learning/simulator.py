@@ -177,9 +177,7 @@ class SimulatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return made
 
     def make_any(self) -> Simulator | JointSimulator:
-        """Make the simulator for one or several agents; raises PluginError and ValueError
-        as ``make``, but for the last case.
-        """
+        """Make the simulator for one or several agents; raises PluginError and ValueError as ``make`` does."""
         kind = plugins.load(plugins.LEARNED_KINDS, self.kind)
         workload = Workload(read_spec(json.loads(self.spec)), self.model)
         conditions = Conditions(self.batch, self.seed, "learning", options=self.options)

@@ -58,9 +58,7 @@ class TorchBackend(Backend):
         return {name: view.detach().requires_grad_() for name, view in super().cut(layout, flat).items()}
 
     def compile(self, function: Function) -> Function:
-        """Compile the function if the backend is ``compiled``; numbers are passed as
-        tensors, so that values do not recompile.
-        """
+        """Compile the function if ``compiled``; numbers are passed as tensors, so that new values do not recompile."""
         return _compiled(function, self.device) if self.compiled else function
 
     def gradient(

@@ -229,12 +229,12 @@ class RunningJob:
         self.commit(lambda session: leases.finish(session, self.lease, write(session)))
 
     def commit(self, write: Callable[[Session], None]) -> None:
-        """Run ``write`` in one transaction that verifies the lease; retry when the database is unavailable.
+        """Run ``write`` in one transaction that verifies the lease; retry while the database is unavailable.
 
         Raises:
             LeaseLost: another process has the lease, or the workload was deleted.
             Cancelled: a caller has cancelled the job.
-            SQLAlchemyError: the database stayed unavailable over ``PUBLISH_ATTEMPTS`` attempts.
+            SQLAlchemyError: the database refused, or was unavailable in all of ``PUBLISH_ATTEMPTS`` attempts.
         """
         for attempt in range(1, PUBLISH_ATTEMPTS):
             self.check()

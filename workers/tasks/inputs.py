@@ -43,9 +43,7 @@ def workload(
     with_samples: bool,
     until: datetime | None = None,
 ) -> Workload:
-    """Read a workload; with samples and exogenous series only if ``with_samples``,
-    without those stored after ``until``.
-    """
+    """Read a workload, with samples and exogenous series (up to ``until``) only if ``with_samples``."""
     spec = read_spec(row.spec)
     told = members.read(session, row.tenant, spec)
     if not with_samples:

@@ -172,9 +172,7 @@ FEW = 5.0
 
 
 class Told(NamedTuple):
-    """One family's medians and the actual values at one horizon, scaled as ln(1 +
-    count / unit): one array [m] per fold.
-    """
+    """One family's medians and the actual values at one horizon, scaled as ln(1 + count / unit); [m] per fold."""
 
     medians: list[Floats]
     came: list[Floats]

@@ -122,9 +122,7 @@ class Palette:
 
 
 def advantages(candidates: Sequence[Json], palette: Palette) -> Json | None:
-    """Chart of each candidate's difference in return to the best heuristic by
-    level, with intervals; None without data.
-    """
+    """Chart of each candidate's return minus the best heuristic's, by level, with intervals; None without data."""
     rows = [
         {"level": level["level"], "policy": candidate["name"], **level["advantage"]}
         for candidate in candidates

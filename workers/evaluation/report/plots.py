@@ -57,9 +57,7 @@ def page(title: str, pictures: Sequence[Json]) -> str:
 
 
 def summary(pictures: Sequence[Json]) -> Markup:
-    """HTML table of the figures of every schedule: slowdown, wait and makespan in
-    seconds, misses, utilisation, cost.
-    """
+    """HTML table of every schedule's figures: slowdown, wait and makespan (seconds), misses, utilisation, cost."""
     head = ["strategy", "tasks", "mean bounded slowdown", "mean wait (s)", "makespan (s)"]
     rows = []
     for picture in pictures:

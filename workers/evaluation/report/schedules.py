@@ -75,9 +75,7 @@ def frames(pictures: Sequence[Json]) -> list[Frame]:
 
 
 def gantt(picture: Json, frame: Frame) -> Json | None:
-    """Gantt chart of tasks over processors, coloured by workflow if there are several,
-    else by slowdown; None without tasks.
-    """
+    """Gantt chart of tasks over processors, coloured by workflow or else by slowdown; None without tasks."""
     found = picture["gantt"]
     if not found["bars"]:
         return None
@@ -196,9 +194,7 @@ def _lines(pictures: Sequence[Json], field: str, title: str, more: Json) -> Json
 
 
 def _coarser(edges: Sequence[float], values: Sequence[float]) -> list[tuple[float, float]]:
-    """Average ``values`` over at most ``BINS`` bins: pairs of left edge and mean,
-    the last repeated at the last edge.
-    """
+    """Average ``values`` over at most ``BINS`` bins: pairs of left edge and mean, the last repeated at the end."""
     wide = -(-len(values) // BINS)
     means = [sum(part) / len(part) for at in range(0, len(values), wide) for part in [values[at : at + wide]]]
     return list(zip([*edges[:-1:wide], edges[-1]], [*means, *means[-1:]], strict=True))
@@ -275,9 +271,7 @@ def colour(pictures: Sequence[Json]) -> Json:
 
 
 class HeatMap:
-    """Sums and counts of a policy's values in the bins of a problem's axes, [2, Y,
-    X]; outliers go to the outermost bins.
-    """
+    """Sums and counts of a policy's values in the bins of a problem's axes, [2, Y, X]; outer bins take outliers."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem, axes = problem, problem.heat_map_axes

@@ -35,9 +35,7 @@ MARKS = {"passed": "✓", "failed": "✗", "unknown": "?", "beyond": "·"}
 
 
 def level_status(level: Json, own_class: str) -> str:
-    """Status of a candidate at a level: passed, failed, unknown (not playable), or
-    beyond (passed, but above its class).
-    """
+    """Status of a candidate at a level: passed, failed, unknown (not playable), or beyond (passed above its class)."""
     if level["passed"]:
         within = own_class in CLASSES and CLASSES.index(level["level"]) <= CLASSES.index(own_class)
         return "passed" if within else "beyond"
@@ -402,9 +400,7 @@ def title(answer: Json) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Render the forecast on standard input to the file in ``arguments``; exit
-    status 0, or 1 if it cannot be written.
-    """
+    """Render the forecast on standard input to the file in ``arguments``; exit status 0, or 1 if it is not written."""
     answer, (file,) = json.load(sys.stdin), [name for name in arguments if name != "--"]
     try:
         plots.write(Path(file), lambda: page(answer), lambda: plots.stacked(title(answer), drawn(answer)))

@@ -121,17 +121,13 @@ class SequenceInputs(StepInputs):
         return {"sequence": observation[:, None], "begins": begins, "memory": memory}
 
     def whole(self, slabs: Host) -> Batch:
-        """Feeds from a full rollout: bits [B, T] where an episode begins, and the
-        memory [B, H] before the first step.
-        """
+        """Feeds from a full rollout: bits [B, T] at episodes' beginnings, and memory [B, H] before the first step."""
         begins = np.zeros(slabs["done"].shape, np.bool_)
         begins[:, 1:] = slabs["done"][:, :-1]
         return {"begins": self.backend.asarray(begins), "memory": self.backend.asarray(slabs["memory"])}
 
     def feeds(self, batch: Batch) -> Batch:
-        """Network feeds: observations as sequences [B, T, D], episode
-        beginnings [B, T], and initial memories [B, H].
-        """
+        """Network feeds: observations as sequences [B, T, D], episode beginnings [B, T], initial memories [B, H]."""
         observation = batch["observation"]
         sequence = observation.reshape(-1, self.rollout, *observation.shape[1:])
         return {"sequence": sequence, "begins": batch["begins"], "memory": batch["memory"]}
@@ -297,9 +293,7 @@ class ActorCriticLearner(NetworkLearner):
         return self.backend.to_numpy(logits) * np.float32(self.config.temperature)
 
     def update(self, state: State, batch: BaseBatch, rng: np.random.Generator) -> tuple[State, LearnStats]:
-        """Run the config's epochs of minibatch steps over a rollout, or fewer once
-        the KL divergence exceeds 1.5 · ``stop``.
-        """
+        """Run the config's epochs of minibatch steps on a rollout, at most until the KL exceeds 1.5 · ``stop`` nats."""
         examples, config, progress = self.examples(batch.arrays), self.config, batch.progress
         rate, weight = learning_rate(config.optimiser, progress), self._weight(progress)
         figures: list[tuple[Array, Array]] = []
@@ -335,9 +329,7 @@ class ActorCriticLearner(NetworkLearner):
         return float(self.entropy.epsilon(progress, 1)[0])
 
     def examples(self, slabs: Host) -> Examples:
-        """A rollout on the backend as [B·T, …] arrays, `last_observation` as
-        [B, D]; `done` is 1 − discount, 1 at ends.
-        """
+        """A rollout on the backend: arrays [B·T, …], `last_observation` [B, D]; `done` is 1 − discount, 1 at ends."""
         give = self.backend.asarray
         flat = {port: give(slabs[port].reshape(-1, *slabs[port].shape[2:])) for port in KEPT}
         flat["done"] = give((1.0 - slabs["discount"] * ~slabs["done"].astype(np.bool_)).reshape(-1))
@@ -438,17 +430,13 @@ class ActorCriticLearner(NetworkLearner):
         buffer.clear()
 
     def described(self) -> tuple[str, dict[str, Any]]:
-        """The policy's type and config: as of any network, without dueling head,
-        with a recurrent core if configured.
-        """
+        """The policy's type and config: as of any network, never dueling, with a recurrent core if configured."""
         kind, config = super().described()
         recurrent = {"recurrent": self.config.recurrent} if self.config.recurrent else {}
         return kind, {**config, "dueling": False, **recurrent} if kind == "network" else config
 
     def export(self, state: State) -> Exported:
-        """The policy as type `network` or `scorer`: its values are temperature ·
-        logits, maximal at the likeliest action.
-        """
+        """The policy as type `network` or `scorer`: values are temperature · logits; the likeliest action is best."""
         views = {name: self.backend.to_numpy(view) for name, view in self.exported(state).items()}
         own = {name.removeprefix(POLICY): view for name, view in views.items() if name.startswith(ACTOR)}
         scale = np.float32(self.config.temperature)

@@ -174,9 +174,7 @@ class Learner(Protocol):
         rng: np.random.Generator,
         carry: NDArray[np.float32] | None = None,
     ) -> Acted:
-        """Choose an action for each environment, with the degree of exploration
-        (ε or temperature) `exploration` [B].
-        """
+        """Choose an action for each environment, exploring to the degree `exploration` [B] (ε or temperature)."""
 
     def update(self, state: State, batch: Batch, rng: np.random.Generator) -> tuple[State, LearnStats]:
         """Learn from a batch: the new state, and statistics."""

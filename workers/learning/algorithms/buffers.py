@@ -108,9 +108,7 @@ class ReplayBuffer:
         return {port: np.zeros((batch, *ring.shape[1:]), ring.dtype) for port, ring in self.memory.rings.items()}
 
     def state(self, *, memory: bool) -> tuple[Arrays, dict[str, Any]]:
-        """Arrays of demonstrations and, with ``memory``, of replay memory and n-step
-        window; and the number of insertions.
-        """
+        """Arrays of demonstrations and, with ``memory``, of replay memory and n-step window; number of insertions."""
         arrays: Arrays = {}
         if memory:
             arrays |= prefixed(self.memory.state(), "memory.") | prefixed(self.window.state(), "n_step.")
@@ -138,9 +136,7 @@ class RolloutBuffer:
         self.whole: Host | None = None
 
     def collect(self, experience: Experience, carry: NDArray[np.float32] | None = None) -> Host | None:
-        """Append a slab; return the rollout once it is full, else None. All slabs
-        must be of the same B environments.
-        """
+        """Append a slab (always of the same B environments); return the rollout once it is full, else None."""
         self.rollout.push({**experience._asdict(), "memory": carry})
         return self.rollout.slabs if self.rollout.full else None
 

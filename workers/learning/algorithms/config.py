@@ -85,9 +85,7 @@ class DeviceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Entropy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Weight of the policy's entropy in the loss: linear from start to end over
-    the first `fraction` of the training.
-    """
+    """Weight of the policy's entropy in the loss: linear from start to end over a `fraction` of the training."""
 
     start: NonNegative = 0.01
     end: NonNegative = 0.0
@@ -327,9 +325,7 @@ def endless(config: AnyConfig) -> AnyConfig:
 
 
 def _endless_actor(config: AnyActor) -> AnyActor:
-    """Adapt an actor-critic config; on a small system the plain gradient at PPO's
-    entropy stops 9 % from the optimum.
-    """
+    """Adapt an actor-critic config; on a small system PPO's entropy leaves the plain gradient 9 % from the optimum."""
     change = msgspec.structs.replace
     config = change(config, centred=True, trace=min(config.trace, NEAR))
     if config.surrogate == "clipped":

@@ -56,9 +56,7 @@ INPUTS = (*STEP, "epsilon", "noise", *FLAT, "expert")
 
 
 def root_spaces(observation: Space, actions: spaces.Discrete, noise: int = 2) -> Spaces:
-    """Spaces of the graph's root inputs for an environment's observation and
-    action space; `noise` numbers per choice.
-    """
+    """Spaces of the graph's root inputs, from observation and action space; `noise` numbers per choice."""
     mask = spaces.MultiBinary(int(actions.n))
     return {
         "observation": observation,
@@ -265,9 +263,7 @@ class ValueLearner(NetworkLearner):
         return state, LearnStats(updates, float(np.mean(losses)) if losses else 0.0, self.config.optimiser.rate)
 
     def export(self, state: State) -> Exported:
-        """The policy as type `network` with its layers' arrays; quantiles are
-        exported as their mean, which is linear.
-        """
+        """The policy as type `network` with its layers' arrays; quantiles are exported as their mean."""
         kind, described = self.described()
         views = {name: self.backend.to_numpy(view) for name, view in self.exported(state).items()}
         if self.config.quantiles:

@@ -60,9 +60,7 @@ EVEN = 1e-3  # by which spaces may differ that are counted as equal
 
 
 class Discretiser:
-    """Maps observations [B, D] to cell indices [B]: entries are cut into equal bins from
-    `low` to `high`, as in `TablePolicy`.
-    """
+    """Maps observations [B, D] to cell indices [B], by equal bins from `low` to `high` in some entries."""
 
     def __init__(self, config: dict[str, Any]) -> None:
         self.config = config

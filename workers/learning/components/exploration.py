@@ -33,9 +33,7 @@ class Linear(Schedule):
 
 
 class ApeX(Schedule):
-    """Constant, graded over the environments: ε_i = base^(1 + 7i/(N−1)), and ε_0 =
-    base for N = 1 (Horgan et al., 2018).
-    """
+    """Constant ladder over environments: ε_i = base^(1 + 7i/(N−1)), and ε_0 = base for N = 1 (Horgan et al., 2018)."""
 
     def __init__(self, base: float = 0.4, steepness: float = 7.0) -> None:
         self.base, self.steepness = base, steepness

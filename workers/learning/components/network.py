@@ -292,9 +292,7 @@ class Critic(Composite):
 
 
 class SetEncoder(Component):
-    """observation [K, F], mask [K] → features [K, H] of each candidate in the
-    context of the others (`functions.encoded`).
-    """
+    """observation [K, F], mask [K] → features [K, H] of each candidate in the context of the others."""
 
     takes: ClassVar = ("observation", "mask")
 
@@ -387,9 +385,7 @@ class Scorer(Component):
 
 
 class SetCritic(Component):
-    """Value of a whole set: observation [K, F], mask [K] → value, a linear layer
-    over the mean of the legal features.
-    """
+    """Value of a whole set: observation [K, F], mask [K] → value, linear in the mean of the legal features."""
 
     takes: ClassVar = ("observation", "mask")
 

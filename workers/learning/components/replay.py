@@ -17,9 +17,7 @@ Batch = dict[str, NDArray[Any]]
 
 
 class Replay(Memory):
-    """Ring buffer of transitions, sampled uniformly with replacement (Lin, 1992).
-    ``capacity`` below 1 raises ValueError.
-    """
+    """Ring buffer of transitions, sampled uniformly with replacement (Lin, 1992); ValueError for a capacity below 1."""
 
     takes: ClassVar = TRANSITION
 
@@ -147,9 +145,7 @@ class PrioritisedReplay(Replay):
         return places
 
     def draw(self, count: int, progress: float) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Draw one index from each of `count` equal shares of the priority mass,
-        with importance weights, [count] each.
-        """
+        """Draw one index from each of `count` equal shares of the priority mass, and importance weights, [count]."""
         mass = (np.arange(count) + self.rng.random(count)) / count * self.tree.total
         places = np.minimum(self.tree.find(mass), self.size - 1)
         chance = np.maximum(self.tree.get(places), 1e-300) / self.tree.total

@@ -287,9 +287,7 @@ def learns_more_than_it_acts(config: Config, batch: int, lanes: int) -> bool:
 
 
 def shared_out(config: Config, batch: int, lanes: int) -> Config:
-    """Config of each of `lanes` workers: with gradients, capacity and warm-up of the
-    replay memory are divided among them.
-    """
+    """Config of each of `lanes` workers: with gradients, the replay memory's sizes are divided among them."""
     if not isinstance(config, DQN) or not learns_more_than_it_acts(config, batch, lanes):
         return config
     share = {name: -(-getattr(config.memory, name) // lanes) for name in ("capacity", "warm_up")}
@@ -361,9 +359,7 @@ class Fleet(Protocol):
 
 
 class Rungs(Schedule):
-    """Exploration of one actor: every `lanes`-th entry of a schedule over all actors'
-    environments, from the `lane`-th on.
-    """
+    """Exploration of one actor: every `lanes`-th entry, from `lane` on, of a schedule over all environments."""
 
     def __init__(self, ladder: Schedule, lane: int, lanes: int) -> None:
         self.ladder, self.lane, self.lanes = ladder, lane, lanes
@@ -379,9 +375,7 @@ def set_exploration(agent: Agent, lane: int, lanes: int) -> None:
 
 
 class Post(NamedTuple):
-    """Position of an actor: lane of how many lanes, number of predecessors (each has
-    another seed), and the common seed.
-    """
+    """Position of an actor: lane, number of lanes, number of predecessors (each has another seed), common seed."""
 
     lane: int
     lanes: int
@@ -390,9 +384,7 @@ class Post(NamedTuple):
 
 
 def make_worker(config: Config, simulator: SimulatorSpec, post: Post) -> tuple[Worker, Product]:
-    """Make an actor with simulator and agent, and its kind of delivery; without
-    gradients it acts on the NumPy backend.
-    """
+    """Make an actor with simulator and agent (on NumPy unless it needs gradients), and its kind of delivery."""
     worlds, draws = np.random.SeedSequence(post.seed, spawn_key=(post.lane, post.generation)).generate_state(2)
     environment, rng = simulator.seeded(int(worlds)).make(), np.random.default_rng(int(draws))
     spaces = environment.observation_space, environment.action_space, environment.advice

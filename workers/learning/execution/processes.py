@@ -91,9 +91,7 @@ def act(job: Job, buffer: ParameterBuffer, ring_file: int, free: int, filled: in
 
 
 def main(descriptors: list[str]) -> None:
-    """Run an actor; ``descriptors`` are those of message, parameter buffer, ring,
-    and the pipes of free and filled slots.
-    """
+    """Run an actor, given file descriptors of message, parameter buffer, ring, and pipes of free and filled slots."""
     job_file, board_file, ring_file, free, filled = (int(descriptor) for descriptor in descriptors)
     job = read_job(job_file)
     die_with_parent(job.parent)

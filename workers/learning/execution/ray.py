@@ -145,9 +145,7 @@ class OnRay(Distributed):
 
 
 def cluster_cores(ray: Any) -> int:
-    """Number of CPUs for actors: those of the connected cluster, else of this machine,
-    minus one for the learner; at least 1.
-    """
+    """Number of CPUs of the connected cluster, else of this machine, minus one for the learner; at least 1."""
     if not ray.is_initialized():
         return spare_cores()
     resources: Mapping[str, float] = ray.cluster_resources()

@@ -50,9 +50,7 @@ class Competition(Trainer):
 
     @property
     def stages(self) -> Sequence[Stage]:
-        """Stages: planning, if the plan competes or is imitated; measuring of
-        baselines, for a long training; learning.
-        """
+        """Planning, if the plan competes or is imitated; measuring baselines, for a long training; learning."""
         plans = self.request.plans or self.request.imitate == PLANNER
         planning = [Stage("planning", 0.0, self._plan, lambda: 0.0)] if plans else []
         if not self.trials:

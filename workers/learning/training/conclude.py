@@ -90,9 +90,7 @@ def _artifact(contenders: Sequence[Contender], planned: Planned, chosen: int | N
 def _alone(
     problem: TrainingProblem, contenders: Sequence[Contender], planned: Planned, learner: int | None
 ) -> dict[str, Any] | None:
-    """Results of the best trial's policy without the guard, whichever policy is
-    published; None without a scored trial.
-    """
+    """Results of the best trial's policy without the guard, whatever is published; None without a scored trial."""
     if learner is None:
         return None
     entry = contenders[learner].record.entry

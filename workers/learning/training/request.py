@@ -80,9 +80,7 @@ class Bracket:
         self.work = sum(n * (share - last) for n, share, last in zip(self.field, self.shares, before, strict=False))
 
     def budget(self, whole: float) -> float:
-        """Largest budget of each trial, at most 1, such that all together use
-        ``whole``; both in units of trial budgets.
-        """
+        """Largest budget of each trial, at most 1, such that all use ``whole``; both in units of trial budgets."""
         return min(1.0, whole / self.work)
 
     def decide(self, records: Sequence[TrialRecord]) -> Decision:
