@@ -18,7 +18,7 @@ def main() -> None:
     parser.add_argument("--concurrency", type=int, default=1, help="number of processes that work")
     parser.add_argument("--parent", type=int, default=0, help="process id that this worker must not outlive")
     arguments = parser.parse_args()
-    for name in SINGLE_THREAD:  # as many processes as asked for, one thread each
+    for name in SINGLE_THREAD:  # one thread per process
         os.environ.setdefault(name, "1")
 
     from app import startup

@@ -49,7 +49,7 @@ celery.conf.update(
     worker_max_tasks_per_child=TASKS_PER_CHILD,
     worker_cancel_long_running_tasks_on_connection_loss=False,
     worker_lost_wait=LOST_SECONDS,
-    broker_channel_error_retry=True,  # READONLY, NOREPLICAS, OOM, … are answered for a while: no reason to end
+    broker_channel_error_retry=True,  # READONLY, NOREPLICAS, OOM, … are temporary
 )
 
 _stopping = mmap.mmap(-1, 1)  # anonymous and shared: the children inherit it
@@ -97,7 +97,7 @@ class Consumption(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has 
         """Record the start of consumption (−inf for the first connection), and start the check for lost slots."""
         Consumption.since = time.monotonic() if Consumption.began else -math.inf
         Consumption.began = True
-        if consumer.hub is not None:  # over files nothing is acknowledged that could fail so
+        if consumer.hub is not None:  # the file broker has no hub, and no acknowledgement that could be lost
             Consumption.watch = consumer.hub.call_repeatedly(LOOK_SECONDS, _check_places, consumer)
 
     def stop(self, _consumer: Any) -> None:
@@ -157,6 +157,6 @@ def work(concurrency: int) -> None:
         )
     finally:
         housekeeper.stop()
-    if not is_stopping():  # Celery has told why
+    if not is_stopping():  # Celery has logged the reason
         logger.error("this worker ends, though nobody has asked it to")
         sys.exit(EXIT_STATUS)

@@ -23,12 +23,12 @@ from app.processes import child_command, children, has_ended, is_gone
 from app.retention import service as retention
 from app.settings import Settings
 
-# Processes that go on with a job which is to stop: the worker's main process ends them.
+# Children that do not stop their job are killed by the worker's main process.
 #
-# A job looks between two chunks whether it is to stop. A fit, a verdict or a search may take an hour within one, and be
-# in native code that no exception and no thread of the same process reaches. So the end comes from outside: whoever has
-# not stopped after `GRACE_SECONDS` loses its job, which is cancelled or goes back into the queue with its last
-# checkpoint, and its process is killed. The pool starts another.
+# A job checks for a stop request between two chunks. A fit, a verdict or a search may take an hour within one, in
+# native code that no exception and no thread of the same process can interrupt. So after `GRACE_SECONDS` the job is
+# cancelled, or returned to the queue with its last checkpoint, and the process is killed from outside. The pool starts
+# another.
 
 
 GRACE_SECONDS = 4.0
@@ -90,8 +90,8 @@ def _end(database: Database, found: Mapping[str, psutil.Process]) -> None:
             child.kill()
     deadline = time.monotonic() + ENDING_SECONDS
     while time.monotonic() < deadline and not all(map(has_ended, found.values())):
-        time.sleep(0.01)  # the pool reaps them: nobody else may wait for them
-    _give_back(database, found)  # they may have taken others meanwhile
+        time.sleep(0.01)  # only the pool may reap them, so no wait() here
+    _give_back(database, found)  # they may have claimed further jobs meanwhile
 
 
 def _give_back(database: Database, owners: Iterable[str]) -> None:
@@ -103,7 +103,7 @@ def _give_back(database: Database, owners: Iterable[str]) -> None:
             logger.warning("what %s holds could not be given back: %s", owner, error)
 
 
-# What a worker's main process does on a timer: that it is there, lost jobs, jobs that do not stop, and idle work.
+# Periodic tasks of a worker's main process.
 
 
 PURGE_SECONDS = 3600.0
@@ -111,8 +111,8 @@ LOOK_SECONDS = 1.0
 """Seconds between two checks for jobs to stop."""
 
 
-# A process that is forked while SQLite is in use inherits what SQLite notes of its locks, and finds the database locked
-# by a connection that it does not have, for ever: so forks wait for the end of a round.
+# A process forked while SQLite is in use inherits SQLite's record of its locks, and finds the database locked for ever
+# by a connection that it does not have: so forks wait for the end of a round.
 _round = threading.Lock()
 os.register_at_fork(before=_round.acquire, after_in_parent=_round.release, after_in_child=_round.release)
 
@@ -157,7 +157,7 @@ class Housekeeper:
         if self._thread.is_alive():
             self._thread.join(5.0)
         if self._pruning is not None and self._pruning.poll() is None:
-            self._pruning.terminate()  # what it has not finished is done again
+            self._pruning.terminate()  # the next round repeats unfinished work
 
     def _run(self) -> None:
         database = Database(self.settings.database_url, self.settings)

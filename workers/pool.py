@@ -26,7 +26,7 @@ class Inbox(SimpleQueue):
         while True:
             if self._reader.poll(LOOK_SECONDS):
                 with self._rlock:
-                    if self._reader.poll(0):  # nobody else was faster
+                    if self._reader.poll(0):  # no other process took it meanwhile
                         payload: bytes = self._reader.recv_bytes()
                         return payload
 

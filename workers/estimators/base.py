@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]
 LEVEL = 0.9
 NORMAL_90 = 1.6448536269514722  # standard normal quantile at (1 + LEVEL) / 2
-LARGEST_LOG = 60.0  # predictions stay within e^±60, whatever is extrapolated
+LARGEST_LOG = 60.0  # predictions are clipped to e^±60
 
 
 class EstimationError(ValueError):
@@ -146,7 +146,7 @@ def listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]])) if names else "none"
 
 
-# Columns on a scale on which their effect is smooth: logarithms where they are positive, then standardised.
+# Encoding of columns to a scale on which their effect is smooth.
 
 
 class Encoder:
@@ -175,7 +175,7 @@ class Encoder:
         return np.where(self.log_, np.log(np.where(self.log_, positive, 1.0)), X)
 
 
-# Repeated measurements of one input, drawn together robustly: what every family is fitted on.
+# Robust aggregation of repeated measurements at one input, on which every family is fitted.
 
 
 class Cells(NamedTuple):
@@ -235,21 +235,21 @@ def replicate_variance(X: Floats, logs: Floats, groups: Integers) -> float:
     return float((1.4826 * np.median(deviations)) ** 2)
 
 
-# Iterations that differ by their place in the run: a level per iteration, and how much it feels the allocation.
+# Iteration effects: a level for each iteration, and its elasticity to the allocation.
 #
-# Real iterative programs are not stationary: they load, warm up, check-point, validate every n-th time. With a the
+# Real iterative programs are not stationary: they load, warm up, save checkpoints, validate every n-th time. With a the
 # level and e the elasticity of an iteration (bin), the model is
 #
 #     log y = a[bin] + e[bin] · f(execution, input),
 #
-# where f is what an execution took relative to the levels. ``decompose`` estimates a, e and f together, by alternating
-# robust fits; a family then learns f's dependence on the input. Which of three forms is used, cross-validation decides:
-# ``none`` (a = 0, e = 1), ``levels`` (e = 1) and ``elastic``.
+# where f is the log duration of an execution relative to the levels. ``decompose`` estimates a, e and f together, by
+# alternating robust fits; a family then learns f as a function of the input. Cross-validation chooses one of three
+# forms: ``none`` (a = 0, e = 1), ``levels`` (e = 1) and ``elastic``.
 
 
 Form = Literal["none", "levels", "elastic"]
 ROUNDS = 8
-PRIOR_SD = 0.5  # of an elasticity, around 1
+PRIOR_SD = 0.5  # prior standard deviation of an elasticity, with mean 1
 
 
 class Rows(NamedTuple):

@@ -32,7 +32,7 @@ from workers.estimators.base import (
     spread,
 )
 
-# Families of parametric form.
+# Parametric families.
 
 
 # Ernest: seconds as a non-negative sum of what a parallel computation consists of.
@@ -117,7 +117,7 @@ class Ernest(Predictor):
         return np.log(np.maximum(terms @ theta, 1e-26))
 
 
-# The naive model: what was measured on average, whatever the allocation.
+# The naive model: a constant.
 
 
 class Mean(Predictor):
@@ -202,7 +202,7 @@ def _huber(terms: Floats, logs: Floats, weights: Floats, ridge: float, rounds: i
     return np.asarray(theta, np.float64)
 
 
-# Families made of families: one that keeps its form beyond what was seen, and the blend of several.
+# Composed families: one with parametric extrapolation, and a blend.
 
 
 Make = Callable[[Inputs], Estimator]
@@ -276,14 +276,14 @@ class Blend(Estimator):
         return Blend(self.inputs, [member.frozen() for member in self.members])
 
 
-# Families without a form: Gaussian processes and gradient boosting.
+# Non-parametric families: Gaussian processes and gradient boosting.
 
 
-# Gaussian processes on the logarithm of the metric, alone or on what a parametric family leaves over.
+# Gaussian processes on the log metric, or on the residuals of a parametric family.
 
 
 Shape = Literal["smooth", "two_scale"]
-SEARCH_ROWS = 180  # the hyper-parameters are searched on at most so many inputs
+SEARCH_ROWS = 180  # most inputs for the search of hyper-parameters
 SEARCH_STEPS = 40
 CHUNK = 4_096
 
@@ -383,10 +383,10 @@ def _kernel(shape: Shape, width: int) -> Kernel:
     return trend + ConstantKernel(0.1, (1e-4, 1e3)) * Matern(0.5 * scales, bounds, nu=1.5) + noise
 
 
-# Gradient-boosted trees on the logarithm of the metric, monotone where the data say so.
+# Gradient-boosted trees on the log metric, monotone where the data indicate it.
 
 
-CLEAR = 0.9  # rank correlation from which on a monotone constraint is justified
+CLEAR = 0.9  # least rank correlation for a monotonicity constraint
 
 
 class GradientBoosting(Predictor):

@@ -33,7 +33,7 @@ class Family(NamedTuple):
 
 
 FREE = 4
-NEVER = 10**9  # distinct inputs: a form that the inputs have no place for
+NEVER = 10**9  # distinct inputs: for a family that does not apply to these columns
 
 
 def _process(shape: Shape, trend: Make) -> Make:

@@ -10,13 +10,13 @@ from scipy.special import stdtrit
 from app.charts.text import number
 from workers.estimators.base import LEVEL, Floats, Integers, grouped_median
 
-# Conformal intervals: calibrated on executions that the model has not seen, with the coverage that they really have.
+# Conformal intervals: calibrated on held-out executions, for their actual coverage.
 #
 # Source: Vovk et al., “Algorithmic Learning in a Random World”, 2005; cross-conformal prediction, Vovk 2015. Rows of
-# one execution move together, so folds and weights go by execution.
+# one execution depend on each other, so folds and weights are by execution.
 
 
-ENOUGH_EXECUTIONS = 20  # from which on the outer twentieth of the executions exists
+ENOUGH_EXECUTIONS = 20  # from here on 5 % of the executions are at least one
 
 
 class Offsets(NamedTuple):
@@ -54,7 +54,7 @@ def bounds(residuals: Floats, groups: Integers, level: float = LEVEL) -> tuple[f
         variance = float((weights * residuals**2).sum() / weights.sum())
         reach = float(stdtrit(max(executions - 1, 1), 1 - tail) * np.sqrt(variance))
         return -reach, reach
-    inner = np.floor((executions + 1) * tail + 1e-9) / executions  # a new value is as likely at each of n + 1 ranks
+    inner = np.floor((executions + 1) * tail + 1e-9) / executions  # each of n + 1 ranks is equally likely
     low = weighted_quantile(residuals, weights, inner)
     high = -weighted_quantile(-residuals, weights, inner)
     return min(low, 0.0), max(high, 0.0)
@@ -75,14 +75,14 @@ def calibrate(residuals: Floats, groups: Integers, folds: Integers, level: float
     return Offsets(low, high, float((weights * inside).sum() / weights.sum()), level)
 
 
-# What is left of the log metric once the model has spoken: run effect, noise within a run, and drift.
+# Components of the residual of the log metric: run effect, noise within a run, and drift.
 #
 #     residual = run effect + random walk + noise
 #
-# Real logs have tails: scales are robust; what they exclude is listed by ``unexplained`` instead of being averaged in.
+# Real logs have heavy tails: scales are robust, and outliers are reported by ``unexplained`` instead of averaged in.
 
 
-TAIL = 4.0  # robust standard deviations beyond which a residual is no noise
+TAIL = 4.0  # robust standard deviations beyond which a residual is an outlier
 MOST_LAGS = 8
 RESAMPLES = 200
 
@@ -167,11 +167,11 @@ def mean_by_execution(values: Floats, groups: Integers) -> float:
     return float(np.average(values, weights=execution_weights(groups)))
 
 
-# What the model can't explain, said one by one: executions, iterations of an execution, and whole stages.
+# Measurements that the model does not explain: executions, iterations of an execution, and whole stages.
 
 
 LEAST_REPORTED = float(np.log(1.5))
-UNEVEN = 3.0  # a stage whose spread is so many times the typical stage's is told as a whole
+UNEVEN = 3.0  # times the typical stage's spread, above which a stage is reported as a whole
 ENOUGH = 8
 MOST = 100
 

@@ -32,16 +32,16 @@ from workers.estimators.registry import FAMILIES, FREE, Family
 from workers.estimators.residuals import Offsets, calibrate
 
 MOST_FOLDS = 10
-MOST_ALONE = 20  # executions up to which each is a fold of its own
+MOST_ALONE = 20  # most executions with one fold each
 FEWEST_INPUTS = 5
-PARTS, INNER = 3, 3  # of the folds; and folds by which a family is chosen without one part
-SIMPLER = 1.01  # a simpler family is taken if its error is within this factor of the best,
+PARTS, INNER = 3, 3  # parts of the folds; folds within the rest of a part
+SIMPLER = 1.01  # a simpler family is chosen if its error is within this factor of the best,
 DOUBT = 1.0  # or within so many standard errors of the paired difference between executions (Breiman et al. 1984),
 WORST = 1.2  # but never beyond this factor
-SMALL_SAMPLE_PENALTY = 2.5  # with n executions the error of a family that is free in form counts 1 + CAUTION / n times
+SMALL_SAMPLE_PENALTY = 2.5  # the error of a non-parametric family counts 1 + this / n times, for n executions
 MEAN, BLEND = "mean", "blend"
 BLENDED = 3
-BLENDING_NEEDS = 7  # distinct inputs per parameter of the simplest family
+BLENDING_NEEDS = 7  # least number of distinct inputs per parameter of the simplest family
 Name = TypeVar("Name", bound=str)
 Flags = NDArray[np.bool_]
 Reading = Callable[[Estimator, Floats, Floats], Floats]

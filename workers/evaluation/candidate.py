@@ -123,10 +123,10 @@ def listed(problem: Problem, candidates: Sequence[Candidate]) -> list[Listed]:
     return everybody if playing else []
 
 
-# What agents are compared with, whatever the kind: random legal actions, and a black-box tuner of static settings.
+# Baselines common to all kinds: random legal actions, and a black-box tuner of static settings.
 
 
-STARTUP = 10  # trials that are drawn at random before the tuner's model has anything to say
+STARTUP = 10  # random trials before the tuner's model is used
 
 
 @dataclass

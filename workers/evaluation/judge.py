@@ -255,18 +255,18 @@ def gap(agent: Floats, optimum: Floats) -> float:
     return (best - float(agent.mean())) / max(abs(best), 1e-12)
 
 
-# Whether a policy can see what it has to know: situations that look the same to it and want different actions.
+# Check for state aliasing: situations with equal observations that require different actions.
 #
-# From demonstrations: a teacher who says what each action is worth labels the situations that good and bad policies get
-# into. Where several of them are one observation to the policy, it can only give one answer to all; what the best such
-# answer loses against the teacher is the price of state aliasing (Whitehead and Ballard 1991).
+# A teacher, which gives every action's value, labels the situations that good and bad policies get into. Where several
+# of them have one observation, the policy can only choose one action for all; the return that the best such choice
+# loses against the teacher is the cost of state aliasing (Whitehead and Ballard 1991).
 
 
 AliasingFloats = NDArray[np.floating]
-RESOLUTION = 0.05  # observations are of order 1: nearer than this they are taken for one
-ALIASED = 0.01  # share of the return that an encoder may lose
+RESOLUTION = 0.05  # observations (of order 1) that differ by less count as equal
+ALIASED = 0.01  # share of the return lost above which an encoder counts as aliased
 TIE = 1e-3  # share of the return below which two actions of one decision are equally good
-LARGEST = 20_000_000  # values that are kept
+LARGEST = 20_000_000  # most action values to keep
 EXAMPLES = 5
 WHOLE = "the policy reads the whole state, or remembers what it saw before"
 
@@ -367,7 +367,7 @@ def _counted(problem: Problem, seen: Demonstrations, resolution: float, scale: f
     order = np.argsort(group, kind="stable")
     starts = np.searchsorted(group[order], np.arange(count))
     sizes = np.diff(np.append(starts, len(order)))
-    lost = np.add.reduceat(losses[order], starts, axis=0).min(axis=1)  # [G] the best single answer's
+    lost = np.add.reduceat(losses[order], starts, axis=0).min(axis=1)  # [G] loss of the best single action
     worst = np.maximum.reduceat(losses[order], starts, axis=0).min(axis=1)
     conflicting = worst > TIE * scale / steps
     value_lost = float(lost.sum()) / seen.count * steps

@@ -16,13 +16,13 @@ from workers.evaluation.statistics import Level
 from workers.evaluation.wrappers import Conditions, Disturbance, World, neutral
 from workers.learning.simulator import Step
 
-# Worlds, written once: what is asked of a world of any kind, and one that a kind fills in.
+# Base classes of worlds.
 #
-# ``Disturbed`` keeps what disturbances ask for (see ``wrappers.base``). ``SimulatedWorld`` is a whole ``World`` for
-# kinds whose episodes are all of one length: it wants `begin`, `advance` and `seen`.
+# ``Disturbed`` stores the settings of disturbances. ``SimulatedWorld`` is a complete ``World`` for kinds whose episodes
+# have one common length; subclasses implement `begin`, `advance` and `seen`.
 
 
-VARIETY = 64  # sets of parameters among the episodes
+VARIETY = 64  # most different parameter sets among the episodes
 
 
 class Disturbed:
@@ -198,10 +198,10 @@ class SimulatedWorld(Disturbed):
         self.random.bit_generator.state = state["random"]
 
 
-# The contract between the evaluation protocol and a kind.
+# Interface between the evaluation protocol and a kind.
 #
-# A *problem* is one workload with the model that its policies believe in. It makes worlds, seats policies, and knows
-# the kind's baselines; the protocol knows nothing else of the kind.
+# A *problem* is one workload with the model that its policies use. It makes worlds and players, and knows the kind's
+# baselines; the protocol uses nothing else of the kind.
 
 
 class LevelOptimum(NamedTuple):
@@ -283,7 +283,7 @@ class Problem(Protocol):
         """Player of an artifact (behind the guard) or of a bare policy.
 
         Raises:
-            IncompatibleArtifact: the artifact was made for another spec.
+            IncompatibleArtifact: the artifact is unreadable, or of another layout.
         """
         ...
 

@@ -55,7 +55,7 @@ def evaluate(
 
     Raises:
         ValueError: two policies of one name, or no candidate.
-        IncompatibleArtifact: an artifact was made for another spec.
+        IncompatibleArtifact: an artifact is unreadable, or of another layout.
     """
     run = EvaluationRun(problem, candidates, settings)
     while not run.done:
@@ -77,7 +77,7 @@ class EvaluationRun:
 
     Raises:
         ValueError: two policies of one name, no candidate, or a checkpoint of another evaluation.
-        IncompatibleArtifact: an artifact was made for another spec.
+        IncompatibleArtifact: an artifact is unreadable, or of another layout.
     """
 
     def __init__(
@@ -221,7 +221,7 @@ class EvaluationRun:
         return Evaluation(summary.document(checked, tuned, self.records.seconds))
 
 
-# Which samples an evaluation keeps back for L3, and what it says of them.
+# Choice of the samples that an evaluation holds out for L3, and its report.
 
 
 MOST_NAMES = 200

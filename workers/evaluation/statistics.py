@@ -18,8 +18,8 @@ from app.kinds.tensors import read_header, written
 
 Floats = NDArray[np.float64]
 Clusters = NDArray[np.intp]
-LOOKS = 12  # after which verdicts on the same question allow for no more errors than before
-POWER = 0.8  # of the effect that a verdict is said to be able to see
+LOOKS = 12  # looks after which the confidence level stays constant
+POWER = 0.8  # probability of finding the detectable effect
 
 
 class Interval(NamedTuple):
@@ -143,12 +143,12 @@ def share_interval(values: Floats, clusters: Clusters | None = None, confidence:
         return Interval(share, 0.0, 1.0)
     same = share in (0.0, 1.0)
     alone = float(values.std()) / max(len(values) - 1, 1) ** 0.5
-    error = max(found.error, alone)  # clusters that happen to agree say no more than as many draws by themselves
+    error = max(found.error, alone)  # clusters that agree by chance are worth no more than independent draws
     if not same and error < 1e-9:
-        return Interval(share, share, share)  # always level
+        return Interval(share, share, share)  # no variation
     draws: float = len(values) if same else share * (1 - share) / error**2
     if same and clusters is not None:
-        draws = found.freedom + 1  # how much of it varies together can't be seen
+        draws = found.freedom + 1  # the dependence within clusters cannot be estimated
     elif len(values) > 1:
         draws *= float(stdtrit(len(values) - 1, tail) / stdtrit(found.freedom, tail)) ** 2
     won = share * draws
@@ -190,21 +190,21 @@ def profile(
     return np.array([share_interval(row, clusters, confidence) for row in above]).T
 
 
-# The margin of practical equivalence: by how much returns must differ for the difference to count.
+# Margin of practical equivalence: the smallest difference in return that counts.
 #
-# The same for promotions and for the levels of evaluations, of every kind. Differences are paired means with confidence
-# intervals, larger being better. Under a margin m, a share of the reference's mean return:
+# The same for promotions and for evaluation levels, of every kind. Differences are paired means with confidence
+# intervals; larger is better. With a margin m, a share of the reference's mean return:
 #
-# - *at least as good*: the interval ends above −m at its lower end. A loss of nothing fails nobody;
-# - *better*: the whole interval lies above m. A gain of nothing promotes nobody, nor does one whose interval touches 0;
+# - *at least as good*: the interval's lower end is at least −m, so that equality suffices;
+# - *better*: the whole interval lies above m, so that equality does not suffice;
 # - *worse*: the whole interval lies below −m.
 #
-# What is none of these is level, or not known well enough. (Equivalence and non-inferiority testing: Lakens 2017,
-# "Equivalence tests".)
+# Otherwise the difference is negligible, or not known precisely enough. (Equivalence and non-inferiority testing:
+# Lakens 2017, "Equivalence tests".)
 
 
 MARGIN = 0.01
-ROUNDING = 1e-7  # share of a return by which equals may differ: it is summed in single precision
+ROUNDING = 1e-7  # relative rounding error of returns, which are summed in single precision
 
 
 @dataclass(frozen=True)
@@ -246,7 +246,7 @@ class Equivalence:
         return f"up to {number(self.margin, 2)}, {percent(self.share)} of the best heuristic's return, counts as none"
 
 
-# What an evaluation has found out so far: one record for each unit of work, as bytes and back.
+# Results of an evaluation so far: one record for each unit of work, and their serialisation.
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,10 +316,10 @@ class Records:
             self.append(Record(returns, outcomes, heat, details))
 
 
-# The levels of the evaluation: sources of non-determinism, switched on one after another.
+# Levels of the evaluation: sources of randomness, added one after another.
 #
 # After the progressive randomisation of Schaarschmidt's work on RL for systems: an agent that is good at one level only
-# has learned that level's accidents.
+# has overfitted to it.
 
 
 class Level(IntEnum):

@@ -14,13 +14,13 @@ from app.kinds.contract.policy import Situation
 from workers.evaluation.statistics import Level
 from workers.learning.simulator import Simulator, Step
 
-# The contract of a world that can be disturbed, and of the wrappers that do it.
+# Interface of worlds that can be disturbed, and of the wrappers that disturb them.
 #
-# A *world* is a simulator that also shows what a policy is shown, tells what was paid, and asks its *disturbances*
-# before every episode and every step. A *wrapper* is a simulator around a simulator: it registers with the world inside
-# as a disturbance and passes everything else through. So wrappers compose in any order, know nothing of the kind, and
-# are still asked when the world begins an episode by itself. ``tests/workers/evaluation/test_wrappers.py`` runs over
-# every member of ``wrappers.WRAPPERS``.
+# A *world* is a simulator that also gives the policy's situation and the unscaled reward, and queries its
+# *disturbances* before every episode and step. A *wrapper* is a simulator around a simulator: it registers with the
+# innermost world as a disturbance, and forwards all calls. So wrappers compose in any order, are independent of the
+# kind, and also act when the world restarts episodes itself. ``tests/workers/evaluation/test_wrappers.py`` covers every
+# member of ``WRAPPERS``.
 
 
 Floats = NDArray[np.float64]
@@ -198,7 +198,7 @@ class Wrapper(Simulator, Disturbance):
         """None: neutral conditions."""
 
 
-# L4: a part of the resources is unavailable for a stretch of an episode.
+# L4: part of the resources is unavailable during some period of an episode.
 
 
 class Capacity(Wrapper):
@@ -235,7 +235,7 @@ class Capacity(Wrapper):
         return {"stays": self.stays, "first": self.first, "last": self.last, "now": self.now}
 
 
-# L4: the environment's speed changes while an episode goes on, by little steps and at once.
+# L4: the environment's speed drifts and shifts during an episode.
 
 
 class Drift(Wrapper):
@@ -292,7 +292,7 @@ class Failures(Wrapper):
         return neutral(world.batch, world.channels)._replace(repeated=np.where(fails, lost, 0.0))
 
 
-# L3: episodes follow models that were fitted to executions which the policies' own model has never seen.
+# L3: episodes follow models fitted to executions that the policies' own model has not seen.
 
 
 class HeldOut(Wrapper):
@@ -321,7 +321,7 @@ class HeldOut(Wrapper):
 
 
 FREEDOM = 3  # degrees of freedom of Student's t: finite variance, heavy tails
-LARGEST = 10.0  # in units of the scale
+LARGEST = 10.0  # largest |t| of the noise
 
 
 class Noise(Wrapper):
@@ -337,7 +337,7 @@ class Noise(Wrapper):
         return neutral(world.batch, world.channels)._replace(noise=self.scale * np.clip(drawn, -LARGEST, LARGEST))
 
 
-# L2: the parameters of an episode change: targets, weights, prices, how far runs differ, and how far estimates err.
+# L2: the parameters of an episode change: targets, weights, prices, spread of run effects, and errors of estimates.
 
 
 RANGES: Mapping[str, tuple[float, float]] = {
@@ -384,7 +384,7 @@ class Seeds(Wrapper):
         world.reseed(int(self.random.integers(1 << 62)))
 
 
-# L4: a load above that of the samples, and in bursts.
+# L4: more load than in the samples, and in bursts.
 
 
 class Load(Wrapper):
@@ -405,7 +405,7 @@ class Load(Wrapper):
         world.scale({name: np.full(world.variety, self.loads[name.partition(".")[0]]) for name in names})
 
 
-# What makes a world less certain, one source each: see ``base`` for the contract.
+# All wrappers, one per source of randomness.
 
 
 WRAPPERS: tuple[type[Wrapper], ...] = (Seeds, Parameters, HeldOut, Noise, Drift, Capacity, Failures, Load)

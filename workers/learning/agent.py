@@ -32,7 +32,7 @@ from workers.learning.components.base import sample
 AnyConfig = TypeVar("AnyConfig", bound=Config)
 CPU = DeviceConfig(device="cpu")
 CARRY = "carry"
-LADDER = 64  # environments over which the exploration that is told is averaged
+LADDER = 64  # environments over which the reported exploration is averaged
 
 
 class Agent:

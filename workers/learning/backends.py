@@ -128,7 +128,7 @@ class NumpyBackend(Backend):
         return np.asarray(array)
 
 
-# Backends by name, and the place on which a config learns fastest.
+# Backends by name, and the choice of the fastest device for a config.
 
 BACKENDS = ("numpy", "torch")
 TORCH = "workers.learning.torch_backend"

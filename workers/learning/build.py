@@ -25,15 +25,15 @@ from numpy.typing import NDArray
 from workers.learning.backends import Array, Backend, Store, Views
 from workers.learning.components.base import Component, Memory, Node, Space, SpaceError, Spaces, Variable
 
-# What can go wrong while an agent is built.
+# Errors of the build.
 #
 # BuildError
-# ├── ComposeError              the graph refers to something that it does not hold
-# ├── CompleteError             its spaces can't be completed
+# ├── ComposeError              the graph refers to a node or wire outside of it
+# ├── CompleteError             the wires' spaces cannot be determined
 # │   ├── IncompleteInputError  an input has no source, or its source has no space
-# │   ├── DeadLockError         components wait for each other
-# │   └── SpaceMismatchError    a component can't work on the space it is given
-# └── BindError                 the completed graph can't be put on the backend
+# │   ├── DeadLockError         components depend on each other in a circle
+# │   └── SpaceMismatchError    a component does not support an input's space
+# └── BindError                 the completed graph cannot be put on the backend
 
 
 class BuildError(Exception):
@@ -64,7 +64,7 @@ class BindError(BuildError):
     """The completed graph cannot be put on the backend, or a wire cannot be computed."""
 
 
-# The first stage: join components by wires, and open composites up into their inner calls.
+# First stage: join components by wires, and replace composites by their inner calls.
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def _check_call(node: Node, path: str, scope: frozenset[str]) -> None:
             raise ComposeError(f"component {path!r}: input {port!r} is wired to {wire!r}, which is not in the graph")
 
 
-# The second stage: spaces flow from the root inputs, and components get their variables.
+# Second stage: propagate spaces from the root inputs, and determine components' variables.
 
 
 @dataclass(frozen=True)
@@ -330,7 +330,7 @@ def _circle(nodes: Mapping[str, Node], waiting: Mapping[str, set[str]]) -> str:
     return f"components wait for each other: {', '.join(said)}"
 
 
-# The third stage: variables and memories on a backend, and programs over the graph's wires.
+# Third stage: put variables and memories on a backend, and run programs over the graph's wires.
 
 
 Feeds = Mapping[str, Array]

@@ -144,7 +144,7 @@ def space_text(space: Space) -> str:
     return f"reals{size}" if size else "real"
 
 
-# A description for people and programs: text, Mermaid, DOT, JSON.
+# Formats of a description: text, Mermaid, DOT, JSON.
 
 
 NEWLINE = "\\n"  # in a label of DOT
@@ -242,11 +242,10 @@ def _roots(description: Description) -> dict[str, str]:
     return {name: space for name, space in description.inputs.items() if name in used}
 
 
-# Show what the engine builds from a config: ``python -m workers.learning.describe CONFIG``; see ``--help``.
+# Command line: ``python -m workers.learning.describe CONFIG``.
 #
-# CONFIG is the name of an algorithm or a JSON file. The environment's spaces come from a workload's spec (JSON), or as
-# plain lengths of observation and actions. Exit status 2: what was asked for can't be read or built; the reason is
-# said.
+# CONFIG is the name of an algorithm or a JSON file. The spaces come from a workload's spec (JSON), or from lengths of
+# observation and actions. Exit status 2: the arguments cannot be read or built; the reason is printed.
 
 
 class WrongInput(Exception):

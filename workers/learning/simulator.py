@@ -90,10 +90,9 @@ class Simulator(Protocol):
         ...
 
 
-# The contract of a simulator with several agents: B environments stepped at once, in each of which all agents act.
+# Interface of simulators with several agents: B environments in lock-step, in each of which all agents act.
 #
-# An agent is told its own observation, mask and reward, and nobody else's; what they have in common is the simulator's
-# own business. Episodes that ended are reset by themselves, as with ``Simulator``.
+# An agent gets only its own observation, mask and reward. Ended episodes restart by themselves, as with ``Simulator``.
 
 
 class Role(NamedTuple):
@@ -142,7 +141,7 @@ class JointSimulator(Protocol):
         ...
 
 
-# Simulators as data: what a process needs to make its own. Nothing in it can run code.
+# Simulators as data, for other processes to make; contains no executable code.
 
 
 class SimulatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -189,12 +188,12 @@ class SimulatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return msgspec.structs.replace(self, seed=seed)
 
 
-# What observations are like before anything is learned: where their entries lie, and how far they vary.
+# Mean and deviation of the observations' entries before any learning.
 
 
 AnyConfig = TypeVar("AnyConfig", bound=Config)
-SLABS = 64  # of random play
-LEAST = 0.25  # entries are of order 1: what varies by less is stretched as if it varied by so much
+SLABS = 64  # slabs of random play
+LEAST = 0.25  # least deviation to scale by, as entries are of order 1
 DIGITS = 4
 
 
@@ -225,7 +224,7 @@ def standardised(config: AnyConfig, simulator: Simulator, seed: int) -> AnyConfi
     return changed
 
 
-# Demonstrations: an expert (a heuristic of the kind, or the planner) plays in the simulator, and learners watch.
+# Demonstrations: transitions of an expert (a heuristic of the kind, or the planner) in the simulator.
 
 
 class Situated(Simulator, Protocol):

@@ -96,7 +96,7 @@ def _compiled(function: Callable[..., Any], device: torch.device) -> Callable[..
     program = torch.compile(function)
 
     def run(*arguments: Any) -> Any:
-        with warnings.catch_warnings():  # the array namespace is looked up through a cache, which tracing does without
+        with warnings.catch_warnings():  # the array namespace's lookup is cached, which tracing ignores
             warnings.filterwarnings("ignore", message="Dynamo detected a call to a `functools.lru_cache`")
             return program(*(_tensors(argument, device) for argument in arguments))
 

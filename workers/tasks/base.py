@@ -26,7 +26,7 @@ from app.processes import process_name
 from app.settings import Settings, get_settings
 from app.telemetry.logs import FIELDS, Trace, began, working
 
-# One attempt at a job, as the log and a span tell of it, under the trace of whoever asked for the job.
+# Log lines and trace span of one attempt at a job, under the trace of the request.
 
 
 logger = logging.getLogger(__name__)
@@ -78,16 +78,16 @@ def _span(lease: Lease, trace: Trace, ended: float, seconds: float, outcome: str
     spans.flush()
 
 
-# What every task does around its work: lease, heartbeat, progress, checkpoint, cancel, publish, fail.
+# Life cycle common to all tasks: lease, heartbeat, progress, checkpoint, cancel, publish, fail.
 #
-# A task claims its job's lease (or goes home: somebody else has it), works with no session open, and publishes in one
-# transaction that proves that the lease is still held. Whatever ends it otherwise ends here:
+# A task claims its job's lease (or ends, if another process has it), works without an open session, and publishes in
+# one transaction that verifies the lease. Other ends of an attempt:
 #
-# Cancelled    asked for by a caller: the job is marked so
-# WorkerStopping  the worker is asked to stop: the job goes back into the queue with its checkpoint
-# LeaseLost    somebody else has the job by now: nothing is written
-# EstimationError and other errors: the job has failed, and says why
-# a lost database: nothing is written; the lease expires, and the sweeper brings the job back
+# - Cancelled: a caller cancelled the job; it is marked so.
+# - WorkerStopping: the worker stops; the job returns to the queue with its checkpoint.
+# - LeaseLost: another process has the job; nothing is written.
+# - EstimationError and other errors: the job has failed, with the reason.
+# - a lost database: nothing is written; the lease expires, and the sweeper returns the job to the queue.
 
 
 PUBLISH_ATTEMPTS = 5
@@ -126,7 +126,7 @@ class RunningJob:
         self._cancelled = threading.Event()
         self._lost = threading.Event()
         self._ended = threading.Event()
-        beat = partial(copy_context().run, self._beat)  # its lines bear this job's ids, too
+        beat = partial(copy_context().run, self._beat)  # so that the thread's log lines carry the job's ids
         self._thread = threading.Thread(target=beat, name=f"lease-{lease.job_id}", daemon=True)
         self._written_at = -1e9
         self._kept_at = time.monotonic()
@@ -329,7 +329,7 @@ def _problem_of(error: Exception, job_id: str) -> dict[str, Any]:
     return problem_of(error, job_id)
 
 
-# Work that gives way: it takes long, and nobody waits for it who could not do without.
+# Trainings run at a lower priority, since they take long and nothing urgent waits for them.
 
 
 Work = Callable[[RunningJob], None]

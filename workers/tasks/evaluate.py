@@ -25,7 +25,7 @@ from workers.tasks import inputs
 from workers.tasks.base import RunningJob
 
 HOLDING_OUT = ("L3", "L4")
-DRAWING = 0.99  # share of the progress bar at which only the page is left
+DRAWING = 0.99  # progress at which only the page is left to render
 
 
 class EvaluateInput(NamedTuple):
@@ -126,7 +126,7 @@ def evaluate(job: RunningJob) -> None:
             run.live,
             lambda: msgspec.msgpack.encode(Kept(given.spec_version, run.checkpoint(), JUDGE)),
         )
-    scored = {  # of each agent, by version: on the runs that really happened, or the reason why there is no score
+    scored = {  # by agent version: off-policy estimates on finished runs, or the reason for having none
         str(given.versions[one.name]): given.kind.off_policy(
             given.workload, cast("bytes", one.contenders[0]), given.runs
         )
@@ -191,7 +191,7 @@ def finite(value: Any) -> Any:
     return value
 
 
-# Whether a trained agent becomes the champion.
+# Decision whether a trained agent becomes champion.
 
 
 class PromotionTerms(NamedTuple):

@@ -206,7 +206,7 @@ def _rest(session: Session, job: RunningJob, settings: OnlineSettings, kept: Kep
     leases.rest(session, job.lease, until, _progress(settings, kept.windows), data, checkpoint)
 
 
-# Train an agent in resumable chunks; several learners are a matter of `sweep`, what goes on is one of `online`.
+# The task `train`: a training in resumable chunks, the lead of a sweep, or a window of continual training.
 
 
 def train(job: RunningJob) -> None:
@@ -233,7 +233,7 @@ def train(job: RunningJob) -> None:
 
 
 def _run(job: RunningJob, training: Training) -> TrainedAgent:
-    """Run a training to its end; raises what ends the attempt early."""
+    """Run a training to its end; raises LeaseLost, Cancelled or WorkerStopping where the attempt ends early."""
     try:
         while not training.done:
             training.advance()

@@ -12,7 +12,7 @@ from workers.learning.backends import BackendError
 from workers.learning.execution import ExecutionError
 from workers.learning.training.request import Untrainable
 
-LONGEST_TRACEBACK = 8_000  # characters; its end says what went wrong
+LONGEST_TRACEBACK = 8_000  # characters to keep from its end, where the error is
 EXPECTED: dict[type[Exception], tuple[str, str]] = {
     TooLittleData: ("/problems/too-little-data", "Too little data"),
     CriterionMissed: ("/problems/criterion-missed", "Simulation too slow"),

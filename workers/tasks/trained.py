@@ -139,11 +139,11 @@ def fit(job: RunningJob) -> None:
     )
 
 
-# A training of many learners: one task leads, one task is each trial's, and nobody waits for another.
+# A sweep: one task leads, and one task runs each trial; no task waits for another.
 #
-# `lead` runs whenever no trial is at work: it opens the trials as one group, or compares them and sends the survivors
-# on, or publishes the best. `trial` takes one learner up to its next comparison. The rules stand in
-# `Bracket`, what is known of the trials in the database: any worker may take any step, and again.
+# `lead` runs while no trial does: it opens the trials as one group, compares them and continues the survivors, or
+# publishes the best. `trial` advances one learner to its next comparison. The rules are in `Bracket`, and the trials'
+# state is in the database, so that any worker can run or repeat any step.
 
 
 class Opened(NamedTuple):

@@ -32,10 +32,10 @@ from workers.estimators.forecasting.families import (
 )
 
 HELD_OUT, FOLDS, CHOOSING = 1 / 3, 4, 2
-BLOCKS = 5  # of a fold, between which a standard error is taken, since successive errors are correlated
-DAILY = 0.1  # share of the variance that the time of day explains, from which on there is a daily course
+BLOCKS = 5  # per fold, for a standard error between blocks, since successive errors are correlated
+DAILY = 0.1  # least share of variance explained by the time of day that counts as a daily course
 LEAST_KEPT = 2_000
-FEWEST = 24  # intervals, without which nothing is said
+FEWEST = 24  # fewest intervals for a forecast
 
 
 class BackTest(NamedTuple):
@@ -208,9 +208,7 @@ def coverage(told: Told) -> float:
 
 
 def _report(asked: Asked, tested: BackTest) -> dict[str, Any]:
-    """Report of a back-test, by horizon: mean absolute error in counts and coverage of the chosen family on the later
-    folds, and the errors of all families on the choosing folds, in ascending order.
-    """
+    """Report of a back-test by horizon, as JSON: mean absolute error (counts) and coverage of the chosen family."""
     horizons = []
     for ahead, families, name, answer in zip(
         asked.horizons, tested.families, tested.names, tested.answers, strict=True
@@ -237,7 +235,7 @@ def _report(asked: Asked, tested: BackTest) -> dict[str, Any]:
     }
 
 
-# Forecasters of several series at once, as a domain model keeps them.
+# Forecasters of several series at once, as stored in a domain model.
 
 
 SECONDS = 600.0
@@ -260,7 +258,7 @@ def counted(times: Floats, classes: NDArray[Any], names: Sequence[str]) -> dict[
     if last - first < FEWEST:
         return {}
     place = (times // SECONDS).astype(np.int64) - first
-    whole = (place >= 0) & (place < last - first)  # the last interval, in which the log ends, is left out
+    whole = (place >= 0) & (place < last - first)  # the incomplete last interval is left out
     each = [np.bincount(place[whole & (classes == one)], minlength=last - first) for one in range(len(names))]
     start = SECONDS * first
     return {name: Series(own.astype(np.float64), start, SECONDS) for name, own in zip(names, each, strict=True)}

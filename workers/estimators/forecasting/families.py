@@ -89,7 +89,7 @@ def fitted(asked: Asked, counts: int) -> dict[str, Forward]:
     return found
 
 
-# ARIMA (statsmodels) about a course over day and week.
+# ARIMA (statsmodels) on the residuals of a daily and weekly course.
 
 
 ORDERS = ((1, 0, 1), (2, 0, 1), (3, 0, 2))
@@ -114,7 +114,7 @@ def _fitted(rest: Floats) -> tuple[Floats, Floats]:
     return np.asarray(best.arparams, np.float64), np.asarray(best.maparams, np.float64)
 
 
-# Gradient boosting (scikit-learn), one model for each horizon, of the least absolute error.
+# Gradient boosting (scikit-learn) by absolute error, one model for each horizon.
 
 
 ROUNDS, DEPTH, RATE, SUBSAMPLE, FEWEST = 200, 4, 0.05, 0.5, 20
@@ -164,7 +164,7 @@ def exported(model: GradientBoostingRegressor) -> Trees:
     )
 
 
-# The medians of a family in a back-test, and their errors.
+# Medians of a family in a back-test, and their errors.
 
 
 FEW = 5.0
@@ -224,7 +224,7 @@ def errors(medians: Floats, came: Floats, unit: float) -> Floats:
     return np.array([low, high, slope, added] if added >= 0 else [low, high, ratio, 0.0])
 
 
-# Weights of families that together err least: at least 0, 1 together (Breiman, “Stacked regressions”, 1996).
+# Stacking weights of least error: non-negative, with sum 1 (Breiman, “Stacked regressions”, 1996).
 
 
 LEAST = 0.01

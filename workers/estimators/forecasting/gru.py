@@ -16,10 +16,10 @@ from app.kinds.forecasting.series import Series, seasons
 
 UNITS, ROUNDS, BATCH, RATE, DECAY, DROPOUT = 16, 25, 32, 5e-3, 1e-3, 0.2
 MEMBERS = 4
-WARM = WINDOW // 3  # intervals of a window that only prepare
-MOST = 20_000  # of the latest intervals are learned from
+WARM = WINDOW // 3  # intervals of a window without loss, to warm up the state
+MOST = 20_000  # latest intervals to train on
 VALIDATION = 0.15
-LEAST_UPDATES = 8  # of a round
+LEAST_UPDATES = 8  # per round
 
 
 def fit_gru(series: Series, horizons: tuple[int, ...], seed: int, arima: Arima | None = None) -> Gru:

@@ -12,7 +12,7 @@ from app.charts import figures
 from app.charts.figures import DARK_COLOURS, LIGHT_COLOURS, SCHEMA, Json, category, layer, quantity
 from workers.evaluation.report.markup import Markup, element
 
-# Plots on dark ground: an image knows which of both the reader wants, and changes its colours by itself.
+# Plots on dark ground: an image adapts its colours to the viewer's colour scheme.
 
 
 COLOURS = dict(zip(LIGHT_COLOURS, DARK_COLOURS, strict=True)) | {
@@ -48,9 +48,9 @@ def readable(svg: str) -> str:
     return f"{head}{end}{RULES}{rest}"
 
 
-# The report's plots: Vega-Lite definitions drawn to SVG in this process, without a network.
+# Plots of reports: Vega-Lite definitions, rendered to SVG in this process without network access.
 #
-# Names given by people are data in them, never field names or expressions, so that nothing they hold is obeyed.
+# Names from users are only data in them, never field names or expressions, so that they cannot inject anything.
 
 
 CLASSES = ("L0", "L1", "L2", "L3", "L4")
@@ -162,7 +162,7 @@ def returns(level: Json, palette: Palette, measure: str = "return", *, least: bo
     rows = [
         {"policy": name, "iqm": (scores.get("iqm") or scores["return"])["mean"], **scores["return"]}
         for name, scores in found.items()
-        if scores.get("return") is not None and palette.roles.get(name) != "random"  # so far off that it hides the rest
+        if scores.get("return") is not None and palette.roles.get(name) != "random"  # far below the others
     ]
     if not rows:
         return None

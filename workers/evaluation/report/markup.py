@@ -54,7 +54,7 @@ def section(title: str, *children: str) -> Markup:
     return element("section", element("h2", title), *shown) if shown else Markup("")
 
 
-# A page with its style, which needs nothing from elsewhere.
+# A self-contained page with its style.
 
 
 STYLE = """
@@ -94,7 +94,7 @@ def document(title: str, body: Markup) -> str:
     return f"<!doctype html>\n{element('html', element('head', head), element('body', body), lang='en')}\n"
 
 
-# Figures in words: numbers with as many digits as carry something, and a dash where there is none.
+# Formatting of numbers, with a dash for None.
 
 
 NOTHING = text.NOTHING

@@ -10,9 +10,8 @@ from workers.evaluation.report import plots as plot
 from workers.evaluation.report.charts import Palette, figure
 from workers.evaluation.report.markup import Markup, count, document, element, joined, listed, number, section
 
-# What stands under ``pictures`` in a report: a kind's ``schedules`` (see ``schedules``), or ``plots`` (see ``plots``).
-#
-# Beside ``schedules`` stand ``points``; beside ``plots`` a ``title`` and, under ``told``, what they show in words.
+# The ``pictures`` of a report hold a kind's ``schedules`` with ``points``, or its ``plots`` with a ``title`` and a
+# description (``told``).
 
 
 Json = dict[str, Any]
@@ -48,7 +47,7 @@ def sections(found: Json | None, scheduled: Scheduled, shown: Sequence[Markup]) 
     return [section(given["title"], element("p", given["told"]), *shown)]
 
 
-# How to read the report: what stands at its end, one paragraph per text.
+# Explanatory paragraphs at the end of the page.
 
 
 LEVELS = """\
@@ -89,10 +88,10 @@ margin of practical equivalence: a loss within it is none, and neither is a gain
 READING = (LEVELS, FIGURES, GAP, OFF_POLICY, ALIASING)
 
 
-# The page: a summary in words first, then the figures that it rests on, then how to read them.
+# The page: a summary in words, the figures behind it, and how to read them.
 
 
-MOST_LINES = 8  # heuristics in one plot of profiles
+MOST_LINES = 8  # most heuristics in one plot of profiles
 FIXED = Scheduled("The fixed episode", "One sequence of tasks, L0, as each of these decided it.")
 
 

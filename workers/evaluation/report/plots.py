@@ -17,7 +17,7 @@ from workers.evaluation.report.schedules import COLOURS
 
 Json = dict[str, Any]
 SUFFIXES = (".html", ".svg", ".png")
-MOST_LETTERS = 100  # of a line above a chart
+MOST_LETTERS = 100  # maximum of a title line
 SHARPNESS = 1.5  # pixels of a PNG per pixel of the definition
 
 
@@ -143,18 +143,18 @@ def _bars_caption(picture: Json) -> str:
     return f"{caption}; {count(shown)} of {count(picture['tasks'])} tasks, {which}"
 
 
-# Plots that a kind describes as plain values: reports draw them, whatever the kind.
+# Plots described by a kind as plain values, which reports draw for any kind.
 #
 # A *plot* has ``heading``, ``caption``, ``form``, two axes ``x`` and ``y``, and ``panels``, one below the other:
 #
 # - ``lines``, ``steps`` and ``areas`` (stacked): a panel has ``name`` (may be empty) and ``series``, each with ``name``
-# and equally long ``x`` and ``y``; what is None in ``y`` is left out. A line that only some panels have keeps its
-# colour. A line or steps with ``low`` and ``high`` have a band. - ``tiles``: side by side; a panel has ``name`` and
-# ``cells``, each with ``x`` and ``y``, the names of its column and of   its row, ``name``, which gives the colour, and
-# ``text``. The plot's ``columns`` and ``rows`` are in their order.
+#   and ``x`` and ``y`` of equal length; None in ``y`` is left out. A series has the same colour in all panels. Lines
+#   and steps with ``low`` and ``high`` have a band.
+# - ``tiles``: side by side; a panel has ``name`` and ``cells``, each with ``x`` and ``y`` (names of column and row),
+#   ``name`` (which determines the colour) and ``text``. ``columns`` and ``rows`` of the plot give the order.
 #
-# An axis has a ``title``; ``log``, ``share`` (told in per cent), ``zero`` (begins there) and ``domain`` where they
-# hold. What is called as the plot's ``neutral`` says is grey, and comes last.
+# An axis has a ``title``, and optionally ``log``, ``share`` (shown in per cent), ``zero`` (starts at 0) and ``domain``.
+# The series or cells named ``neutral`` are grey.
 
 
 DASHES = ([1, 0], [7, 3], [2, 2], [10, 3, 2, 3], [4, 4], [1, 3])

@@ -15,13 +15,13 @@ from workers.evaluation.report.charts import ROW, WIDTH, layers
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 """Colours distinguishable without red-green vision (Okabe and Ito 2008)."""
-MOST_LINES = len(COLOURS)  # of one plot; the bars show all
+MOST_LINES = len(COLOURS)  # strategies in one line chart; bar charts show all
 SCALES = ((172_800.0, 86_400.0, "days"), (7_200.0, 3_600.0, "hours"), (300.0, 60.0, "minutes"), (0.0, 1.0, "seconds"))
 LARGEST_HEIGHT = 420
-SLOWED = (1.1, 2.0, 5.0, 20.0)  # where colours of slowdowns change: few tasks have most of what a scale would span
+SLOWED = (1.1, 2.0, 5.0, 20.0)  # slowdowns at which the colour changes, as most are small
 SLOWED_COLOURS = ("#440154", "#3b528b", "#21918c", "#5ec962", "#fde725")  # of viridis
-GROUPS = 12  # workflows that colours can tell apart
-BINS = 80  # of lines; pictures have more of them than can be told apart
+GROUPS = 12  # most workflows with distinguishable colours
+BINS = 80  # most bins of a line
 
 
 class Clock:
@@ -121,7 +121,7 @@ def _borders(found: Json, clock: Clock, lanes: int) -> list[Json]:
     rows = [{"low": node["first"], "middle": node["first"] + node["lanes"] / 2, "node": node["name"]} for node in nodes]
     scale = {"domain": [0, lanes], "nice": False}
     lines = layer("rule", "series", rows, {"y": quantity("low", None, scale=scale)}, color="#ced4da", strokeWidth=1)
-    step = -(-len(rows) * 11 // int(_height(lanes)))  # names that stand on each other can't be read
+    step = -(-len(rows) * 11 // int(_height(lanes)))  # avoid overlapping names
     named = [{**row, "time": from_second} for row in rows[::step]]
     place = {"x": clock.axis(), "y": quantity("middle", None, scale=scale)}
     text = {"text": {"field": "node", "type": "nominal"}}
@@ -267,7 +267,7 @@ def colour(pictures: Sequence[Json]) -> Json:
     return {"field": "strategy", "type": "nominal", "title": None, "scale": scale, "legend": legend}
 
 
-# A policy's heat map: what it does, by where it is.
+# Heat map of a policy's mean action over two quantities of the situation.
 
 
 class HeatMap:

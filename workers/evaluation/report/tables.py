@@ -353,10 +353,10 @@ def _single(value: float | str) -> str:
     return count(value) if isinstance(value, int) else number(value)
 
 
-# A forecast as a picture: what came of late in each series, and what is expected, with its band.
+# Page of a forecast: recent counts of each series, and the expected ones with their band.
 #
-# ``python -m workers.evaluation.report.tables FILE`` draws it from a forecast as the API answers with it, read from
-# standard input: ``steward forecast --plot`` runs that.
+# ``python -m workers.evaluation.report.tables FILE`` renders a forecast given on standard input as the API's JSON;
+# ``steward forecast --plot`` runs it.
 
 
 HEIGHT = 160

@@ -148,7 +148,7 @@ class SequenceInputs(StepInputs):
         return {**super().pick(batch, names, steps), **super().pick(batch, ("begins", "memory"), places)}
 
 
-# The graph of the actor-critic agent: one set of components, wired by the switches of its config.
+# Graph of the actor-critic agent: one set of components, wired by the switches of its config.
 
 
 EXAMPLE = ("observation", "mask", "action", "log_prob", "advantage", "target", "old")
@@ -227,12 +227,12 @@ def nodes(config: ActorCritic, actions: spaces.Discrete, advice: slice | None) -
     ]
 
 
-# The actor-critic learner: A2C, A3C, PPO and V-trace by the switches of its config.
+# Actor-critic learner: A2C, A3C, PPO and V-trace by the switches of its config.
 
 
 Examples = dict[str, Array]
 HEAD = "advantage."
-PATIENCE = 1.5  # times the divergence that is aimed at, beyond which a rollout is left
+PATIENCE = 1.5  # times the target KL divergence, beyond which a rollout's updates end
 
 
 class ActorCriticLearner(NetworkLearner):

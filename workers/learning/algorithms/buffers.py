@@ -217,12 +217,12 @@ class SlabBuffer:
         """Do nothing: no slab is kept."""
 
 
-# First layers of networks in coordinates in which every entry of an observation has mean 0 and deviation 1.
+# First layers of networks in coordinates in which every observation entry has mean 0 and deviation 1.
 #
-# Entries that hardly vary, or vary around a number far from 0, make the loss steep along some directions of a first
-# layer and flat along others, which Adam can't tell apart, as it scales each parameter alone (LeCun et al., Efficient
-# BackProp, 1998, section 4.3). Parameters stay as they are published; only where they begin, and the optimiser's steps,
-# are those of a network that reads (observation − centre) / scale. So nothing else has to know.
+# Entries of small deviation or large mean make the loss steep along some directions of a first layer and flat along
+# others, which Adam cannot correct, as it scales each parameter alone (LeCun et al., Efficient BackProp, 1998, section
+# 4.3). Stored parameters are always the published ones; only initialisation and optimiser steps use those of a network
+# that reads (observation − centre) / scale, so that no other code has to know.
 
 
 FIRST = "trunk.0.weight"

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-# What the configs of all algorithms share: ranges, network, exploration, optimiser, and where it runs.
+# Parts common to all configs: ranges, network, exploration, optimiser, and device.
 
 
 Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
@@ -278,12 +278,12 @@ VALUE_NAMED: dict[str, DQN | QTable] = {
 
 AnyConfig = TypeVar("AnyConfig", bound=msgspec.Struct)
 AnyActor = TypeVar("AnyActor", bound=ActorCritic)
-BROAD, BROADER = 0.1, 0.3  # the weight of the entropy at first, of clipped policy gradients and of plain ones
-NEAR = 0.8  # how much of an advantage is left to later values: what is paid so far is a sum of chances
-MINIBATCH, AVERAGE = 512, 0.02  # of plain policy gradients, which would else take too few steps, and each by chance
-MEAN = 10.0  # the error from which on the loss is linear, where chance adds about 1
-LONG, OFTEN = 1 << 18, 4  # transitions remembered, and updates from them after each slab
-SLOW = 0.005  # the rate of a table
+BROAD, BROADER = 0.1, 0.3  # initial entropy weight of clipped and of plain policy gradients
+NEAR = 0.8  # largest λ of advantages, since observed rewards are mostly noise
+MINIBATCH, AVERAGE = 512, 0.02  # of plain policy gradients, for more and less noisy steps
+MEAN = 10.0  # error above which the loss is linear, with noise of about 1
+LONG, OFTEN = 1 << 18, 4  # capacity of the replay memory, and updates per slab
+SLOW = 0.005  # learning rate of a table
 Config: TypeAlias = msgspec.Struct
 """Config of any algorithm, built-in or from a plug-in."""
 BuiltIn = DQN | QTable | ActorCritic

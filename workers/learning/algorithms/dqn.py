@@ -49,7 +49,7 @@ from workers.learning.components.value import (
     spread,
 )
 
-# The graph of the value-based agent: one set of components, wired by the switches of its config.
+# Graph of the value-based agent: one set of components, wired by the switches of its config.
 
 
 INPUTS = (*STEP, "epsilon", "noise", *FLAT, "expert")
@@ -148,7 +148,7 @@ def _imitating(config: DQN) -> list[Node]:
     ]
 
 
-# The value-based learner: DQN and its switches (double, dueling, n-step, priorities, quantiles, soft target).
+# Value-based learner: DQN and its switches (double, dueling, n-step, priorities, quantiles, soft target).
 
 
 Targets = Callable[[DQN, Component], list[Node]]

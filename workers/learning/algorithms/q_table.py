@@ -36,7 +36,7 @@ from workers.learning.backends import Array, Backend, NumpyBackend
 from workers.learning.components.exploration import ApeX, EpsilonGreedy, Linear, Schedule
 from workers.learning.components.value import FORBIDDEN
 
-NEVER = 1e-9  # a share of endings that is none
+NEVER = 1e-9  # avoids division by 0
 
 
 def centred(xp: Any, reward: Array, ends: Array, surplus: Array) -> Array:
@@ -54,9 +54,9 @@ def centred(xp: Any, reward: Array, ends: Array, surplus: Array) -> Array:
 # Tabular Q-learning (Watkins, 1989) on a discretised observation, for whole slabs at once.
 
 
-MOST_BINS = 64  # for few distinct values
-MOST_CELLS = 1 << 19  # a table is copied at each update, and published whole
-EVEN = 1e-3  # by which spaces may differ that are counted as equal
+MOST_BINS = 64  # of an entry with few distinct values
+MOST_CELLS = 1 << 19  # limit, as the table is copied at each update and published whole
+EVEN = 1e-3  # relative tolerance of equal spacing
 
 
 class Discretiser:
@@ -104,7 +104,7 @@ def _cut(values: NDArray[np.float32], bins: int) -> tuple[float, float, int]:
     low, high = _ends(distinct)
     if len(distinct) > bins:
         return low, high, bins
-    spaces = (high - low) / float(np.diff(distinct).min())  # of the narrowest: unevenly spaced values need more bins
+    spaces = (high - low) / float(np.diff(distinct).min())  # by the narrowest gap
     count = min(math.ceil(spaces - EVEN), MOST_BINS - 1) + 1
     margin = (high - low) / (count - 1) / 2
     return low - margin, high + margin, count
@@ -183,7 +183,7 @@ class TableLearner:
             return self._watched(state, batch.arrays["observation"]), LearnStats(0, 0.0, self.config.rate)
         slab, places, error = batch.arrays, *self._errors(state, batch.arrays)
         table, visits = state.arrays["table"].reshape(-1).copy(), state.arrays["visits"].reshape(-1).copy()
-        hit, example, counts = np.unique(places, return_inverse=True, return_counts=True)  # tables may be millions long
+        hit, example, counts = np.unique(places, return_inverse=True, return_counts=True)  # tables may be large
         mean = np.bincount(example, weights=error) / counts
         visits[hit] += counts
         rate = max(self.config.rate * (1.0 - batch.progress), 1e-4)

@@ -15,7 +15,7 @@ from workers.learning.backends import Array
 from workers.learning.build import Completed, Graph, complete, compose, prefixes
 from workers.learning.components.base import Arrays, Component, Node, SpaceError, Spaces, Variable, reals
 
-# Components made of components.
+# Composite components.
 
 
 class Composite(Component):
@@ -69,7 +69,7 @@ class Composite(Component):
         return complete(self._graph(), {port: inputs[port] for port in self.takes})
 
 
-# Trunk, heads, and the Q-network nested from them.
+# Trunk, heads, and the Q-network composed of them.
 
 
 def dense(name: str, wide: int, out: int, *, zero: bool = False) -> dict[str, Variable]:
@@ -191,7 +191,7 @@ class Pick(Component):
         return {"taken": xp.take_along_axis(inputs["values"], index, axis=1)[:, 0]}
 
 
-# A recurrent core: what was seen earlier in an episode, beside what is seen now.
+# Recurrent core: memory of earlier observations in the episode.
 
 
 class GRU(Component):
@@ -238,7 +238,7 @@ class GRU(Component):
         return {"observation": xp.reshape(rows, (-1, rows.shape[2])), "memory": memory}
 
 
-# The actor's and the critic's networks, nested from trunk and head.
+# Networks of actor and critic, composed of trunk and head.
 
 
 class PolicyNetwork(QNetwork):
@@ -288,7 +288,7 @@ class Critic(Composite):
         return {"value": "head.value"}
 
 
-# Networks over sets: candidates of any number, in any order, are scored, and the set as a whole is valued.
+# Networks over sets of candidates of any number and order: scores of each, and a value of the set.
 
 
 class SetEncoder(Component):
@@ -408,9 +408,9 @@ class SetCritic(Component):
         return {"value": apply("worth", variables, functions.pooled(features, inputs["mask"])[:, 0, :])[:, 0]}
 
 
-# Elementwise rules over flat parameter vectors: the optimiser, and the target network's synchronisation.
+# Rules over flat parameter vectors: the optimiser, and the target network's synchronisation.
 #
-# Parameters come as one vector [P]; to the space checker that is a batch of P numbers.
+# Parameters are one vector [P]; for the space checker that is a batch of P numbers.
 
 
 class Adam(Component):

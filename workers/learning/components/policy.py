@@ -12,11 +12,11 @@ from workers.learning.backends import Array
 from workers.learning.components.base import Arrays, Component, Space, SpaceError, Spaces, reals
 from workers.learning.components.value import FORBIDDEN
 
-# How much better an action was than expected, and what the state was worth: estimates over trajectories.
+# Estimators of advantages and value targets over trajectories.
 #
 # An example is a trajectory of T steps: rewards, ends and values are vectors [T], and `last` is the value of the state
 # after the last step. Nothing is bootstrapped across an end, so finite horizons are exact. Ends are 1, other steps 0,
-# or 1 less the discount of steps that are not equally long (semi-Markov: Bradtke and Duff, 1994).
+# or 1 − discount for decisions of unequal duration (semi-Markov: Bradtke and Duff, 1994).
 
 
 class Estimator(Component):
@@ -119,7 +119,7 @@ class Normalise(Component):
         return {"advantage": centred / (xp.sqrt(xp.mean(centred * centred)) + 1e-8)}
 
 
-# Policies as distributions over legal actions: drawing from logits, and what was drawn in logarithms.
+# Policies as distributions over legal actions: drawing, and log probabilities.
 #
 # An illegal action has probability 0 (its logarithm is `FORBIDDEN`), and no gradient.
 
@@ -186,7 +186,7 @@ class LogProbability(Component):
         return {"log_prob": taken(xp, found, inputs["action"]), "entropy": entropy}
 
 
-# The losses of actor-critic learners, one number per example.
+# Losses of actor-critic learners, one number per example.
 
 
 class Surrogate(Component):

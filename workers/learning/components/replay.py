@@ -174,7 +174,7 @@ class PrioritisedReplay(Replay):
         self.tree.set(np.arange(self.size), np.asarray(state["priorities"], np.float64))
 
 
-# Trajectories of environments in lock-step, gathered slab by slab.
+# Trajectories of environments in lock-step, collected slab by slab.
 
 
 SLAB = (*STEP, "log_prob")

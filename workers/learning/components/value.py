@@ -83,8 +83,8 @@ class Huber(Component):
 # Distributional values by quantiles (Dabney, Rowland, Bellemare & Munos, QR-DQN, AAAI 2018).
 #
 # A head gives K quantiles of the return of each action, at the mid-points τ_i = (2i − 1)/2K of equal shares of its
-# mass. Their mean is the action's value. All heads are linear in the features, so that the mean is a linear head too:
-# `mean_of_quantiles` gives its arrays, and a plain network says exactly what the quantile network's mean says.
+# mass. Their mean is the action's value. All heads are linear in the features, so that the mean is a linear head too,
+# which `mean_of_quantiles` gives as a plain network.
 
 
 def matrix(component: Component, inputs: Spaces, port: str) -> tuple[int, int]:

@@ -184,7 +184,7 @@ class ChunkTotals:
         )
 
 
-# Checkpoints: named arrays and plain values in one safetensors blob; nothing in it can run code.
+# Checkpoints: named arrays and plain values as one safetensors blob without executable code.
 
 
 FORMAT = 1

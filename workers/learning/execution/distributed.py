@@ -31,14 +31,14 @@ from workers.learning.execution.base import ChunkTotals, ExecutionError, Plan
 from workers.learning.execution.serial import Collector, Learner
 from workers.learning.simulator import SimulatorSpec
 
-# Arrays that processes share.
+# Arrays shared between processes.
 #
-# They lie in a file without a name: the processes that hold its descriptor see the same pages, and the system takes
-# them back with the last of them, however it ends. So nothing can be left behind, not by `kill -9` either.
+# They lie in a file without a name: all processes that hold its descriptor see the same pages, and the system frees
+# them with the last of these processes, however it ends. So nothing is left behind, even after `kill -9`.
 
 
 ALIGNED = 64  # bytes: a cache line
-NAME = "steward-learning"  # what the system's list of mappings calls it; no path leads to it
+NAME = "steward-learning"  # name in the system's list of mappings
 
 
 class Field(NamedTuple):
@@ -56,7 +56,7 @@ def nameless(size: int) -> int:
     if hasattr(os, "memfd_create"):
         file = os.memfd_create(NAME)
     else:
-        with tempfile.TemporaryFile() as opened:  # not Linux: a file that is deleted while it is open
+        with tempfile.TemporaryFile() as opened:  # other systems: a file that is deleted while open
             file = os.dup(opened.fileno())
     os.truncate(file, size)
     return file
@@ -135,13 +135,13 @@ class ParameterBuffer:
         self.shared.close()
 
 
-# What actors deliver to a learner. The same whatever carries it: shared memory, or a cluster.
+# Deliveries of actors to a learner, independent of the transport (shared memory or a cluster).
 #
-# * `Entries` of the learner's buffer: n-step transitions of value-based agents (Ape-X: Horgan et al., 2018); rollouts
-# with their behaviour's probabilities, to be corrected for by the learner, of actor-critic agents (IMPALA: Espeholt et
-# al., 2018). The fastest where acting is the bigger part, and the only way where an entry is gone over more than once.
-# * `Gradients` that an entry gives rise to; everybody has a share of the replay memory, the learner has the parameters
-# (Gorila: Nair et al., 2015; A3C: Mnih et al., 2016). The fastest where learning is the bigger part.
+# - `Entries` of the learner's buffer: n-step transitions of value-based agents (Ape-X: Horgan et al., 2018); rollouts
+#   with the behaviour's log probabilities, corrected by the learner, of actor-critic agents (IMPALA: Espeholt et al.,
+#   2018). Fastest where acting dominates, and the only way where an entry is used for several epochs.
+# - `Gradients` of an entry: every actor has a share of the replay memory, the learner has the parameters (Gorila: Nair
+#   et al., 2015; A3C: Mnih et al., 2016). Fastest where learning dominates.
 
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -261,7 +261,7 @@ class Gradients(Product):
 
     def consume(self, agent: Agent, given: Arrays, progress: float, rng: np.random.Generator) -> LearnStats | None:
         """Take one optimiser step along each gradient, though they were computed for older parameters."""
-        del rng  # the batches were drawn elsewhere
+        del rng  # the actor drew the batches
         count = int(given["count"][0])
         if not count:
             return None
@@ -391,7 +391,7 @@ def make_worker(config: Config, simulator: SimulatorSpec, post: Post) -> tuple[W
     agent = make_agent(config, *spaces, rng, get_backend("numpy"))
     product = product_of(config, agent, environment.batch, post.lanes)
     if product.differentiates:
-        agent = make_agent(config, *spaces, rng, get_backend(LEARNS))  # on the CPU: a learner's device is its own
+        agent = make_agent(config, *spaces, rng, get_backend(LEARNS))  # on the CPU, as the GPU is the learner's
     set_exploration(agent, post.lane, post.lanes)
     return Worker(agent, Collector(environment), rng), product
 

@@ -19,10 +19,10 @@ from workers.learning.execution import base as blob
 from workers.learning.execution.base import ChunkTotals, Executor, Live, Paced, Plan
 from workers.learning.simulator import JointSimulator, Role, Seen
 
-# Independent learners: each agent learns as if the others were a part of its environment (Tan, 1993).
+# Independent learners: each treats the others as part of its environment (Tan, 1993).
 #
-# Every agent has its own config, of either family, its own parameters and memory, and its own random generator. It is
-# handed its own observations and rewards, and nothing of the others': what it exports can act alone.
+# Every agent has its own config, parameters, memory and random generator, and gets only its own observations and
+# rewards, so that its exported policy can act alone.
 
 
 class IndependentAgents:
@@ -92,7 +92,7 @@ class IndependentAgents:
         return {name: agent.export() for name, agent in self.agents.items()}
 
 
-# Training several agents at once, in one process: all act, the simulator steps, each learns from its own slab.
+# Training of several agents in one process: all act, the simulator steps, each learns from its own slab.
 
 
 class Joint(Paced, Executor):
@@ -124,7 +124,7 @@ class Joint(Paced, Executor):
         self.lives = {name: Live() for name in environment.roles}
         self.seen = dict(environment.reset())
         self.returns = {name: np.zeros(environment.batch) for name in environment.roles}
-        self.remembered = 0  # transitions that `restore` left to be gathered anew
+        self.remembered = 0  # transitions to collect again after `restore`
 
     @property
     def updates(self) -> int:

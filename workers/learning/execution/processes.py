@@ -34,11 +34,11 @@ from workers.learning.execution.distributed import (
 )
 from workers.learning.simulator import SimulatorSpec
 
-# An actor process: ``python -m workers.learning.execution.processes <descriptors>``, started by `processes`.
+# An actor process: ``python -m workers.learning.execution.processes <descriptors>``.
 #
-# It takes the learner's parameters from the board, acts, and fills slots of its ring with what the learner asks for. A
-# byte on a pipe says which slot is free, a byte on another which is filled; so who has nothing to do sleeps, and who
-# has lost the other side reads the end of the file, and ends.
+# It reads parameters from the parameter buffer, acts, and fills slots of its ring. A byte on one pipe names a free
+# slot, a byte on another a filled one; so an idle side sleeps, and a side whose peer has ended reads the end of the
+# file, and ends.
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -105,13 +105,13 @@ if __name__ == "__main__":
     main(sys.argv[1:])
 
 
-# The executor over processes of one machine: actors deliver through rings in shared memory, nothing is pickled.
+# The executor over processes: actors deliver through rings in shared memory, without pickling.
 #
-# Actors are processes of their own (`python -m …actor`), not children of `multiprocessing`: a worker of a task queue
-# may have none of those, and a fresh interpreter inherits no locks and no threads. They are killed with their parent.
+# Actors are separate processes, not children of `multiprocessing`: a task queue's worker may not have such children,
+# and a fresh interpreter inherits no locks and no threads. They are killed with their parent.
 
 
-MOST_FAILED_STARTS = 4  # actors in a row that may end before they have delivered anything
+MOST_FAILED_STARTS = 4  # actors in a row that end before their first delivery
 ROOT = Path(__file__).resolve().parents[3]
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -126,7 +126,7 @@ class Actor:
         paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
         environment = {**os.environ, **dict.fromkeys(THREADS, "1"), "PYTHONPATH": os.pathsep.join(paths)}
         job_file, (free_end, self.free), (self.filled, filled_end) = _written(job), os.pipe(), os.pipe()
-        os.write(self.free, bytes(range(job.slots)))  # they fit into the pipe: nobody need be there yet
+        os.write(self.free, bytes(range(job.slots)))  # fits into the pipe's buffer, so this does not block
         given = (job_file, buffer.shared.file, self.ring.file, free_end, filled_end)
         self.process = subprocess.Popen(
             child_command("workers.learning.execution.processes", *map(str, given)),
@@ -295,5 +295,9 @@ def make(
     *,
     actors: int | None = None,
 ) -> Processes:
-    """Make the executor, with ``actors`` processes (None: one per spare core); raises what `make_executor` does."""
+    """Make the executor, with ``actors`` processes (None: one per spare core).
+
+    Raises:
+        ExecutionError, BuildError: as `make_executor`.
+    """
     return Processes(config, simulator, plan, seed, actors or spare_cores(), clock)

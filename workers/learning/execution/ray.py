@@ -161,5 +161,9 @@ def make(
     *,
     actors: int | None = None,
 ) -> OnRay:
-    """Make the executor, with ``actors`` (None: one per spare core); raises what `make_executor` does."""
+    """Make the executor, with ``actors`` on the cluster (None: one per CPU but one).
+
+    Raises:
+        ExecutionError, BuildError: as `make_executor`; ExecutionError also where Ray is not installed.
+    """
     return OnRay(config, simulator, plan, seed, actors or cluster_cores(_ray()), clock)

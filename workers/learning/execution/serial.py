@@ -17,7 +17,7 @@ from workers.learning.execution.base import ChunkTotals, Executor, Live, Paced, 
 from workers.learning.execution.joint import Joint
 from workers.learning.simulator import JointSimulator, Simulator, SimulatorSpec
 
-# Collects transitions: one simulator stepped by an agent, and the returns of the episodes that ended.
+# Collection of transitions: one simulator stepped by an agent, and the returns of ended episodes.
 
 
 class Collector:
@@ -64,7 +64,7 @@ class Collector:
         return counts
 
 
-# What every executor has in its own process: the agent, a collector of its own, and one chunk after the other.
+# Base of all executors: the agent, its collector, and the loop of chunks.
 
 
 class Learner(Paced):
@@ -89,7 +89,7 @@ class Learner(Paced):
         self.steps, self.updates, self.elapsed = 0, 0, 0.0
         self.live = Live()
         self.collector = Collector(environment)
-        self.remembered = 0  # transitions that `restore` left to be gathered anew
+        self.remembered = 0  # transitions to collect again after `restore`
 
     def advance(self) -> Live:
         """Run one chunk; return its statistics."""
@@ -157,9 +157,8 @@ class Learner(Paced):
 
 # The serial executor: one process, thousands of simulated environments in lock-step.
 #
-# Every slab: act on all environments, step the simulator, remember, learn once with a big batch. Work is done in chunks
-# of a fixed number of slabs, with a checkpoint between any two; whether a run that is resumed from one is bit-equal to
-# one that was not depends on `Plan.keep_memory`.
+# For every slab: act in all environments, step the simulator, store, run the updates that are due. Chunks have a fixed
+# number of slabs, with a checkpoint after each; `Plan.keep_memory` decides whether a resumed run is bit-equal.
 
 
 class Serial(Learner):
@@ -175,7 +174,11 @@ class Serial(Learner):
 def make(
     config: Config, simulator: SimulatorSpec, plan: Plan, seed: int, clock: Callable[[], float] = perf_counter
 ) -> Executor:
-    """Make simulator and executor; a simulator of several agents gets a joint one. Raises what `make_executor` does."""
+    """Make simulator and executor; a simulator of several agents gets a joint one.
+
+    Raises:
+        BuildError: the config does not fit the simulator's spaces.
+    """
     made = simulator.make_any()
     if isinstance(made, JointSimulator):
         return Joint(config, made, plan, seed, clock)

@@ -15,7 +15,7 @@ from workers.learning.training.driver import Planned, Stage, TrainedAgent, Train
 from workers.learning.training.request import PLANNER, Bracket, Request, TrialRecord, entries
 from workers.learning.training.trial import Candidate, Trial
 
-JUDGING_SECONDS = 2.0  # about what that takes
+JUDGING_SECONDS = 2.0  # approximate duration of the verdict
 
 
 class Competition(Trainer):

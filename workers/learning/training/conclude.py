@@ -154,12 +154,12 @@ def _bracket(contenders: Sequence[Contender], planned: Planned | None, chosen: i
     return rows
 
 
-# What an agent knows before it learns by itself: the parameters of an earlier one, or the play of an expert.
+# Initialisation of an agent: by an earlier agent's parameters, or by imitation of an expert.
 
 
-DEMONSTRATIONS = 16_384  # steps of the expert
-FEWEST = 16  # runs that it plays
-LOOK_AHEAD = 8  # slabs more than an episode has decisions, so that learners that look ahead see its end
+DEMONSTRATIONS = 16_384  # about how many environment steps of the expert
+FEWEST = 16  # fewest environments of the expert
+LOOK_AHEAD = 8  # slabs beyond an episode's decisions, so that n-step windows include its end
 LEARNED = (SHARED["network"], SHARED["table"])
 
 
@@ -223,9 +223,9 @@ def expert(name: str, problem: TrainingProblem, planned: Planned | None) -> Poli
     return known[name]
 
 
-# What others are paid where learners learn: experts and the plan, in the learners' own terms and simulator.
+# Returns of experts and plan in the learners' simulator, for comparison during learning.
 #
-# Returns of a verdict can't stand beside a learner's while it learns: those are shaped, scaled and of other episodes.
+# Returns of a verdict cannot serve for that, since learners' rewards are shaped and scaled, and of other episodes.
 
 
 EPISODES = 32

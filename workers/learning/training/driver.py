@@ -16,7 +16,7 @@ from app.kinds.contract.policy import Policy
 from workers.learning.execution import base as blob
 from workers.learning.simulator import SimulatorSpec
 
-LEARNING = 0.9  # share of the progress bar that is for the stages; the rest is for the verdict
+LEARNING = 0.9  # share of the progress of the stages; the rest is the verdict's
 JUDGING = "judging"
 DONE = "done"
 
@@ -168,7 +168,7 @@ class Training:
         self._stage = int(values["stage"])
 
 
-# What a kind gives so that the shared learners train for one of its workloads, and are judged on it.
+# Interface by which a kind's workloads are trained on and judged with the common learners.
 
 
 @dataclass(frozen=True)
@@ -243,7 +243,7 @@ class TrainingProblem(Protocol):
         """Policy of an artifact.
 
         Raises:
-            IncompatibleArtifact: it was made for another spec.
+            IncompatibleArtifact: it is unreadable, or of another layout.
         """
         ...
 

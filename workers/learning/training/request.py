@@ -11,12 +11,11 @@ import msgspec
 from workers.learning.algorithms import registry
 from workers.learning.algorithms.config import DQN, ActorCritic, Config, DeviceConfig, Imitation, QTable, endless
 
-# Successive halving (Jamieson & Talwalkar, 2016): many trials begin, the worst stop early, the best is published.
+# Successive halving (Jamieson & Talwalkar, 2016): many trials start, the worst stop early, the best is published.
 #
-# Pure rules, whoever runs the trials. A trial's budget is cut by rungs; at each rung all trials that are still there
-# are compared by the return of the best policy that each has had so far, on the same validation episodes, and one in
-# `REDUCTION` goes on. So what is stopped has never been better than what goes on, and what is published is the best of
-# all that was ever compared.
+# Pure rules, independent of how trials are run. Rungs divide a trial's budget; at each rung all remaining trials are
+# compared by the validation return of the best policy that each has had so far, and one in `REDUCTION` continues. So a
+# stopped trial was never better than a continuing one, and the published policy is the best of all compared ones.
 
 
 REDUCTION = 3
@@ -111,17 +110,17 @@ def _score(record: TrialRecord) -> float:
     return float("-inf") if record.score is None else record.score
 
 
-# What a training is asked for, and the trials that come of it.
+# Training requests, and the trials derived from them.
 
 
 PLANNER = "planner"
 LARGEST_SEED = 2**31
 COMPETING = ("ppo",)
 """Algorithms tried by `auto` with every seed, in addition to the planner."""
-SEEDS = 3  # of `auto`, where their number is not given
-STEPS = 2_000_000  # where no budget is given
-ONLINE = "ppo"  # what goes on from window to window, where it begins anew
-FEWEST_OBSERVATIONS = 64  # by which a table cuts its cells
+SEEDS = 3  # default of `auto`
+STEPS = 2_000_000  # default budget in environment steps
+ONLINE = "ppo"  # algorithm of a continual training that starts anew
+FEWEST_OBSERVATIONS = 64  # fewest observations to choose a table's bins
 
 
 class Untrainable(ValueError):

@@ -22,7 +22,7 @@ from workers.learning.training.driver import Planned, TrainingProblem
 from workers.learning.training.request import ONLINE, STEPS, Bracket, Entry, Request, Untrainable, configured
 
 ENVIRONMENTS, FEWEST = 512, 16
-SHORTEST = 64  # steps of each
+SHORTEST = 64  # fewest steps per environment
 CHUNK_STEPS = 1 << 17
 
 
@@ -78,7 +78,7 @@ class Trial:
         worlds, draws = np.random.SeedSequence(entry.seed).generate_state(2)
         simulator = problem.simulator(environments(steps, problem.length), int(worlds))
         made = simulator.make_any() if problem.continuing else None
-        if made is not None and not isinstance(made, JointSimulator):  # what goes on has coordinates of its own
+        if made is not None and not isinstance(made, JointSimulator):  # no end: standardise
             self.config = standardised(self.config, made, entry.seed)
         self.runner = make_executor(request.executor, self.config, simulator, plan, int(draws), clock)
         self.curve: list[tuple[int, float]] = []
@@ -171,17 +171,16 @@ class Trial:
         self.runner.close()
 
 
-# A training that goes on: one learner, which after each window of time learns from what was met in it, and is judged.
+# Continual training: after each time window one learner learns from it and is judged.
 #
-# A window is a ``TrainingProblem`` of its own: what is learned in and what is judged on are parts of it that have
-# nothing in common. Parameters and the optimiser's state go on from window to window; remembered transitions do not.
-# Beside the learner that goes on another one begins in each window, which imitates the heuristic that would answer: a
-# window has too few of the decisions that come seldom to find by trial what they are worth, and a policy may have come
-# to where it sees nothing but long queues. What goes on is what was best on what was learned from, each before it or
-# after it.
+# A window is a ``TrainingProblem`` of its own, with disjoint parts for learning and for the verdict. Parameters and
+# optimiser state carry over to the next window; stored transitions do not. In each window a second, new learner starts
+# by imitating the heuristic that would be in use: a window has too few rare decisions to learn their value by trial,
+# and the first policy may have got into states with long queues only. The best on the learning part continues, among
+# both learners before and after learning.
 
 
-AVERAGE = "averaging"  # whether the average of parameters, which is exported, is kept by now
+AVERAGE = "averaging"  # name of the count of averaged parameters in the plain values
 NO_PLAN = Planned(why_not="nothing is planned for a window")
 
 
