@@ -156,7 +156,7 @@ class EvaluationRun:
         return self.records.to_bytes()
 
     def result(self) -> Evaluation:
-        """The result.
+        """Return the evaluation's result.
 
         Raises:
             RuntimeError: the evaluation has not ended.

@@ -71,7 +71,7 @@ class Evaluation:
     document: dict[str, Any]
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON document."""
+        """The JSON document, not copied."""
         return self.document
 
     def class_of(self, name: str) -> str:

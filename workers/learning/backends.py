@@ -120,11 +120,11 @@ class NumpyBackend(Backend):
     xp = np
 
     def asarray(self, array: NDArray[Any]) -> Array:
-        """The array, unchanged."""
+        """The array itself, not copied."""
         return np.asarray(array)
 
     def to_numpy(self, array: Array) -> NDArray[Any]:
-        """The array, unchanged."""
+        """The array itself, not copied."""
         return np.asarray(array)
 
 

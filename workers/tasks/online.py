@@ -153,7 +153,9 @@ def _progress(settings: OnlineSettings, windows: int) -> float:
 def _published(
     session: Session, workload_id: str, given: TrainInput, verdict: Verdict, kept: Kept
 ) -> tuple[dict[str, Any], int | None]:
-    """Publish an agent or retire the champion, unless the champion has changed; outcome, and new version."""
+    """Publish an agent or retire the champion, unless the champion has changed:
+    outcome as JSON, and new version or None.
+    """
     workload, version = session.get_one(Workload, workload_id, with_for_update=True), None
     outcome, reason, rival = verdict.outcome, verdict.reason, given.rivals[DEFAULT_ROLE]
     if outcome in {PUBLISHED, HEURISTIC} and workload.champion(DEFAULT_ROLE) != rival:

@@ -87,7 +87,7 @@ class Variable:
 
     @property
     def size(self) -> int:
-        """Number of entries."""
+        """Number of the variable's entries."""
         return prod(self.shape)
 
     def initial(self, rng: np.random.Generator) -> NDArray[np.float32]:

@@ -256,7 +256,7 @@ class TrainingProblem(Protocol):
         ...
 
     def alone(self, artifact: bytes, planned: Planned) -> dict[str, Any]:
-        """Results of a policy without the guard on fresh episodes: ``return``,
+        """A policy's results on fresh episodes without the guard: ``return``,
         ``optimum`` and ``gap_to_optimum`` (a share).
 
         The last two are None where the optimum is not available.

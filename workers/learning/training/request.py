@@ -176,7 +176,7 @@ class Request:
 
     @property
     def tried(self) -> int:
-        """Number of seeds."""
+        """Number of seeds to train with."""
         return self.seeds or (SEEDS if self.algorithm == "auto" else 1)
 
 

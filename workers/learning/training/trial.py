@@ -204,14 +204,15 @@ class Learned:
 def learned(
     problem: TrainingProblem, request: Request, number: int, learner: bytes, told: Callable[[Trial], None]
 ) -> Learned:
-    """Learn from a window, by the continuing learner and, for the default algorithm, by a new one; the better result.
+    """Learn from a window by the continuing learner and, for the default algorithm,
+    by a new one; return the better result.
 
     Args:
         problem: the window.
         request: with the budget of one window; the first window starts from ``start``, if given.
         number: of the window, from 0; determines the seed.
         learner: state after the previous window; empty for the first.
-        told: called after each chunk.
+        told: called after each chunk, with the trial.
 
     Raises:
         Untrainable: the agent in ``start`` does not fit.
