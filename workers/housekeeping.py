@@ -147,7 +147,7 @@ class Housekeeper:
         self._renewal = Renewal()
 
     def start(self) -> None:
-        """Start the thread."""
+        """Start the background thread; it must not be started twice."""
         queue.use(self.settings)
         self._thread.start()
 

@@ -93,7 +93,7 @@ class Judgement:
 
     @property
     def needed(self) -> Equivalence:
-        """Margin for the comparison with the policy in use."""
+        """Margin (``gain_margin``, or else the equivalence margin) for the comparison with the policy in use."""
         return self.equivalence if self.gain_margin is None else replace(self.equivalence, share=self.gain_margin)
 
     @property
@@ -113,7 +113,7 @@ class Judgement:
 
     @property
     def champion_advantage(self) -> dict[str, float] | None:
-        """Mean paired difference of return between champion and baseline in use without it; None without a champion."""
+        """Mean paired return of champion minus baseline in use without it, with interval; None without a champion."""
         if self.champion is None:
             return None
         return self._interval(self.champion - self.baselines[self.answering or self.best])

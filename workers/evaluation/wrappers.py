@@ -195,7 +195,7 @@ class Wrapper(Simulator, Disturbance):
         """Do nothing; subclasses with values per episode override this."""
 
     def conditions(self, world: World) -> Conditions | None:
-        """None: neutral conditions."""
+        """Return None, that is neutral conditions; subclasses override this."""
 
 
 # L4: part of the resources is unavailable during some period of an episode.

@@ -150,7 +150,7 @@ class Component(ABC):
 
     @abstractmethod
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Compute the outputs for a batch with the array namespace ``xp``."""
+        """Compute the outputs, [B, …] each, for inputs [B, …] with the functions of the array namespace ``xp``."""
 
     def vector(self, inputs: Spaces, port: str) -> int:
         """Length of a vector input.
